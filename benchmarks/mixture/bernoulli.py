@@ -155,7 +155,7 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
 
     from sksvi import BernoulliMixture
     from sksvi.models.base import Table
-    from sksvi.models.mixture.sampler import Sampler
+    from sksvi.models.mixture.sampler import MixtureSampler
 
     groups, n = 3, 300
     share, probability = rng.dirichlet(np.full(groups, 4.0)), rng.beta(1, 1, (groups, columns))
@@ -175,7 +175,7 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
         found[algorithm] = float(np.mean((low <= truth) & (truth <= high)))
     fitted = BernoulliMixture(groups, concentration=12.0, algorithm="gibbs", max_iter=2, random_state=0).fit(X)
     core = fitted._streaming_model(Table(X, X[:, 0]), True)
-    sampler = Sampler(core, Table(fitted._cells(X, False), np.zeros(n)))
+    sampler = MixtureSampler(core, Table(fitted._cells(X, False), np.zeros(n)))
     draw, weights = sampler.begin(model.state_.q), []
     for sweep in range(600):
         draw, _ = sampler.sweep(draw, rng)

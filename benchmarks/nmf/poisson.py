@@ -18,7 +18,7 @@ from benchmarks._lib.loaders import data_folder
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.nmf._data import peer, timed
 from sksvi.families import Gamma, Point
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.cells import CountMatrix
 from sksvi.models.nmf.density import log_negative_binomial, log_poisson, moments_of
 from sksvi.models.nmf.poisson import GammaPoisson
 
@@ -61,11 +61,11 @@ def counts(name: str, seed: int = 0) -> tuple[Any, Any, Array]:
     return train, test, rng.random(train.shape[1]) < 0.5
 
 
-def known_of(test: Any, seen: Array) -> Cells:
+def known_of(test: Any, seen: Array) -> CountMatrix:
     """The columns of test rows that are seen."""
     counts = sp.csr_matrix(test @ sp.diags_array(seen.astype(float), format="csr"))
     counts.eliminate_zeros()
-    return Cells(counts, np.broadcast_to(seen, test.shape))
+    return CountMatrix(counts, np.broadcast_to(seen, test.shape))
 
 
 def scores(

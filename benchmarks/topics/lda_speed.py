@@ -42,10 +42,10 @@ def local_steps(X: Any, topics: Array) -> list[dict[str, Any]]:
     """Millions of tokens a second of CPU, and how much faster two threads are by the clock."""
     from sksvi.families import Dirichlet
     from sksvi.models.base import Table
-    from sksvi.models.topics.lda import LOCAL_STEPS, Effort, LatentDirichlet, local_step
+    from sksvi.models.topics.lda import LOCAL_STEPS, DocumentVisit, LatentDirichlet, local_step
 
     q, rows = {"topics": Dirichlet(topics)}, []
-    effort, shape = Effort(SWEEPS, 0.0, SWEEPS // 2, SWEEPS // 2), topics.shape
+    effort, shape = DocumentVisit(SWEEPS, 0.0, SWEEPS // 2, SWEEPS // 2), topics.shape
     for name in LOCAL_STEPS:
         for dtype in ("float64", "float32"):
             options = {"alpha": np.full(shape[0], 0.1), "eta": np.full(shape, 0.1), "local_step": name, "dtype": dtype}

@@ -57,7 +57,7 @@ NAMES: dict[str, Any] = {
 }
 
 
-class Rule(NamedTuple):
+class ArgumentRule(NamedTuple):
     """What an argument must be."""
 
     name: str
@@ -113,7 +113,7 @@ class Guard:
     words of the error.
     """
 
-    def __init__(self, rules: list[Rule], full: int | None) -> None:
+    def __init__(self, rules: list[ArgumentRule], full: int | None) -> None:
         self.rules, self.full = rules, full
         names = dict(NAMES)
         exec(_written(rules), names)
@@ -132,7 +132,7 @@ class Guard:
             _check(rule, value if rule.field is None else getattr(value, rule.field), sizes)
 
 
-def _written(rules: list[Rule]) -> str:
+def _written(rules: list[ArgumentRule]) -> str:
     """Source of ``holds(arguments, packed, squared)``: whether arguments keep the rules; letters are its variables."""
     known: set[str] = set()
     last = None
@@ -148,7 +148,7 @@ def _written(rules: list[Rule]) -> str:
     return "\n".join([*lines, " return True"])
 
 
-def _written_sizes(rule: Rule, known: set[str]) -> list[str]:
+def _written_sizes(rule: ArgumentRule, known: set[str]) -> list[str]:
     """What is asked of an array's sizes and numbers."""
     optional = rule.dims[0].endswith("|0")  # which is known by then, or is learned from one that is not left out
     new = [words for words in rule.words if words.isidentifier() and words != "_" and words not in known]
@@ -171,7 +171,7 @@ def _written_sizes(rule: Rule, known: set[str]) -> list[str]:
     return [" " + line for line in lines]
 
 
-def _written_numbers(rule: Rule, known: set[str]) -> list[str]:
+def _written_numbers(rule: ArgumentRule, known: set[str]) -> list[str]:
     """What is asked of an array's numbers."""
     if rule.cuts is not None:
         if rule.cuts in known:
@@ -186,7 +186,7 @@ def _written_numbers(rule: Rule, known: set[str]) -> list[str]:
     return [f"if v_.size and ({broken}): return False"]
 
 
-def _read(rule: str, names: tuple[str, ...]) -> Rule:
+def _read(rule: str, names: tuple[str, ...]) -> ArgumentRule:
     """A rule in pieces."""
     match = WORDS.fullmatch(rule.replace(" ", ""))
     if match is None:
@@ -197,7 +197,9 @@ def _read(rule: str, names: tuple[str, ...]) -> Rule:
     words = tuple(_words(dim.removesuffix("|0").removeprefix(">=")) for dim in dims)
     sizes = tuple(size if size.isidentifier() else compile(size, size, "eval") for size in words)
     position, kind = names.index(name), KINDS[match["kind"]]
-    return Rule(match["name"], position, field or None, dims, words, sizes, kind, match["below"], least, match["of"])
+    return ArgumentRule(
+        match["name"], position, field or None, dims, words, sizes, kind, match["below"], least, match["of"]
+    )
 
 
 def _words(dim: str) -> str:
@@ -217,7 +219,7 @@ def _square(n: int) -> int:
 MATRICES, DIAGONALS = {"packed": _pairs, "squared": _square}, {"packed": int, "squared": int}
 
 
-def _check(rule: Rule, value: Any, sizes: dict[str, Any]) -> None:
+def _check(rule: ArgumentRule, value: Any, sizes: dict[str, Any]) -> None:
     """Raise where an array is not what its loop takes it for; sizes met first are remembered."""
     if not isinstance(value, np.ndarray) or value.ndim != len(rule.dims) or value.dtype.kind not in rule.kind:
         found = f"{type(value).__name__} of shape {np.shape(value)} and type {getattr(value, 'dtype', None)}"

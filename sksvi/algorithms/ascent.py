@@ -33,7 +33,7 @@ def finite(value: float, gradient: Array) -> bool:
     return math.isfinite(value) and all(map(math.isfinite, gradient.tolist()))
 
 
-class Stop(Exception):
+class StopAscent(Exception):
     """The caller has seen enough: the best point so far is the answer. Objectives may raise it too."""
 
 
@@ -52,7 +52,7 @@ class _Ascent:
         """-value and -gradient at x; where there are none, a parabola that sends the line search back."""
         x = np.array(x)
         if self.turned_back(x):
-            raise Stop
+            raise StopAscent
         self.looks += 1
         try:
             value, gradient = self.function(x)
@@ -74,7 +74,7 @@ class _Ascent:
             self.base, self.unit = self.last, max(1.0, float(np.linalg.norm(gradient)))
             self.looks = self.found = 0
         if self.tick(float(self.best[1])):
-            raise Stop
+            raise StopAscent
         return -float(value) / self.unit, -gradient / self.unit
 
     def turned_back(self, x: Array) -> bool:
@@ -96,7 +96,7 @@ class _Ascent:
         self.values.append(self.last[1])
         if len(self.values) > WINDOW:
             if self.values[-1] - self.values[-1 - WINDOW] < self.enough(self.values[-1]):
-                raise Stop
+                raise StopAscent
 
 
 def ascend(
@@ -151,7 +151,7 @@ def ascend(
         fmin_l_bfgs_b(  # type: ignore[call-overload]
             ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=accepted, **most
         )
-    except Stop:
+    except StopAscent:
         pass
     if ascent.best is None:
         return np.array(start), -np.inf

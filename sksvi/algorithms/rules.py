@@ -5,7 +5,7 @@
 `OneNumber`     the same for a single scale, along secants without noise and cut to a trust region with it
 `Hybrid`        AdaGrad on a Gaussian mean, the natural step on its covariance
 `Euclidean`     AdaGrad on a Gaussian mean and Cholesky factor
-`Flat`          AdaGrad on the unconstrained standard coordinates of any other family
+`StandardCoordinates`          AdaGrad on the unconstrained standard coordinates of any other family
 `Newton`        a point along its gradient and curvature, data and memory together
 `ClosedForm`    a point that only the prior of other blocks reads: its best value needs no data
 `Adam`          a point that has a gradient and no curvature
@@ -41,7 +41,7 @@ Array = np.ndarray
 Blocks = dict[str, Any]
 
 
-class Pace(NamedTuple):
+class StepSize(NamedTuple):
     """How far a step goes: the schedule's rate (one per plate for plates), what halving left of it, the data's weight.
 
     ``weight`` is the population's: the N that gradients are blown up to. ``left`` is the prior that the block stood on,
@@ -54,7 +54,7 @@ class Pace(NamedTuple):
     left: Any = None
 
 
-class Moved(NamedTuple):
+class StepResult(NamedTuple):
     """A block after its step, what its rule remembers, and the gain that the step promises (nats; 0: ask the KL)."""
 
     block: Any
@@ -84,7 +84,7 @@ class Rule:
         """Whether a memory is of this rule."""
         return memory is None
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The block `name` of q after one step; `gradient` is that of the population, in the block's moments."""
         raise AttributeError(f"{type(self).__name__} has no step")
 
@@ -109,9 +109,9 @@ class Fixed(Rule):
     def __init__(self, density: Callable[[Blocks], float] | None = None) -> None:
         self.density = density
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The block as it is."""
-        return Moved(q[name], memory)
+        return StepResult(q[name], memory)
 
     def log_density(self, q: Blocks) -> float:
         """Log density of the block."""
@@ -142,13 +142,15 @@ class Natural(Rule):
 
     scales = True
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.natural_step`."""
         rate = pace.rate * pace.damping
         if np.ndim(rate) == 0 and rate > 1.0:
-            return Moved(beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
+            return StepResult(beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
         gradient = q[name].in_domain(prior, gradient, rate)
-        return Moved(shortened(lambda share: natural_step(q[name], prior, gradient, rate * share, pace.left)), memory)
+        return StepResult(
+            shortened(lambda share: natural_step(q[name], prior, gradient, rate * share, pace.left)), memory
+        )
 
 
 class OneNumber(Rule):
@@ -162,11 +164,11 @@ class OneNumber(Rule):
         """The last coordinate, its slope and bend, once there was a step."""
         return memory is None or isinstance(memory, tuple)
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.secant_step` and `steps.trusted_step`."""
         if pace.rate == 1.0:
-            return Moved(*secant_step(q[name], prior, gradient, pace.damping, memory))
-        return Moved(trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
+            return StepResult(*secant_step(q[name], prior, gradient, pace.damping, memory))
+        return StepResult(trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
 
 
 @dataclass(frozen=True)
@@ -178,12 +180,12 @@ class _ByAdaGrad(Rule):
     def __post_init__(self) -> None:
         """Refuse step sizes that cannot serve the blocks of this rule."""
 
-    def damped(self, pace: Pace) -> Any:
+    def damped(self, pace: StepSize) -> Any:
         """The step sizes of a step that is shortened."""
         return clone(self.adagrad).set_params(rate=self.adagrad.rate * pace.damping)
 
 
-class _OfGaussians(_ByAdaGrad):
+class _GaussianRule(_ByAdaGrad):
     """What AdaGrad remembers of a Gaussian block."""
 
     def __post_init__(self) -> None:
@@ -202,22 +204,22 @@ class _OfGaussians(_ByAdaGrad):
         return memory.raised(block, share, weight, self.adagrad)
 
 
-class Hybrid(_OfGaussians):
+class Hybrid(_GaussianRule):
     """AdaGrad on a Gaussian mean, the natural step on its covariance (H-MC-SSVI)."""
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Natural coordinates, and AdaGrad's sums."""
         return block, AdaGradMemory.start(block, weight)
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.hybrid_step`."""
         rate, adagrad = pace.rate * pace.damping, self.damped(pace)
-        return Moved(
+        return StepResult(
             *shortened(lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight))
         )
 
 
-class Euclidean(_OfGaussians):
+class Euclidean(_GaussianRule):
     """AdaGrad on a Gaussian mean and Cholesky factor (S-DSVI)."""
 
     natural_coordinates = False
@@ -227,12 +229,12 @@ class Euclidean(_OfGaussians):
         block = block.standard()
         return block, AdaGradMemory.start(block, weight)
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.euclidean_step`."""
-        return Moved(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+        return StepResult(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
 
 
-class Flat(_ByAdaGrad):
+class StandardCoordinates(_ByAdaGrad):
     """AdaGrad on unconstrained standard coordinates, for every family but Gaussians."""
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
@@ -243,9 +245,9 @@ class Flat(_ByAdaGrad):
         """AdaGrad's sums."""
         return isinstance(memory, FlatMemory)
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.flat_step`."""
-        return Moved(*flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+        return StepResult(*flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
 
 
 # ---- hyperparameters: blocks whose q is a point
@@ -268,16 +270,16 @@ class Newton(Rule):
         found = None if self.density is None else self.density(q)
         return 0.0 if found is None else found[0]
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The step, cut to the trust radius; half of |step · gradient| is what it promises."""
         if gradient is None:
-            return Moved(q[name], memory)
+            return StepResult(q[name], memory)
         found = None if self.density is None else self.density(q)
         if found is not None:
             gradient = tuple(a + b for a, b in zip(gradient, found[1:], strict=True))
         step = q[name].newton(gradient)
         gain = 0.5 * float(np.abs(step @ gradient[0]))
-        return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)
+        return StepResult(q[name].moved(step, pace.rate * pace.damping), memory, gain)
 
 
 class ClosedForm(Fixed):
@@ -297,10 +299,10 @@ class ClosedForm(Fixed):
         super().__init__(density)
         self.find = find
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The step, by the rate."""
         step, gain = self.find(q)
-        return Moved(q[name].moved(step, pace.rate * pace.damping), memory, gain)
+        return StepResult(q[name].moved(step, pace.rate * pace.damping), memory, gain)
 
 
 class Adam(Rule):
@@ -308,8 +310,8 @@ class Adam(Rule):
 
     lagged = True
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.adam_step`; its rate is its own."""
         if gradient is None:
-            return Moved(q[name], memory)
-        return Moved(*adam_step(q[name], gradient[0], memory))
+            return StepResult(q[name], memory)
+        return StepResult(*adam_step(q[name], gradient[0], memory))

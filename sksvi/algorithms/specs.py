@@ -15,7 +15,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sksvi._typing import Schedule
-from sksvi.algorithms.rules import Euclidean, Flat, Hybrid, Natural, OneNumber, Rule
+from sksvi.algorithms.rules import Euclidean, Hybrid, Natural, OneNumber, Rule, StandardCoordinates
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
 #: Rates of mini-batch and sampled steps when none is given (benchmarks/product/algorithms.py); t counts steps.
@@ -45,7 +45,7 @@ def natural(adagrad: AdaGrad) -> Rule:
 
 
 @dataclass(frozen=True)
-class Row:
+class AlgorithmSpec:
     """What an algorithm is.
 
     Parameters
@@ -85,20 +85,23 @@ class Row:
     rows: Callable[[int], int | None] = many_rows
 
 
-ROWS = {
-    "mc-ssvi": Row(natural, natural),
-    "h-mc-ssvi": Row(Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
-    "s-dsvi": Row(Euclidean, Flat, natural=False, local="standard", rows=few_rows),
-    "cvi": Row(natural, natural, globals="expected", messages=True, local="messages"),
-    "fp": Row(natural, natural, solves_mean=True, whole=True),
-    "svi": Row(natural, natural, globals="expected", structured=True),
-    "ssvi-a": Row(natural, natural, globals="sampled", structured=True),
-    "ssvi": Row(natural, natural, globals="corrected", structured=True),
-    "map": Row(natural, natural, globals="mean", structured=True),
-    "gibbs": Row(natural, natural, sampler=True),
+SPECS = {
+    "mc-ssvi": AlgorithmSpec(natural, natural),
+    "h-mc-ssvi": AlgorithmSpec(Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
+    "s-dsvi": AlgorithmSpec(Euclidean, StandardCoordinates, natural=False, local="standard", rows=few_rows),
+    "cvi": AlgorithmSpec(natural, natural, globals="expected", messages=True, local="messages"),
+    "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True),
+    "svi": AlgorithmSpec(natural, natural, globals="expected", structured=True),
+    "ssvi-a": AlgorithmSpec(natural, natural, globals="sampled", structured=True),
+    "ssvi": AlgorithmSpec(natural, natural, globals="corrected", structured=True),
+    "map": AlgorithmSpec(natural, natural, globals="mean", structured=True),
+    "gibbs": AlgorithmSpec(natural, natural, sampler=True),
 }
 #: Rules that families ask for in the place of a natural step (`Family.instead`).
-INSTEAD: dict[str, Callable[[AdaGrad], Rule]] = {"one-number": lambda adagrad: OneNumber(), "flat": Flat}
+REPLACEMENTS: dict[str, Callable[[AdaGrad], Rule]] = {
+    "one-number": lambda adagrad: OneNumber(),
+    "flat": StandardCoordinates,
+}
 
 
 class Algorithm(BaseEstimator):
@@ -115,15 +118,15 @@ class Algorithm(BaseEstimator):
     adagrad: AdaGrad | None = None
 
     @property
-    def row(self) -> Row:
+    def row(self) -> AlgorithmSpec:
         """What the algorithm is."""
-        return ROWS[self.name]
+        return SPECS[self.name]
 
     def rule(self, block: Any) -> Rule:
         """How a block of q with a prior moves."""
         make = self.row.gaussian if block.column == "gaussian" else self.row.other
         if make is natural and block.instead is not None:
-            make = INSTEAD[block.instead]
+            make = REPLACEMENTS[block.instead]
         return make(AdaGrad() if self.adagrad is None else self.adagrad)
 
     def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
@@ -302,9 +305,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     cls.name: cls for cls in (MCSSVI, HybridMCSSVI, SDSVI, CVI, FixedPoint, SVI, SSVIA, SSVI, MAP, Gibbs)
 }
 #: Those that fit q by steps, whatever the model: what an estimator takes unless it says otherwise.
-VARIATIONAL = tuple(name for name in ALGORITHMS if not (ROWS[name].sampler or ROWS[name].structured))
+VARIATIONAL = tuple(name for name in ALGORITHMS if not (SPECS[name].sampler or SPECS[name].structured))
 #: Those that say how local steps see conjugate globals.
-STRUCTURED = tuple(name for name in ALGORITHMS if ROWS[name].structured)
+STRUCTURED = tuple(name for name in ALGORITHMS if SPECS[name].structured)
 
 
 def resolve(spec: str | Algorithm) -> Algorithm:

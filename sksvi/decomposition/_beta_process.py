@@ -18,10 +18,10 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, stays, string_or_array
-from sksvi.estimators.stage import ANEW, Start
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, string_or_array
+from sksvi.estimators.stage import ANEW, Stage
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
-from sksvi.inference.passes.sampler import sampling
+from sksvi.inference.passes.sampler import sampling_state
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.start import first_state
@@ -29,7 +29,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
 from sksvi.models.beta_process.start import data_start, given_factors, start_at
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -165,16 +165,16 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     _changes = {
         **STREAMED,
         "n_components": COMPONENTS,
-        "local_step": FREE,
+        "local_step": UNCHECKED,
         "init": stays("a fit that goes on has begun", string_or_array),
         "init_factors": stays("a fit that goes on has begun"),
-        "a": FREE,
-        "b": FREE,
-        "n_burn_in": FREE,
-        "n_local_samples": FREE,
+        "a": UNCHECKED,
+        "b": UNCHECKED,
+        "n_burn_in": UNCHECKED,
+        "n_local_samples": UNCHECKED,
         "noise": stays("q has one precision of the noise, one per column, or a number"),
         "weight_precision": stays("q has it, or the model a number"),
-        "prune": FREE,
+        "prune": UNCHECKED,
     }
 
     def __init__(
@@ -267,7 +267,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'mc-ssvi'.")
         return self._partial_fit(X, None, None, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         X = self._checked(X, start.fresh)
         if start.fresh:
             self._fix_units(Units.of(X), len(X))
@@ -289,12 +289,12 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         self._wide = max(n, self.total_samples or 0) < ROWS_PER_COLUMN * self.n_features_in_
 
     # ---- rows in partitions
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         X = self._checked(X, fresh)
         (n, d), dtype, own = X.shape, np.dtype(self._dtype), {"units": Units.of(X)}
-        return Facts({number: (n, float(n))}, self._features, dtype, None, d, 8.0 * (d + 5), False, own)
+        return DataSummary({number: (n, float(n))}, self._features, dtype, None, d, 8.0 * (d + 5), False, own)
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         self._draws = None
         if fresh:
             self._fix_units(facts.own["units"], facts.n)
@@ -378,7 +378,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             return state
         from sksvi.models.beta_process.sampler import thinned
 
-        progress = sampling(state)
+        progress = sampling_state(state)
         self._draws = thinned(progress.draws or [progress.draw.globals], KEPT_DRAWS)
         return replace(state, progress=START)
 

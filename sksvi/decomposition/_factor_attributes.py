@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import DataFrame
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.summaries import effect_table, joined, learned_rows
+from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
 from sksvi.estimators.summary_text import counted
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
@@ -152,4 +152,4 @@ class FactorAttributes:
             mean = np.concatenate([self.posterior_[side].mean.ravel() for side in SIDES])
             std = np.concatenate([self.posterior_[side].std.ravel() for side in SIDES])
         learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)
-        return joined([effect_table(mean, std, coverage, index), learned])
+        return concatenated([effect_table(mean, std, coverage, index), learned])

@@ -14,7 +14,7 @@ from sksvi.decomposition._pairs import FoldedIds, PairMethods
 from sksvi.estimators.checks import check_row_values
 from sksvi.families import GaussianPlates
 from sksvi.inference import plan
-from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.passes import alternating
 from sksvi.inference.state import State
 from sksvi.models.factorization.ratings import Ratings
@@ -146,7 +146,7 @@ class FoldingMethods(PairMethods):
             "items": self._rows("items", pd.Series(items, dtype=object)),
         }
         prior = model.prior(q)["users"]
-        said = Said({"users": q["users"].over(prior)})
+        said = BlockFactors({"users": q["users"].over(prior)})
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
         state = State(q, 0)

@@ -17,17 +17,17 @@ from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
-from sksvi.estimators.refit import COMPONENTS, FREE, SHARED, STREAMED, stays, string_or_array
-from sksvi.estimators.stage import Start
+from sksvi.estimators.refit import COMPONENTS, SHARED, STREAMED, UNCHECKED, stays, string_or_array
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import Cells, table
+from sksvi.models.nmf.cells import CountMatrix, table
 from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, merged, some_rows
-from sksvi.partitions.summary import Facts, Total
+from sksvi.partitions.summary import DataSummary, Total
 
 Array = np.ndarray
 
@@ -59,8 +59,8 @@ class GammaFit(BaseSVI):
     _changes = {
         **SHARED,
         "n_components": COMPONENTS,
-        "component_shape": FREE,
-        "activation_shape": FREE,
+        "component_shape": UNCHECKED,
+        "activation_shape": UNCHECKED,
         "init": stays("a fit that goes on has begun", string_or_array),
     }
     #: Rows up to which a step takes all of them, and rows of a batch beyond.
@@ -76,7 +76,7 @@ class GammaFit(BaseSVI):
     _evened: Any = EVENED
 
     # ---- fitting
-    def _encoded(self, found: Cells, start: Start) -> Table:
+    def _encoded(self, found: CountMatrix, start: Stage) -> Table:
         """Rows with what a first fit fixes by them."""
         if start.fresh:
             self._fix_mean(found.mean or 1.0)
@@ -103,7 +103,7 @@ class GammaFit(BaseSVI):
     def _check_memory(self, data: Table) -> None:
         self._check_size(int(self.n_components), data.X.shape[1], data.X if data.at_hand else None)
 
-    def _check_size(self, K: int, F: int, X: Cells | None, begun: str = "", remedy: str = "") -> None:
+    def _check_size(self, K: int, F: int, X: CountMatrix | None, begun: str = "", remedy: str = "") -> None:
         """An error where K components of F columns and these counts take more memory than there is."""
         what = f"n_components={self.n_components} for {F} {self._columns_called}{begun}"
         rows = 0.0 if X is None else self._numbers_of_row * K * X.shape[0] + OF_COUNTS * X.counts.nnz
@@ -137,7 +137,7 @@ class GammaFit(BaseSVI):
         self._check_size(more, n_features, found, f", begun with {more},", ', or take init="random"')
         return self._fewer(found, start(found, more, seed), problem.threads, seed)
 
-    def _fewer(self, found: Cells, start: Array, threads: int, seed: int) -> Array:
+    def _fewer(self, found: CountMatrix, start: Array, threads: int, seed: int) -> Array:
         """Of more components than are wanted those left when they were fitted a little, and those alike merged.
 
         A component that holds two true ones stays there as long as two others share one; with some to spare few hold
@@ -155,7 +155,7 @@ class GammaFit(BaseSVI):
         return self._model(n_features)
 
 
-class GammaFactors(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):
+class CountFactorization(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):
     """The same of tables of counts, chunks and collections of them too."""
 
     _changes = {**GammaFit._changes, **STREAMED}
@@ -210,13 +210,13 @@ class GammaFactors(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):
         self._validate_params()
         return self._partial_fit(X, None, None, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         return self._encoded(self._cells(X, reset=start.fresh), start)
 
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {"cells": Total(data.X.sums)}
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         if fresh:
             total, n = facts.own["cells"].value
             self._fix_mean(float(total / n) if total else 1.0)

@@ -22,8 +22,8 @@ from sksvi.estimators import fit_warnings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, stays, truth
-from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION, Start
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, truth
+from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION, Stage
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
@@ -36,7 +36,7 @@ from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.partitions.collections import aligned, is_collection
 from sksvi.partitions.encoded import known, one_by_one
 from sksvi.partitions.executor import Executor
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -175,10 +175,10 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         **{name: change for name, change in STREAMED.items() if name not in ("batch_size", "total_samples")},
         "n_components": COMPONENTS,
         "noise_variance": stays("the fit's units belong to it", noise_kind),
-        "prior_shape": FREE,
-        "prior_rate": FREE,
+        "prior_shape": UNCHECKED,
+        "prior_rate": UNCHECKED,
         "fit_mean": stays("the scatter of earlier rows is about what it says", truth),
-        "init": FREE,
+        "init": UNCHECKED,
     }
 
     def __init__(
@@ -288,7 +288,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             state = self._absorbed(problem, None if first else self.state_, known, came)
             self._finish(problem.model, state, seen + came)
             found = list(self._findings(problem, state))
-        fit_warnings.tell(found)
+        fit_warnings.warn_all(found)
         return self
 
     def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
@@ -305,7 +305,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         state = stream.as_one_pass(problem, state, before, came, int(self.max_iter), self.tol)
         return replace(state, counted=problem.data.n)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
         if not start.fresh:
             self._check_choices()
         self._check_draws()
@@ -327,18 +327,18 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             self.scale_ = self._units(data)
 
     # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Scatter:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
         """Partitions say their scatter, and nothing else is asked of them."""
         self._check_draws()
         facts = known(self, start, aligned(type(self).__name__, X, y=None, sample_weight=None, offset=None), Executor())
         self._fix(facts, start.fresh)
         return self._scatter
 
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         data = self._scattered(X, fresh)
-        return Facts({number: (len(X), data.n)}, self._features, np.dtype(self._dtype), own={"scatter": data})
+        return DataSummary({number: (len(X), data.n)}, self._features, np.dtype(self._dtype), own={"scatter": data})
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         self._keep(facts.own["scatter"], fresh)
 
     def _check_draws(self) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import memory, parallel
 from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame
-from sksvi.estimators.summaries import joined, point_rows
+from sksvi.estimators.summaries import concatenated, point_rows
 from sksvi.families import Gamma
 from sksvi.models.gamma_factor.model import GammaFactors
 from sksvi.models.gamma_factor.response import Response, respond
@@ -96,7 +96,7 @@ class GammaFactorSummary:
             return dict(zip(told, std.tolist(), strict=True))
 
         curvature = learned.information if found is None else found.noise_information
-        return joined([table, point_rows(noise(learned.value), noise, learned.value, curvature, coverage)])
+        return concatenated([table, point_rows(noise(learned.value), noise, learned.value, curvature, coverage)])
 
     def _responds(self, wanted: bool | str) -> bool:
         """Whether intervals are those of linear response."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from sksvi._runtime import memory
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
-from sksvi.decomposition._gamma_base import GammaFactors
+from sksvi.decomposition._gamma_base import CountFactorization
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.decomposition._poisson_fit import PoissonFit
 from sksvi.estimators.refit import anew
@@ -29,7 +29,7 @@ MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
 @with_own_methods
-class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors):
+class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactorization):
     """Non-negative matrix factorization of counts under Gamma priors.
 
     y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, ``component_rate_``), the cells of
@@ -126,7 +126,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, GammaFactors)
         **PoissonFit._parameter_constraints,
         "bound": [StrOptions(set(MODELS))],
     }
-    _changes = {**GammaFactors._changes, "bound": anew("messages", "progress")}
+    _changes = {**CountFactorization._changes, "bound": anew("messages", "progress")}
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import parallel
 from sksvi._typing import DataFrame
 from sksvi.families import Gamma
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.cells import CountMatrix
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -38,14 +38,14 @@ class GammaPosterior(ClassNamePrefixFeaturesOutMixin):
         raise AttributeError(f"{type(self).__name__} does not say what its summary is of")
 
     # ---- rows
-    def _activations(self, found: Cells, start: Array | None = None) -> tuple[Array, Array]:
+    def _activations(self, found: CountMatrix, start: Array | None = None) -> tuple[Array, Array]:
         """Shape and rate (n, K) of the posterior of activations, of rows that begin at `start` or with nothing."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():
             threads = parallel.n_threads(self.n_jobs)
             return model.rows(self._seen_by_rows, found, threads, start)  # type: ignore[no-any-return]
 
-    def _covariances(self, found: Cells, shape: Array, rate: Array) -> Array:
+    def _covariances(self, found: CountMatrix, shape: Array, rate: Array) -> Array:
         """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():

@@ -17,7 +17,7 @@ from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.models.nmf import density
-from sksvi.models.nmf.cells import Cells, cells
+from sksvi.models.nmf.cells import CountMatrix, cells
 from sksvi.partitions.lazy import added
 
 Array = np.ndarray
@@ -49,7 +49,7 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
             self._dtype = X.dtype.name
         return X
 
-    def _cells(self, X: Any, reset: bool = False) -> Cells:
+    def _cells(self, X: Any, reset: bool = False) -> CountMatrix:
         return cells(self._rows(X, reset))
 
     @overload
@@ -178,14 +178,14 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
         mean, variance = zip(*(part for _, *part in self._moments_of(cells(X))), strict=True)
         return np.concatenate(mean), np.concatenate(variance)
 
-    def _moments_of(self, found: Cells) -> Iterator[tuple[slice, Array, Array]]:
+    def _moments_of(self, found: CountMatrix) -> Iterator[tuple[slice, Array, Array]]:
         """Some rows at a time, and mean and variance of their expected counts."""
         shape, rate = self._activations(found)
         for rows in self._portions(found):
             covariance = self._covariances(found[rows], shape[rows], rate[rows])
             yield rows, *density.moments_of(shape[rows] / rate[rows], covariance, *self.posterior_.values())
 
-    def _portions(self, found: Cells) -> list[slice]:
+    def _portions(self, found: CountMatrix) -> list[slice]:
         """Rows whose covariances are formed at a time."""
         K = len(self.components_)
         return parallel.slices(found.shape[0], max(1, CELLS // (K * max(found.shape[1], K))))
@@ -222,7 +222,7 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
             raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
         return self._log_density(cells(X), lambda rows: held_out[rows])
 
-    def _log_density(self, known: Cells, asked: Callable[[slice], Array]) -> Array:
+    def _log_density(self, known: CountMatrix, asked: Callable[[slice], Array]) -> Array:
         """Sum per row of the log probabilities of what is asked, NaN elsewhere."""
         parts = []
         for rows, mean, variance in self._moments_of(known):
@@ -266,7 +266,9 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
             return self._log_density(cells(known), lambda rows: asked[rows]).sum(), n
         half = first_half(np.arange(X.shape[1]), np.array([0, X.shape[1]]))
         found = cells(X)
-        known = Cells(found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape))
+        known = CountMatrix(
+            found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape)
+        )
 
         def others(rows: slice) -> Array:
             return np.where(half, np.nan, found.counts[rows].toarray())

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
 from sksvi.algorithms.specs import SSVIA
-from sksvi.decomposition._gamma_base import EVENED, GammaFactors
+from sksvi.decomposition._gamma_base import EVENED, CountFactorization
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import FREE, auto_or_number, stays
+from sksvi.estimators.refit import UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan
@@ -29,7 +29,7 @@ USED = 1e-4
 
 
 @with_own_methods
-class GammaProcessNMF(GammaFactors):
+class GammaProcessNMF(CountFactorization):
     """Non-negative matrix factorization of counts under a gamma process (GaP-KL-NMF).
 
     Counts are Poisson with mean (H∘θ)W: ``components_`` W, how active each is in each row H, and one weight θ_k per
@@ -128,7 +128,7 @@ class GammaProcessNMF(GammaFactors):
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _parameter_constraints: dict[str, list[Any]] = {
-        **GammaFactors._parameter_constraints,
+        **CountFactorization._parameter_constraints,
         "concentration": [Interval(Real, 1e-3, 1e6, closed="both")],
         "prior_mean": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "init": ["array-like", StrOptions({"rows", "random"})],
@@ -136,11 +136,11 @@ class GammaProcessNMF(GammaFactors):
         "search_passes": [Interval(Integral, 0, None, closed="left")],
     }
     _changes = {
-        **GammaFactors._changes,
-        "concentration": FREE,
+        **CountFactorization._changes,
+        "concentration": UNCHECKED,
         "prior_mean": stays("the first fit has set the mean of a cell", auto_or_number),
-        "prune": FREE,
-        "search_passes": FREE,
+        "prune": UNCHECKED,
+        "search_passes": UNCHECKED,
     }
 
     def __init__(

@@ -29,7 +29,7 @@ from sksvi.estimators.checks import (
 from sksvi.estimators.magnitudes import check_magnitudes
 from sksvi.families import Gamma
 from sksvi.models.nmf import density
-from sksvi.models.nmf.cells import Cells, cells
+from sksvi.models.nmf.cells import CountMatrix, cells
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -69,7 +69,7 @@ class PairCounts(PairMethods, TransformerMixin):
         there = weight > 0
         return tuple(column[there] for column in columns), (weight * counts)[there]
 
-    def _table(self, columns: Any, counts: Array, users: Array) -> Cells:
+    def _table(self, columns: Any, counts: Array, users: Array) -> CountMatrix:
         """Counts by user and item, those of one pair added; items without a column are left out."""
         where = [positions(ids, column) for ids, column in zip((users, self.items_), columns, strict=True)]
         there = where[1] >= 0
@@ -77,11 +77,13 @@ class PairCounts(PairMethods, TransformerMixin):
         return cells(sp.csr_matrix(entries, shape=(len(users), len(self.items_))))
 
     @property
-    def _fitted_cells(self) -> Cells:
+    def _fitted_cells(self) -> CountMatrix:
         """The counts of the fit."""
         assert self.seen_ is not None
         starts, items = self.seen_
-        return Cells(sp.csr_matrix((self._seen_counts, items, starts), shape=(len(self.users_), len(self.items_))))
+        return CountMatrix(
+            sp.csr_matrix((self._seen_counts, items, starts), shape=(len(self.users_), len(self.items_)))
+        )
 
     # ---- plates of ids
     def _prior_of(self, side: str) -> tuple[float, float]:
@@ -373,6 +375,6 @@ class PairCounts(PairMethods, TransformerMixin):
         return self._tables(tables)
 
 
-def items_of(found: Cells) -> tuple[Array, Array]:
+def items_of(found: CountMatrix) -> tuple[Array, Array]:
     """Where each user's items begin, and which they are."""
     return found.counts.indptr.astype(np.int64), found.counts.indices.astype(np.int32)

@@ -29,9 +29,9 @@ from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, restarted
 from sksvi.inference.state import State
-from sksvi.inference.stream_state import Past
+from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import Cells, table
+from sksvi.models.nmf.cells import CountMatrix, table
 from sksvi.partitions.collections import in_memory, is_collection
 from sksvi.partitions.encoded import one_by_one
 
@@ -49,7 +49,7 @@ class PairStream(PairCounts, PoissonFit):
     #: Shapes of the priors, components' and users', that the counts of a fit are in q beside.
     _prior_shapes: Array
     #: The cells of the chunk whose fit is being left behind.
-    _portion: Cells | None = None
+    _portion: CountMatrix | None = None
     #: Pairs that came since all were fitted together.
     _waiting: int = 0
     #: Pairs that the components began with.
@@ -107,7 +107,7 @@ class PairStream(PairCounts, PoissonFit):
             self._portion = None
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight))
             found += self._of_unit(problem.data) if first else []
-        fit_warnings.tell(found)
+        fit_warnings.warn_all(found)
         return self
 
     # ---- all counts at once
@@ -141,7 +141,7 @@ class PairStream(PairCounts, PoissonFit):
     def _without_counts(self) -> Table:
         """The users of the fit in a chunk of which none has counts."""
         shape = len(self.users_), len(self.items_)
-        return table(Cells(sp.csr_matrix(shape), before=self._counts_of("users")))
+        return table(CountMatrix(sp.csr_matrix(shape), before=self._counts_of("users")))
 
     def _counts_of(self, side: str) -> Array:
         """Counts of each user (U, K), or item (K, I), from each component: shapes of q over the prior's."""
@@ -164,7 +164,7 @@ class PairStream(PairCounts, PoissonFit):
         problem = plan.changed(problem, data=data, said=said_of(items, fade * constant), batch_size=size)
         return problem, self._begun(problem, before)
 
-    def _remember(self, found: Cells, fade: float) -> None:
+    def _remember(self, found: CountMatrix, fade: float) -> None:
         """Which counts users have, in this chunk and in earlier ones: for `recommend` and `fold_in`."""
         if self.seen_ is None:  # of a file without training rows: what was counted before is not known
             return
@@ -173,7 +173,7 @@ class PairStream(PairCounts, PoissonFit):
         counts = sp.csr_matrix((fade * self._seen_counts, items, starts), shape=found.shape) + found.counts
         counts.eliminate_zeros()
         counts.sort_indices()
-        self.seen_, self._seen_counts = items_of(Cells(counts)), counts.data
+        self.seen_, self._seen_counts = items_of(CountMatrix(counts)), counts.data
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
@@ -198,6 +198,6 @@ class PairStream(PairCounts, PoissonFit):
             vars(self).setdefault("_began_with", len(self._seen_counts))
 
 
-def said_of(counts: Array, constant: float) -> Past:
+def said_of(counts: Array, constant: float) -> StreamState:
     """What counts (K, I) of earlier chunks say of components: they are exposed to all users, of whatever chunk."""
-    return Past({"components": Message((np.stack([counts, np.zeros_like(counts)], -1),))}, constant)
+    return StreamState({"components": Message((np.stack([counts, np.zeros_like(counts)], -1),))}, constant)

@@ -31,9 +31,9 @@ from sksvi.decomposition._recommend import RecommendationMethods
 from sksvi.estimators.checks import check_numbers, check_same_rows
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of
-from sksvi.estimators.refit import COMPONENTS, COVARIANCE, FREE, LIKELIHOOD, STREAMED, given_or_not, stays
+from sksvi.estimators.refit import COMPONENTS, COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, given_or_not, stays
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import FIT, Start
+from sksvi.estimators.stage import FIT, Stage
 from sksvi.estimators.unseen import ON_UNSEEN, check_table
 from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
 from sksvi.inference.start import without_new_plates
@@ -209,7 +209,7 @@ class GeneralizedPMF(
         "user_features": stays("the prior of factors has weights for them, or none", given_or_not),
         "item_features": stays("the prior of factors has weights for them, or none", given_or_not),
         "prior_covariance": stays("the prior of factors has that shape"),
-        "on_unseen": FREE,
+        "on_unseen": UNCHECKED,
         "covariance": COVARIANCE,
     }
 
@@ -324,7 +324,7 @@ class GeneralizedPMF(
             base.check_target(y)
         return y
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Ratings:
         fresh = start.fresh
         if not fresh:
             self._check_choices()
@@ -348,7 +348,7 @@ class GeneralizedPMF(
         """Whether the type of y says which levels there are."""
         return given_order(y) is not None
 
-    def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Start, declared: bool) -> Array:
+    def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Stage, declared: bool) -> Array:
         """What the targets of a first fit fix; theirs as the fit has them."""
         if start is FIT and not base.ordered and np.all(y == y[0]):
             raise ValueError(

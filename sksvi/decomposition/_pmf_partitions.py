@@ -11,14 +11,14 @@ import numpy as np
 from sksvi.decomposition._ids import check_some_known, id_columns, known_ids, plates_of, positions
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FEATURES
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.models.base import Table
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.partitions.collections import aligned, that_count
 from sksvi.partitions.encoded import known, named
 from sksvi.partitions.executor import Executor
-from sksvi.partitions.summary import Facts, Targets, Union
+from sksvi.partitions.summary import DataSummary, Targets, Union
 
 Array = np.ndarray
 
@@ -60,7 +60,7 @@ class Counted:
 class RatingsInPartitions:
     """What `GeneralizedPMF` makes of a collection of ratings, on one machine."""
 
-    def _collected(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Ratings:
+    def _collected(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Ratings:
         from sksvi.estimators.offsets import remember_offset
 
         given = aligned(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=None)
@@ -77,7 +77,7 @@ class RatingsInPartitions:
         self._remember_seen(data, fresh)
         return data
 
-    def _facts(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         columns, values, weight = self._checked_ratings(X, y, sample_weight, fresh)
         base = self._base(fresh)
         own: dict[str, Any] = {
@@ -87,7 +87,9 @@ class RatingsInPartitions:
             values, own["levels"] = self.levels_[values.astype(int)], Union(self.levels_, self._declares(y))
         total = float(len(values) if weight is None else weight.sum())
         features = {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
-        return Facts({number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None), 2, own=own)
+        return DataSummary(
+            {number: (len(values), total)}, features, np.float64, Targets.of(values, weight, None), 2, own=own
+        )
 
     def _targets_in(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """The values of a partition with ratings, as `_facts` has them."""
@@ -106,7 +108,7 @@ class RatingsInPartitions:
         values = self._targets(self._base(fresh), columns, y, fresh)
         return columns, values, check_row_values(sample_weight, len(values), "sample_weight", weights=True)
 
-    def _fix_ratings(self: Any, facts: Facts, start: Start) -> Any:
+    def _fix_ratings(self: Any, facts: DataSummary, start: Stage) -> Any:
         """What all ratings fix, by their targets in few rows."""
         table, base = facts.few, self._base(start.fresh)
         assert table is not None
@@ -121,10 +123,10 @@ class RatingsInPartitions:
         return table
 
     @staticmethod
-    def _declared(facts: Facts) -> bool:
+    def _declared(facts: DataSummary) -> bool:
         return "levels" in facts.own and facts.own["levels"].declared
 
-    def _entries(self: Any, executor: Executor, given: list[Any], facts: Facts) -> Iterator[tuple[Array, ...]]:
+    def _entries(self: Any, executor: Executor, given: list[Any], facts: DataSummary) -> Iterator[tuple[Array, ...]]:
         """(user, item, value, weight) of every rating, a partition at a time."""
         before = {"users": 0, "items": 0}
         for number, part in enumerate(given):

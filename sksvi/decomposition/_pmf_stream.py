@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -29,7 +29,7 @@ class FirstRatings(FirstRows):
     users_: Array
     items_: Array
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         data = super()._data(X, y, sample_weight, offset, start)
         if data.at_hand:
             rows = self._as_rows(data)

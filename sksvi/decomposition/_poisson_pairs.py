@@ -11,8 +11,8 @@ from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike,
 from sksvi.decomposition._ids import id_columns
 from sksvi.decomposition._pair_counts import items_of
 from sksvi.decomposition._pair_stream import PairStream
-from sksvi.estimators.refit import FREE, STREAMED
-from sksvi.estimators.stage import Start
+from sksvi.estimators.refit import STREAMED, UNCHECKED
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.summary_text import counted
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -150,7 +150,7 @@ class PoissonFactorization(PairStream):
     }
     _changes = {
         **{name: change for name, change in {**STREAMED, **PairStream._changes}.items() if name not in WITHOUT},
-        "on_unseen": FREE,
+        "on_unseen": UNCHECKED,
     }
 
     def __init__(
@@ -218,7 +218,7 @@ class PoissonFactorization(PairStream):
         """
         return self._fit(X, y, sample_weight, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         columns = id_columns(self, X, start.fresh)
         for side, column in zip(("user", "item"), columns, strict=True):
             missing = column.isna().to_numpy()

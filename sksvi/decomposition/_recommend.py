@@ -15,7 +15,7 @@ from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import best, crossed
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.families import GaussianPlates
-from sksvi.models.factorization.columns import SIDES, Columns, View
+from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns
 from sksvi.models.factorization.ratings import Entries
 from sksvi.predictive import Predictive
 
@@ -28,7 +28,7 @@ RANKED = 2**18
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecommendRequest:
     """What `recommend` was asked for; `folded` holds the users' posterior where the fit does not."""
 
     n: int
@@ -93,10 +93,10 @@ class RecommendationMethods(FoldingMethods):
         order = np.argsort(coded[0], kind="stable")
         entries = Entries.sorted_by(*coded, np.zeros(n), None, len(plates[0]))
         model = self._model
-        view = View.of(model.layouts, "users", plates[1], self.likelihood_, model.offset)
+        view = ColumnView.of(model.layouts, "users", plates[1], self.likelihood_, model.offset)
 
         def one(part: slice) -> tuple[Array, Array]:
-            return Columns(view, entries.of(part), None, None).latents(plates[0][part])
+            return SideColumns(view, entries.of(part), None, None).latents(plates[0][part])
 
         with parallel.working():
             parts = list(parallel.in_order(one, model.column_chunks(entries), parallel.n_threads(self.n_jobs)))
@@ -153,12 +153,12 @@ class RecommendationMethods(FoldingMethods):
             raise ValueError("users is empty: name at least one.")
         rng = check_seed(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
-        asked = Asked(n, exclude_seen, strategy, drawn_items, rng, folded)
+        asked = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
         tables = [self._ranked(users.iloc[start : start + size], asked) for start in range(0, len(users), size)]
         return self._tables(tables)
 
-    def _ranked(self, users: Any, asked: Asked) -> Any:
+    def _ranked(self, users: Any, asked: RecommendRequest) -> Any:
         """The table of some users."""
         import pandas as pd
 
@@ -190,7 +190,7 @@ class RecommendationMethods(FoldingMethods):
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 
-    def _scores(self, users: Any, m: Array, v: Array, asked: Asked) -> Array:
+    def _scores(self, users: Any, m: Array, v: Array, asked: RecommendRequest) -> Array:
         """What the items are ranked by."""
         if asked.strategy == "mean":
             return self._in_levels(Predictive(self.likelihood_, m.ravel(), v.ravel()))[0].reshape(m.shape)

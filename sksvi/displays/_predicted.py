@@ -14,7 +14,7 @@ from sksvi.predictive.wrappers import reached, through
 Array = np.ndarray
 
 
-class Asked(NamedTuple):
+class Unwrapped(NamedTuple):
     """The estimator inside its wrappers, the rows as it takes them, and the target's transformers, innermost first."""
 
     model: Any
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
         return bool(high < low)
 
 
-def asked(estimator: Any, X: Any) -> Asked:
+def asked(estimator: Any, X: Any) -> Unwrapped:
     """The fitted sksvi estimator inside, ready to be asked about rows X."""
     model, X, inverses = reached(estimator, X)
     check_is_fitted(model)
@@ -72,7 +72,7 @@ def asked(estimator: Any, X: Any) -> Asked:
             f"{type(model).__name__} has no predictive distribution of y: give one of sksvi's regressors, classifiers "
             "or time series, or use from_predictions."
         )
-    return Asked(model, X, inverses)
+    return Unwrapped(model, X, inverses)
 
 
 def steps(estimator: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:

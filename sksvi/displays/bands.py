@@ -14,7 +14,7 @@ from sksvi._names import shortened
 from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot
-from sksvi.displays._predicted import Asked, asked, name_of
+from sksvi.displays._predicted import Unwrapped, asked, name_of
 from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.coverage import tail_of
 
@@ -295,7 +295,7 @@ class PredictionBandDisplay:
         return cls(places[order], found[order, at[0.5]], bands, data, **names).plot(ax, **line_kwargs)
 
 
-def _check_target(given: Asked) -> None:
+def _check_target(given: Unwrapped) -> None:
     """An error where y has no band: several classes, levels."""
     if given.likelihood.n_latents > 1 or given.likelihood.ordered:
         raise ValueError(
@@ -304,7 +304,7 @@ def _check_target(given: Asked) -> None:
         )
 
 
-def _held(given: Asked, offset: Any, exposure: Any, several: bool) -> tuple[Any, str]:
+def _held(given: Unwrapped, offset: Any, exposure: Any, several: bool) -> tuple[Any, str]:
     """The one offset of all places, and what is said of it and of the `several` columns that stay where they are."""
     told = {"offset": offset, "exposure": exposure}
     each = [name for name, values in told.items() if np.ndim(values)]
@@ -317,7 +317,7 @@ def _held(given: Asked, offset: Any, exposure: Any, several: bool) -> tuple[Any,
     return shift, ", ".join(notes)
 
 
-def _bands(given: Asked, coverages: Any, shift: Any) -> tuple[str, Array, dict[float, Array]]:
+def _bands(given: Unwrapped, coverages: Any, shift: Any) -> tuple[str, Array, dict[float, Array]]:
     """What the line is, the line, and the intervals."""
     predictive, likelihood = given.predictive(shift), given.likelihood
     tails = {float(each): tail_of(each) for each in np.atleast_1d(coverages).tolist()}
@@ -334,7 +334,7 @@ def _bands(given: Asked, coverages: Any, shift: Any) -> tuple[str, Array, dict[f
     return ("median", quantiles[:, 0], ends) if given.inverses else ("mean", np.asarray(predictive.mean()), ends)
 
 
-def _shares(given: Asked, y: Any) -> Array:
+def _shares(given: Unwrapped, y: Any) -> Array:
     """Observations as they are drawn: labels as 0 and 1, successes as shares."""
     if given.likelihood.classifies:
         return (np.asarray(y) == given.classes[1]).astype(float)

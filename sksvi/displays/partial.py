@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import COLORS, legend_outside, pyplot
 from sksvi.estimators.checks import check_count
-from sksvi.inspection._effects import LEAST_DRAWS, Answers, constant, frame_of, levelled_columns, with_column
+from sksvi.inspection._effects import LEAST_DRAWS, ChangedRowMeans, constant, frame_of, levelled_columns, with_column
 from sksvi.predictive.coverage import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.
@@ -229,7 +229,7 @@ class PartialEffectDisplay:
         """
         tail, rng = tail_of(coverage), check_random_state(random_state)
         n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
-        answers = Answers(estimator, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
+        answers = ChangedRowMeans(estimator, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
         table, named = frame_of(X)
         if feature not in list(table.columns):
             raise ValueError(f"feature must be a column of X, one of {list(table.columns)[:20]}; found {feature!r}.")

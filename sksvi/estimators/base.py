@@ -30,8 +30,8 @@ from sksvi.estimators.checks import check_flag
 from sksvi.estimators.links import LinkedToReference
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import SHARED, Change, check_changes, kept_choices
-from sksvi.estimators.stage import FIT, MORE, Start
+from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
+from sksvi.estimators.stage import FIT, MORE, Stage
 from sksvi.estimators.streamed import Streamed
 from sksvi.estimators.summary_text import SummaryText
 from sksvi.estimators.validation import StrOptions, validate_data
@@ -39,7 +39,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
-from sksvi.inference.search import Looks
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import continued, first_state, freed
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
@@ -113,7 +113,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     }
 
     #: What may change before a fit that goes on: every parameter has an entry.
-    _changes: dict[str, Change] = SHARED
+    _changes: dict[str, ParameterChange] = SHARED
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -127,7 +127,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             check(type(self), name, type(value), value)
 
     # ---- what a subclass says
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         raise AttributeError(f"{type(self).__name__} does not encode its data")
 
     def _build_model(self, data: Any) -> tuple[Any, Any]:
@@ -203,7 +203,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         short = self._fell_short(undone, passes, interruption.asked)
         if short:
             warn_user(short, ConvergenceWarning)
-        fit_warnings.tell(found)
+        fit_warnings.warn_all(found)
         return self
 
     #: Whether every target lies at one end of what it may be: it says nothing of columns, nor of their scales.
@@ -226,7 +226,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             return False  # a sampler moves on from anywhere, and a given start is none among rows
         return bool(data.total_weight >= self._outgrown_at * (self._began_among or self.n_samples_seen_))
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         """The rows of a fit, here or where they lie."""
         if is_collection(X):
             return self._collected(X, y, sample_weight, offset, start)
@@ -235,7 +235,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         remember_offset(self, offset)
         return data
 
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         """The rows of a Dask collection, encoded where they lie."""
         raise TypeError(
             f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it X.compute()."
@@ -263,13 +263,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         def look_end(state: State, begun: State) -> bool:
             return monitor.pass_end(state.history[-1])
 
-        looks = Looks(problem, state, passes, started, look_end, full)
+        looks = EvaluationBudget(problem, state, passes, started, look_end, full)
         undone = self._refine(problem, state, looks)
         self.state_ = state
         self._passes_counted(state)
         return undone if state.converged else "did not converge"
 
-    def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
+    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
         """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
         return None
 

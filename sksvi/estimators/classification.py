@@ -15,16 +15,16 @@ from sksvi import likelihoods
 from sksvi._runtime.warned import warn_user
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.levels import MOST_LEVELS
-from sksvi.estimators.stage import FIRST_PORTION, FIT, PORTION, Start
+from sksvi.estimators.stage import FIRST_PORTION, FIT, PORTION, Stage
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
-from sksvi.partitions.summary import Facts, Union
+from sksvi.partitions.summary import DataSummary, Union
 from sksvi.partitions.sums import summed
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ class ClassificationMethods(ClassifierMixin):
         elif classes is not None and not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
-    def _coded(self, data: Table, start: Start) -> Table:
+    def _coded(self, data: Table, start: Stage) -> Table:
         """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
         if start is FIT:
             self.classes_ = np.unique(data.y)
@@ -123,7 +123,7 @@ class ClassificationMethods(ClassifierMixin):
                 raise ValueError(f"class_weight must have positive numbers; found {value!r} for {label!r}.")
 
     # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         given = self.class_weight
         if given == "balanced":  # a look at all labels, before partitions are read by what they count for
             name = type(self).__name__
@@ -142,7 +142,7 @@ class ClassificationMethods(ClassifierMixin):
         """Labels are counted."""
         return False
 
-    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
         """Classes and likelihood of a fresh fit; codes of all labels in few rows."""
         targets = facts.few
         assert targets is not None
@@ -307,7 +307,7 @@ class ClassificationMethods(ClassifierMixin):
         float
         """
         check_is_fitted(self)
-        tell(other_order(X=X, y=y, sample_weight=sample_weight))
+        warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         bare = travelling(self) if is_collection(X) else self
         hits, weight = summed(type(self).__name__, bare._hits, X, y, sample_weight, offset)
         return float(hits / weight)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.stage import ANEW, Start
+from sksvi.estimators.stage import ANEW, Stage
 from sksvi.estimators.streamed import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
@@ -32,7 +32,7 @@ class FirstRows(BaseSVI):
     #: Rows of the stream so far, while they are few; None: enough have come, or a fit began.
     _first_rows: Table | None = None
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         self._first_rows = None
         return super()._data(X, y, sample_weight, offset, start)
 

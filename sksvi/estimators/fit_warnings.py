@@ -20,7 +20,7 @@ Array = np.ndarray
 PER_ROW = ("sample_weight", "offset", "exposure")
 
 
-def tell(findings: Iterable[str]) -> None:
+def warn_all(findings: Iterable[str]) -> None:
     """Each finding as a `UserWarning`."""
     for text in findings:
         warn_user(text)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.stage import GLANCE, PARTITION, Start
+from sksvi.estimators.stage import GLANCE, PARTITION, Stage
 from sksvi.models.base import Table
 from sksvi.partitions.encoded import encoded
-from sksvi.partitions.summary import Facts, Targets
+from sksvi.partitions.summary import DataSummary, Targets
 
 Array = np.ndarray
 
@@ -36,16 +36,16 @@ class FromPartitions:
     fit to the same rows in memory sets.
     """
 
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         data, facts = encoded(self, start, X, y, sample_weight, offset)
         remember_offset(self, facts.offset or None)
         return data
 
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         """Of a partition with rows."""
         data = self._read(X, y, sample_weight, offset, fresh)  # type: ignore[attr-defined]
         values, own = self._target_facts(y, data)  # type: ignore[attr-defined]
-        return Facts(
+        return DataSummary(
             {number: (len(data), data.total_weight)},
             self._features,
             np.dtype(self._dtype) if hasattr(self, "_dtype") else None,
@@ -69,7 +69,7 @@ class FromPartitions:
     def _features(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
 
-    def _fix(self, facts: Facts, fresh: bool) -> Table | None:
+    def _fix(self, facts: DataSummary, fresh: bool) -> Table | None:
         """What all rows fix; the targets of a fit to them in few rows, where they have any."""
         if fresh:
             vars(self).pop("feature_names_in_", None)
@@ -82,7 +82,7 @@ class FromPartitions:
         self._fix_columns(facts, targets, fresh)  # type: ignore[attr-defined]
         return targets  # type: ignore[no-any-return]
 
-    def _width(self, facts: Facts) -> int:
+    def _width(self, facts: DataSummary) -> int:
         """Columns of encoded rows, which may be more than a partition of its own would have."""
         return facts.n_columns
 
@@ -99,7 +99,7 @@ class RowsFromPartitions(FromPartitions):
     ``_row_facts(data)``: what is to be known of the rows of a partition; ``_fix_rows(facts, fresh)``.
     """
 
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         if self._algorithm().row.sampler:  # type: ignore[attr-defined]
             raise ValueError(
                 f"algorithm={self.algorithm!r} draws for every row in turn and needs all of them at hand, and X is a "  # type: ignore[attr-defined]
@@ -119,13 +119,13 @@ class RowsFromPartitions(FromPartitions):
     def _row_facts(self, data: Any) -> dict[str, Any]:
         return {}
 
-    def _fix_target(self, facts: Facts, fresh: bool) -> None:
+    def _fix_target(self, facts: DataSummary, fresh: bool) -> None:
         return None
 
-    def _fix_columns(self, facts: Facts, targets: None, fresh: bool) -> None:
+    def _fix_columns(self, facts: DataSummary, targets: None, fresh: bool) -> None:
         self._fix_rows(facts, fresh)
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         """What all rows fix."""
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi._typing import DataFrame
-from sksvi.estimators.refit import FREE
+from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
 from sksvi.integrals.nodes import Nodes
@@ -16,7 +16,7 @@ from sksvi.predictive.coverage import tail_of
 
 #: Of the parameter `hyperparameters`.
 CONSTRAINTS: dict[str, list[Any]] = {"hyperparameters": [StrOptions({"integrated", "point"})]}
-CHANGES = {"hyperparameters": FREE}
+CHANGES = {"hyperparameters": UNCHECKED}
 
 
 def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: bool = True, within: Any = None) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi._runtime.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.partitions.collections import is_collection
 
@@ -40,7 +40,7 @@ def checked_offset(estimator: Any, offset: Any, X: Any, **beside: Any) -> np.nda
 
     beside: what else says which rows they are, by name.
     """
-    tell(other_order(X=X, **beside, offset=offset))
+    warn_all(other_order(X=X, **beside, offset=offset))
     once = vars(estimator).setdefault("_offset_warning", Once())
     if offset is None and getattr(estimator, "_had_offset", False) and not once.warned:
         once.warned = True
@@ -90,7 +90,7 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any, X: Any, **beside: 
     if is_collection(exposure):
         logarithm = np.log(exposure)
         return logarithm if offset is None else offset + logarithm
-    tell(other_order(X=X, **beside, offset=offset, exposure=exposure))
+    warn_all(other_order(X=X, **beside, offset=offset, exposure=exposure))
     if rows is None or is_collection(rows):
         exposure = check_numbers(exposure, "exposure")
     else:

@@ -19,7 +19,7 @@ ROUNDING, APART = 1e-6, 1e-3
 
 
 @dataclass(frozen=True)
-class Joint:
+class PosteriorTarget:
     """A fit with its rows: q, the problem that it is of, and what users see of one block.
 
     ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
@@ -47,7 +47,7 @@ class Joint:
 
 
 def bound_said(estimator: Any, paid: float) -> float | None:
-    """`Joint.said` of a fit; of a stream, which has looked at its rows one by one, None.
+    """`PosteriorTarget.said` of a fit; of a stream, which has looked at its rows one by one, None.
 
     ``paid`` : log density of the hyperparameters, a part of the bound that the fit ended at.
     """

@@ -64,7 +64,7 @@ def given_or_not(estimator: Any, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Change:
+class ParameterChange:
     """Of one parameter.
 
     why : reason that a fit which goes on refuses another value; empty where it takes it.
@@ -78,37 +78,37 @@ class Change:
 
 
 #: Another value serves from here on.
-FREE = Change()
+UNCHECKED = ParameterChange()
 #: Read where a fit begins: a fit that goes on keeps the random numbers that it has.
-AT_START = Change()
+AT_START = ParameterChange()
 
 
-def stays(why: str, kept: Kept = value) -> Change:
+def stays(why: str, kept: Kept = value) -> ParameterChange:
     """A fit that goes on cannot take another value."""
-    return Change(why, kept)
+    return ParameterChange(why, kept)
 
 
-def anew(*parts: str) -> Change:
+def anew(*parts: str) -> ParameterChange:
     """Another value serves from here on, and these parts of the state begin anew."""
-    return Change(anew=parts)
+    return ParameterChange(anew=parts)
 
 
 #: Parameters that every estimator has.
 SHARED = {
     "algorithm": anew("memory", "messages", "locals", "progress"),
-    "expectation": FREE,
+    "expectation": UNCHECKED,
     "batch_size": anew("messages", "progress"),
-    "max_iter": FREE,
-    "tol": FREE,
-    "total_samples": FREE,
-    "n_jobs": FREE,
-    "warm_start": FREE,
-    "keep_interrupted": FREE,
+    "max_iter": UNCHECKED,
+    "tol": UNCHECKED,
+    "total_samples": UNCHECKED,
+    "n_jobs": UNCHECKED,
+    "warm_start": UNCHECKED,
+    "keep_interrupted": UNCHECKED,
     "random_state": AT_START,
-    "verbose": FREE,
+    "verbose": UNCHECKED,
 }
 #: And where chunks are taken.
-STREAMED = {**SHARED, "forgetting": FREE, "half_life": FREE}
+STREAMED = {**SHARED, "forgetting": UNCHECKED, "half_life": UNCHECKED}
 #: Reasons that several estimators have.
 LIKELIHOOD = stays("scales that were learned, and what data have said, belong to it", text)
 COVARIANCE = stays("q has the shape that it says")

@@ -25,7 +25,7 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
@@ -33,7 +33,7 @@ from sksvi.models.base import Table
 from sksvi.models.targets import Summary
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
-from sksvi.partitions.summary import Facts, Union
+from sksvi.partitions.summary import DataSummary, Union
 from sksvi.partitions.sums import summed
 from sksvi.predictive.coverage import tail_of
 
@@ -88,7 +88,7 @@ class RegressionMethods(RegressorMixin):
             return data.y, {}
         return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
 
-    def _targets_of(self, facts: Facts, fresh: bool) -> Summary:
+    def _targets_of(self, facts: DataSummary, fresh: bool) -> Summary:
         """Targets of all rows in few, ordinal: as positions among the levels, which a fresh fit fixes."""
         targets = facts.few
         assert targets is not None
@@ -313,7 +313,7 @@ class RegressionMethods(RegressorMixin):
         """
         check_is_fitted(self)
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
-        tell(other_order(X=X, y=y, sample_weight=sample_weight))
+        warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         offset = with_exposure(self, offset, exposure, X, y=y)
         sums = summed(name, bare._losses, X, y, sample_weight, offset)
         # What the mean of all rows would lose: a second look, at y alone.

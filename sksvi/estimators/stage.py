@@ -9,7 +9,7 @@ from typing import NamedTuple
 ANEW = 2.0
 
 
-class Start(NamedTuple):
+class Stage(NamedTuple):
     """How data come to an estimator.
 
     fresh: classes, levels, likelihood and the like are fixed by these data. portion: the data are a part of a stream.
@@ -22,7 +22,7 @@ class Start(NamedTuple):
 
 
 #: `fit`, a warm start, the first `partial_fit`, and the others; a partition of the data of a fit.
-FIT, MORE, FIRST_PORTION, PORTION = Start(True, False), Start(False, False), Start(True, True), Start(False, True)
-PARTITION = Start(False, True, share=True)
+FIT, MORE, FIRST_PORTION, PORTION = Stage(True, False), Stage(False, False), Stage(True, True), Stage(False, True)
+PARTITION = Stage(False, True, share=True)
 #: A partition that is asked what it has, before all of them fix anything.
-GLANCE = Start(True, True, share=True)
+GLANCE = Stage(True, True, share=True)

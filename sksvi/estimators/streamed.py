@@ -10,7 +10,7 @@ from sksvi.estimators import fit_warnings
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.stage import FIRST_PORTION, PORTION
 from sksvi.inference import plan, stream
-from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.factors import NO_FACTORS
 from sksvi.inference.records import replace
 from sksvi.inference.start import counting_on
 from sksvi.partitions.collections import in_memory, is_collection
@@ -64,7 +64,7 @@ class Streamed:
             self._finish(model, state, seen)
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
-        fit_warnings.tell(found)
+        fit_warnings.warn_all(found)
         return self
 
     def _absorbed(self, data: Any, first: bool, came: float, fade: float, counted: float) -> tuple[Any, Any]:
@@ -94,7 +94,7 @@ class Streamed:
             state = replace(state, population=self.state_.counted or self.n_samples_seen_)
         state = replace(state, counted=counted)
         if not plan.remembers(problem):
-            state = replace(state, messages=NOTHING_SAID)
+            state = replace(state, messages=NO_FACTORS)
         with self._columns_named():
             return model, stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
 

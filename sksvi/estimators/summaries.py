@@ -164,7 +164,7 @@ def _tells_apart(information: Array) -> bool:
     return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
 
 
-def joined(tables: Sequence[Any]) -> Any:
+def concatenated(tables: Sequence[Any]) -> Any:
     """Tables one below the other, under the index of the first; a plain name is the last level of an index of several.
 
     What further tables have no column for is NaN, or False where it is a flag. Their rows get names that no row above

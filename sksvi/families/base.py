@@ -399,7 +399,7 @@ def messages_at(block: Any, prior: Any, draws: Array) -> Array:
     return draws @ linear - 0.5 * np.square(draws) @ weights - block.log_evidence()
 
 
-class Spreadless(Family):
+class PointMass(Family):
     """A block without spread, known as its mean."""
 
     @property

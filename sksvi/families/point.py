@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sksvi.families.base import Message, Spreadless
+from sksvi.families.base import Message, PointMass
 
 Array = np.ndarray
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 TRUST_RADIUS = 2.0
 
 
-class Point(Spreadless):
+class Point(PointMass):
     """A learned array without spread, in unconstrained coordinates, with the information that earlier portions left.
 
     Parameters

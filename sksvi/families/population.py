@@ -6,14 +6,14 @@ from typing import Self
 
 import numpy as np
 
-from sksvi.families.base import NotPositiveDefinite, Spreadless
+from sksvi.families.base import NotPositiveDefinite, PointMass
 from sksvi.families.flat import Flat
 from sksvi.families.gaussian.structures import inverse_factor
 
 Array = np.ndarray
 
 
-class Population(Spreadless, Flat):
+class Population(PointMass, Flat):
     """μ and Σ of N(μ, Σ) as the mode that sums of moments have: natural parameter Σ_d E(1, η_d)(1, η_d)ᵀ.
 
     The natural parameter ((P+1) x (P+1)) is [[n, s], [sᵀ, M]] with n members, s = Σ E η, M = Σ E ηηᵀ; then μ = s/n and

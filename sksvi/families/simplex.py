@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 from scipy.special import xlogy
 
-from sksvi.families.base import Draw, NotPositiveDefinite, Spreadless
+from sksvi.families.base import Draw, NotPositiveDefinite, PointMass
 from sksvi.families.flat import Flat
 
 Array = np.ndarray
 
 
-class Simplex(Spreadless, Flat):
+class Simplex(PointMass, Flat):
     """Probability vectors known as points: the mode β ∝ counts of a Dirichlet with `counts` + 1, one per plate.
 
     The prior Dir(1 + e) is the block of counts e; a step adds expected counts to it. Its ``kl`` is what the log density

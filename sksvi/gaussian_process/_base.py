@@ -31,9 +31,9 @@ from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows
-from sksvi.estimators.refit import COVARIANCE, FREE, LIKELIHOOD, STREAMED, stays, string_or_array
-from sksvi.estimators.stage import PARTITION, Start
+from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows
+from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
+from sksvi.estimators.stage import PARTITION, Stage
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
 from sksvi.gaussian_process._predictions import ProcessPredictions
@@ -63,7 +63,7 @@ from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.models.targets import starting
 from sksvi.partitions.gathered import cut, gathered
-from sksvi.partitions.summary import Facts, Moments
+from sksvi.partitions.summary import DataSummary, Moments
 
 Array = np.ndarray
 
@@ -98,10 +98,10 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         "inducing": stays("q is about the inducing points that it has", string_or_array),
         "bound": stays("hyperparameters have been found by it"),
         "noise_variance": stays("the likelihood holds it, or has learned it"),
-        "optimize_hyperparameters": FREE,
-        "optimize_inducing": FREE,
+        "optimize_hyperparameters": UNCHECKED,
+        "optimize_inducing": UNCHECKED,
         "covariance": COVARIANCE,
-        "stream_sample": FREE,
+        "stream_sample": UNCHECKED,
         **CHANGES,
     }
 
@@ -209,7 +209,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         return centred(self.mean_, data)
 
     # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         if self.bound == "optimal":
             raise TypeError(refused("a Dask collection"))
         data = super()._collected(X, y, sample_weight, offset, start)
@@ -237,7 +237,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
     def _column_facts(self, data: Table) -> dict[str, Any]:
         return {"columns": Moments.of(data.X, data.weight)}
 
-    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+    def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
         columns = facts.own["columns"]
         if not fresh:
             return
@@ -398,7 +398,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         return f"inducing point {coordinate}{' (class by class)' if self.likelihood_.n_latents > 1 else ''}"
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
@@ -412,7 +412,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         def shown(draws: Array) -> Array:
             return (draws.reshape(-1, len(L)) @ L.T).reshape(len(draws), -1) + self.mean_
 
-        return Joint(
+        return PosteriorTarget(
             problem=twin._problem(model, data),
             q=q,
             block="inducing",

@@ -32,10 +32,10 @@ from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows
-from sksvi.estimators.refit import FREE, LIKELIHOOD, SHARED, stays
-from sksvi.estimators.stage import FIT, MORE, PARTITION, Start
-from sksvi.estimators.summaries import joined
+from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows
+from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
+from sksvi.estimators.stage import FIT, MORE, PARTITION, Stage
+from sksvi.estimators.summaries import concatenated
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
@@ -160,12 +160,12 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         **SHARED,
         "kernel": stays("its parameters have been learned", lambda estimator, name: repr(estimator.kernel)),
         "likelihood": LIKELIHOOD,
-        "class_weight": FREE,
-        "optimize_hyperparameters": FREE,
+        "class_weight": UNCHECKED,
+        "optimize_hyperparameters": UNCHECKED,
         **CHANGES,
-        "covariance": FREE,
-        "batch_size": FREE,
-        "total_samples": FREE,
+        "covariance": UNCHECKED,
+        "batch_size": UNCHECKED,
+        "total_samples": UNCHECKED,
     }
 
     def __init__(
@@ -236,7 +236,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         return self._fit(X, y, sample_weight, offset)
 
     # ---- from rows to a model
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if start is MORE:
             self._check_choices()
         X, y = validate_data(self, X, labels_given(y), reset=start is FIT, dtype=[np.float64, np.float32])
@@ -296,7 +296,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         memory.need(held * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its rows, for a comparison of q with its posterior."""
         import pandas as pd
 
@@ -308,7 +308,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
             raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
         rows, latents = twin._rows, self.posterior_["latents"].block
         model = FullGP(self.likelihood_, self.kernel_, data.X, False)
-        return Joint(
+        return PosteriorTarget(
             problem=twin._problem(model, data),
             q=self.state_.shown,
             block="latents",
@@ -436,7 +436,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         check_is_fitted(self)
         latents = self.posterior_["latents"]
         rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted))
-        return joined([self._kernel_table(coverage).rename_axis("quantity"), rows])
+        return concatenated([self._kernel_table(coverage).rename_axis("quantity"), rows])
 
 
 def kernel_of_one_scale(data: Table) -> Any:

@@ -12,7 +12,7 @@ from sksvi.estimators.checks import interval_table
 from sksvi.estimators.hyperparameters import IntegratedHyperparameters
 from sksvi.gaussian_process._start import hyperparameters, spread_of
 from sksvi.models.gp.hyperpriors import HyperPrior, hyper_prior
-from sksvi.models.gp.integrated import MOST_NUMBERS, Integrated
+from sksvi.models.gp.integrated import MOST_NUMBERS, HyperparameterNodes
 from sksvi.models.gp.looks import explored
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.coverage import tail_of
@@ -67,7 +67,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
                 self._hold(model, found)
         return super()._refine(problem, state, looks)  # type: ignore[misc]
 
-    def _hold(self, model: Any, found: Integrated | None) -> None:
+    def _hold(self, model: Any, found: HyperparameterNodes | None) -> None:
         """What was found, as attributes."""
         if found is None:
             return

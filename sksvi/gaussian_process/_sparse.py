@@ -25,15 +25,15 @@ from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import remember_exposure, with_exposure
-from sksvi.estimators.refit import FREE
+from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import FIT, Start
+from sksvi.estimators.stage import FIT, Stage
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -262,7 +262,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     def _base(self, fresh: bool) -> Any:
         return self._base_likelihood() if fresh else self.likelihood_
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if not (start.fresh or start.share):
             self._check_choices()
         data = self._read(X, y, sample_weight, offset, start.fresh)
@@ -285,7 +285,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             base.check_target(y)
         return self._rows(X, y, sample_weight, offset)
 
-    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
         targets = self._targets_of(facts, fresh)
         if fresh:
             self.likelihood_ = self._base(True)  # until units are known: what rows are checked against
@@ -412,7 +412,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
         "class_weight": CLASS_WEIGHT,
     }
-    _changes = {**SparseGP._changes, "class_weight": FREE}
+    _changes = {**SparseGP._changes, "class_weight": UNCHECKED}
 
     def __init__(
         self,
@@ -542,7 +542,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     def _base(self, fresh: bool) -> Any:
         return self.likelihood_
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         data = self._read(X, y, sample_weight, offset, start.fresh)
         if start is FIT:
             self._check_columns(len(data), data.X != data.X[:1])

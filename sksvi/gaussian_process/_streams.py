@@ -8,7 +8,7 @@ from typing import Any
 
 from sksvi import algorithms, expectations
 from sksvi.gaussian_process._start import spread_of
-from sksvi.inference.stream_state import Past
+from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Table
 
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
@@ -59,7 +59,7 @@ class ProcessStreams:
         """All rows of the stream so far, where they are kept and messages say what they said."""
         past = self.state_.messages
         messages = algorithms.resolve(self.algorithm).row.messages
-        return past.faded(fade).everything() if messages and isinstance(past, Past) else None
+        return past.faded(fade).everything() if messages and isinstance(past, StreamState) else None
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         """Fewer inducing points than were asked for, once they cannot become more."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import interval_table
-from sksvi.estimators.summaries import joined, learned_rows
+from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.predictive.coverage import tail_of
 
 
@@ -51,7 +51,7 @@ class ProcessSummary:
         if self.likelihood_.noise is not None:
             noise = learned_rows(self.likelihood_, learned, coverage, _noise)
             tables.insert(0, self._with_spread(noise, coverage))
-        return joined([self._kernel_table(coverage).rename_axis("quantity"), *tables])
+        return concatenated([self._kernel_table(coverage).rename_axis("quantity"), *tables])
 
     def _places(self) -> Any:
         """What a summary calls f at the inducing points."""

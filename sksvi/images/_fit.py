@@ -80,7 +80,7 @@ def learned(
         warnings.simplefilter("ignore", ConvergenceWarning)
         if not hidden.any():
             return Dictionary(model.fit(patches[some]))
-        stop = Stop(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
+        stop = StopWhenStalled(HeldOut.of(pixels, hidden, patches), model._most_passes() * batches / 2)
         if course.stops:
             model.set_callbacks(stop)
         model.fit(patches[some])
@@ -166,7 +166,7 @@ class HeldOut:
         return np.abs(self.predicted(dictionary, CHECK_DRAWS)[0] - self.value)
 
 
-class Stop:
+class StopWhenStalled:
     """Callback that ends a fit where held-out pixels are predicted no better than after half as many steps.
 
     Not before so many steps: at first a patch uses many rough factors, which predict well for a while; fine ones that

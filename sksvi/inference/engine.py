@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi.algorithms.rules import ClosedForm, Pace
+from sksvi.algorithms.rules import ClosedForm, StepSize
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
@@ -63,7 +63,7 @@ def prepare(q: Blocks) -> None:
 
 
 @dataclass
-class Look:
+class BatchGradient:
     """What a pass asks of rows where they lie: gradient per block, E log p, and local covariances that were projected.
 
     ``key`` : seed and step, of the rows' random numbers. ``locals`` and ``sites`` : what is kept beside the rows.
@@ -118,7 +118,9 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
         problem.messages.sites(state),
         problem.messages.between(problem, state) if gradient_wanted else None,
     )
-    look = Look(model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between, drawn)
+    look = BatchGradient(
+        model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between, drawn
+    )
     gradient, value, repairs = data.seen(look, segment.rows)
     state.locals.count(repairs)
     scale = segment.scale * problem.scale
@@ -144,7 +146,7 @@ def step(
             if prior is None and name not in hyper:
                 prior, left = prior_of(problem, state, q), left_by(problem, state, q)
             rule = problem.messages.rule(name, problem, state)
-            pace = Pace(problem.messages.rate(name, problem, state, segment), damping, weight, left.get(name))
+            pace = StepSize(problem.messages.rate(name, problem, state, segment), damping, weight, left.get(name))
             own = None if prior is None else prior[name]
             said = problem.messages.in_turn(problem.model, name, gradient, state.q, q).get(name)
             q[name], memory[name], gain = rule.step(name, q, own, said, memory.get(name), pace)

@@ -10,7 +10,7 @@ from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, Model
 
 
-class Expected:
+class ExpectedGlobals:
     """Expectations under q (SVI).
 
     ``judged`` : a step climbs the bound that it is judged by, without noise.
@@ -27,7 +27,7 @@ class Expected:
         return gradient
 
 
-class AtMean:
+class GlobalsAtMean:
     """A block whose moments are its statistics at the mean: t(E x) in the place of E t(x); all else is the block's."""
 
     def __init__(self, block: Any) -> None:
@@ -42,18 +42,18 @@ class AtMean:
         return self._block.statistics(self._block.mean)
 
 
-class Mean(Expected):
+class MeanGlobals(ExpectedGlobals):
     """Statistics at the mean of q, as in EM; the view's `bounded` has the expectations, which a bound is taken at."""
 
     judged = False
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
         """What `terms` reads."""
-        seen = {name: AtMean(block) if block.column != "hyper" else block for name, block in q.items()}
+        seen = {name: GlobalsAtMean(block) if block.column != "hyper" else block for name, block in q.items()}
         return replace(model.view(seen, None), bounded=model.view(q, None))
 
 
-class Sampled(Expected):
+class SampledGlobals(ExpectedGlobals):
     """One draw from q per step (SSVI-A)."""
 
     judged = False
@@ -63,7 +63,7 @@ class Sampled(Expected):
         return model.view(q, rng)
 
 
-class Corrected(Sampled):
+class CorrectedGlobals(SampledGlobals):
     """One draw, and the matrix V of equations.md 8: how the draw moves with its parameters (SSVI)."""
 
     def corrected(self, gradient: Gradient, q: Blocks, view: Any) -> Gradient:
@@ -72,4 +72,9 @@ class Corrected(Sampled):
         return {**gradient, **moved}
 
 
-GLOBALS = {"expected": Expected(), "sampled": Sampled(), "corrected": Corrected(), "mean": Mean()}
+GLOBALS = {
+    "expected": ExpectedGlobals(),
+    "sampled": SampledGlobals(),
+    "corrected": CorrectedGlobals(),
+    "mean": MeanGlobals(),
+}

@@ -8,7 +8,7 @@ import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.factors import NO_FACTORS
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
@@ -48,7 +48,7 @@ def settled(problem: Problem, q: Blocks, said: Any = None, n_steps: int = PRIOR_
 def levelled(problem: Problem, state: State, q: Blocks) -> Blocks:
     """q along what rows at hand do not feel, where all data are at hand: rows that went say what they said about q."""
     model = problem.model
-    alone = state.messages is NOTHING_SAID and problem.said is NOTHING_SAID
+    alone = state.messages is NO_FACTORS and problem.said is NO_FACTORS
     if not alone or not isinstance(model, Linear) or problem.frozen & {model.main, "likelihood"}:
         return q
     return model.levelled(q)

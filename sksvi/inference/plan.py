@@ -12,23 +12,23 @@ from typing import Any
 
 from sklearn.base import clone
 
-from sksvi.algorithms.specs import ROWS, VARIATIONAL, Algorithm
+from sksvi.algorithms.specs import SPECS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
-from sksvi.inference.globals import GLOBALS, Expected
-from sksvi.inference.memory.sites import DIRECT, Direct, OfRows
-from sksvi.inference.passes.alternating import BySide
-from sksvi.inference.passes.blockwise import BySegment
-from sksvi.inference.passes.line_search import Judged
+from sksvi.inference.globals import GLOBALS, ExpectedGlobals
+from sksvi.inference.memory.sites import DIRECT, PlainGradients, SiteUpdates
+from sksvi.inference.passes.alternating import Alternating
+from sksvi.inference.passes.blockwise import Blockwise
+from sksvi.inference.passes.line_search import LineSearch
 from sksvi.inference.passes.noisy import Noisy
-from sksvi.inference.passes.sampler import Sampler
+from sksvi.inference.passes.sampler import GibbsPass
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
 from sksvi.inference.start import begun
 from sksvi.inference.state import LookEnd, State, with_own_lists
-from sksvi.models.base import Data, Linear, Lost, Model, Sampleable, Sided
+from sksvi.models.base import Bipartite, Data, Linear, Lost, Model, Sampleable
 
 
 def problem(
@@ -78,36 +78,36 @@ def changed(before: Problem, **changes: Any) -> Problem:
     return decided(replace(before, **changes))
 
 
-def globals_of(bare: Problem) -> Expected:
+def globals_of(bare: Problem) -> ExpectedGlobals:
     """How a local step sees the globals: as the model says, or as the algorithm does."""
     return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
 
 
-def forming_of(bare: Problem, seen: Expected) -> Expected | None:
+def forming_of(bare: Problem, seen: ExpectedGlobals) -> ExpectedGlobals | None:
     """How they are seen while a start forms: at their mean, where the model begins so and the fit goes on otherwise."""
     return None if seen is GLOBALS["mean"] or not bare.model.forming_passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
     """Whether data keep messages; for conjugate blocks the damped message is the natural step."""
-    return bare.algorithm.row.messages and isinstance(bare.model, Linear | Sided)
+    return bare.algorithm.row.messages and isinstance(bare.model, Linear | Bipartite)
 
 
-def messages_of(bare: Problem) -> Direct:
+def messages_of(bare: Problem) -> PlainGradients:
     """A site per row where batches would otherwise bring noise that stays."""
     wanted = bare.algorithm.row.messages and not bare.full_batch
-    return OfRows(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
+    return SiteUpdates(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
 
 
 def pass_of(ready: Problem) -> Pass:
     """How one pass goes."""
     if ready.algorithm.row.sampler:
-        return Sampler()
-    if isinstance(ready.model, Sided):
-        return BySide()
+        return GibbsPass()
+    if isinstance(ready.model, Bipartite):
+        return Alternating()
     if not ready.deterministic:
         return Noisy()
-    return BySegment() if ready.model.segmented else Judged()
+    return Blockwise() if ready.model.segmented else LineSearch()
 
 
 #: Attempts at a fit whose workers are lost with what only they kept: each begins anew, to the same bits.
@@ -129,17 +129,17 @@ def run(
     `pass_end`.
     """
     told: LookEnd = (lambda state, begun: pass_end(state)) if look_end is None else look_end
-    seen = Told(pass_end, told)
+    seen = CallbackRelay(pass_end, told)
     for _ in range(MOST_REPLAYS):
         first, searching = begun(ready, with_own_lists(state)), partial(search, look_end=seen.look_end)
         try:
             return engine.fit(ready, first, pass_of(ready), searching, max_iter, tol, seen.pass_end)
         except Lost:
-            seen = Told(pass_end, told, seen.reached)
+            seen = CallbackRelay(pass_end, told, seen.reached)
     raise Lost(f"workers were lost with what rows keep beside them in {MOST_REPLAYS} attempts at the fit.")
 
 
-class Told:
+class CallbackRelay:
     """Who is told of passes; a fit that is run again tells of none a second time.
 
     Parameters
@@ -179,8 +179,8 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
-    names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not ROWS[name].solves_mean]
-    return [name for name in names if ROWS[name].natural or not ready.model.natural_only]
+    names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not SPECS[name].solves_mean]
+    return [name for name in names if SPECS[name].natural or not ready.model.natural_only]
 
 
 #: What is refused, and how it is said.
@@ -228,7 +228,7 @@ REFUSALS = (
         "'auto' or 'quadrature', or {still}.",
     ),
     (
-        lambda p: isinstance(p.model, Sided) and p.algorithm.row.messages and not p.full_batch,
+        lambda p: isinstance(p.model, Bipartite) and p.algorithm.row.messages and not p.full_batch,
         "algorithm={algorithm!r} keeps one site per user or item, from all of its entries, and cannot take "
         "batch_size={batch_size}: set batch_size=None, or choose 'mc-ssvi'.",
     ),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.algorithms.specs import Algorithm
 from sksvi.expectations import Expectation
-from sksvi.inference.globals import GLOBALS, Expected
-from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid
-from sksvi.inference.memory.sites import DIRECT, Direct
+from sksvi.inference.globals import GLOBALS, ExpectedGlobals
+from sksvi.inference.memory.factors import NO_FACTORS, NoFactors
+from sksvi.inference.memory.sites import DIRECT, PlainGradients
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Data, Local, Model
 
@@ -32,15 +32,15 @@ class Problem:
     algorithm: Algorithm
     expect: Expectation
     exact: Expectation
-    globals: Expected = GLOBALS["expected"]
-    forming: Expected | None = None
-    messages: Direct = DIRECT
+    globals: ExpectedGlobals = GLOBALS["expected"]
+    forming: ExpectedGlobals | None = None
+    messages: PlainGradients = DIRECT
     batch_size: int | None = None
     threads: int = 1
     total: float | None = None
     frozen: frozenset[str] = frozenset()
     past: float = 0.0
-    said: NothingSaid = NOTHING_SAID
+    said: NoFactors = NO_FACTORS
     stream: bool = False
     least_rate: float = 0.0
     rate_share: float = 1.0
@@ -66,7 +66,7 @@ class Problem:
         whole = self.stream or self.deterministic
         return number < (self.model.forming_whole if whole else self.model.forming_passes)
 
-    def globals_in(self, number: int) -> Expected:
+    def globals_in(self, number: int) -> ExpectedGlobals:
         """How local steps see the globals in pass (or portion) `number`."""
         return self.globals if self.forming is None or not self.forms(number) else self.forming
 

@@ -51,7 +51,7 @@ START = Progress()
 
 
 @dataclass
-class Judging(Progress):
+class LineSearchState(Progress):
     """Of a pass whose steps are judged one by one.
 
     here: the last q whose bound is known. small_changes: passes in a row that
@@ -68,20 +68,20 @@ class Judging(Progress):
     recent: tuple[Any, ...] = ()
     creeping: bool = False
 
-    def elsewhere(self, n_bounds: int) -> Judging:
+    def elsewhere(self, n_bounds: int) -> LineSearchState:
         """Bounds count from here."""
         return replace(self, since=n_bounds)
 
 
 @dataclass
-class InTurn(Judging):
+class BlockwiseState(LineSearchState):
     """Of a pass whose segments are judged one by one: what is left of the rate of each, by its blocks."""
 
     dampings: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
-class Averaging(Progress):
+class AveragingState(Progress):
     """Of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
 
     damping: float = 1.0
@@ -93,21 +93,21 @@ class Averaging(Progress):
         """The average, once there is one."""
         return self.average or q
 
-    def elsewhere(self, n_bounds: int) -> Averaging:
+    def elsewhere(self, n_bounds: int) -> AveragingState:
         """No check."""
         return replace(self, checks=[])
 
-    def emptied(self) -> Averaging:
+    def emptied(self) -> AveragingState:
         """The exact bounds stay."""
         return replace(self, average={})
 
-    def mapped(self, grow: Callable[[Blocks], Blocks]) -> Averaging:
+    def mapped(self, grow: Callable[[Blocks], Blocks]) -> AveragingState:
         """The average, grown."""
         return replace(self, average=grow(self.average) if self.average else {})
 
 
 @dataclass
-class Siding(Progress):
+class AlternatingState(Progress):
     """Of a pass side by side.
 
     gradient: what the last pass found for hyperparameters that columns inform, and `value`, the data's part of the
@@ -120,13 +120,13 @@ class Siding(Progress):
     small_changes: int = 0
     checks: list[float] = field(default_factory=list)
 
-    def elsewhere(self, n_bounds: int) -> Siding:
+    def elsewhere(self, n_bounds: int) -> AlternatingState:
         """No check."""
         return replace(self, checks=[])
 
 
 @dataclass
-class Sampling(Progress):
+class SamplingState(Progress):
     """Of a sampler: pass at which its chain began, the last draw, and the draws that are kept."""
 
     first: int = 0

@@ -13,12 +13,12 @@ from sksvi.algorithms.specs import MCSSVI
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.factors import NO_FACTORS
 from sksvi.inference.memory.sites import DIRECT
-from sksvi.inference.passes.line_search import judging, settle
+from sksvi.inference.passes.line_search import line_search_state, run_until_settled
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Data, Gradient, Linear
@@ -48,14 +48,14 @@ class Fitting:
     @property
     def here(self) -> Evaluation:
         """Gradient and bound there."""
-        here = judging(self.state).here
+        here = line_search_state(self.state).here
         assert here is not None
         return here
 
     @property
     def searched(self) -> Blocks:
         """Hyperparameters where the last search of this fit ended; empty before the first."""
-        return judging(self.state).searched
+        return line_search_state(self.state).searched
 
     @property
     def data(self) -> Data:
@@ -82,10 +82,12 @@ class Fitting:
         """Blocks that stay."""
         return self.problem.frozen
 
-    def settle(self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None) -> Evaluation:
+    def settle(
+        self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None
+    ) -> Evaluation:
         """Where at most `passes` judged passes from q end; by natural steps under another model, where one is given."""
         problem = self.problem if model is None else replace(self.problem, model=model, algorithm=MCSSVI())
-        here = judging(settle(problem, replace(self.state, q=q), passes, tol, seen)).here
+        here = line_search_state(run_until_settled(problem, replace(self.state, q=q), passes, tol, seen)).here
         assert here is not None
         return here
 
@@ -100,7 +102,7 @@ class Fitting:
 
 def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[State, bool]:
     """The state after the model's search, and whether q has to settle anew."""
-    if not problem.deterministic or not isinstance(state.progress, Judging):
+    if not problem.deterministic or not isinstance(state.progress, LineSearchState):
         return state, False
     fit = Fitting(problem, state, tick)
     q, moved = problem.model.search(fit, tol)
@@ -109,7 +111,7 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
     # In the state, so that a fit that was cut off knows it too.
     searched = {name: q[name] for name in problem.model.hyper}
     here = fit.found if fit.found is not None and fit.found.q is q else None
-    return replace(state, q=q, progress=Judging(here=here, searched=searched)), True
+    return replace(state, q=q, progress=LineSearchState(here=here, searched=searched)), True
 
 
 class Ended(Exception):
@@ -117,7 +119,7 @@ class Ended(Exception):
 
 
 @dataclass
-class Looks:
+class EvaluationBudget:
     """Looks at all the data beside the steps of a fit: each counts as a pass; calling it tells whether it was the last.
 
     state: lists and counters grow in place. started: when the fit began. look_end: as in `plan.run`. begun: the state
@@ -147,7 +149,7 @@ def search(
     problem: Problem, state: State, max_iter: int, tol: float, started: float, look_end: LookEnd
 ) -> tuple[State, bool]:
     """`improved` in a fit: every look at all the data counts as a pass; whether the fit goes on."""
-    looks = Looks(problem, state, max_iter, started, look_end)
+    looks = EvaluationBudget(problem, state, max_iter, started, look_end)
     found, moved = improved(problem, state, looks, tol)
     if not moved:
         return replace(found, converged=not looks.ended), False
@@ -155,7 +157,7 @@ def search(
 
 
 def profile(
-    problem: Problem, state: State, name: str, passes: int, tol: float, looks: Looks
+    problem: Problem, state: State, name: str, passes: int, tol: float, looks: EvaluationBudget
 ) -> Callable[[Array], float]:
     """Value of the hyperparameter `name` to the bound at the best q there: a few passes from where the fit ended.
 
@@ -182,7 +184,7 @@ def profile(
     q = {key: block if block.natural_coordinates else block.precise() for key, block in state.q.items()}
     said = q[model.main].over(model.prior(q)[model.main])
     still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
-    start = replace(state, memory={}, messages=NOTHING_SAID)
+    start = replace(state, memory={}, messages=NO_FACTORS)
 
     def seen(_: float) -> bool:
         if looks(state.bound):
@@ -195,7 +197,9 @@ def profile(
             here[model.main] = model.prior(here)[model.main].times(said)
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             here[model.main] = q[model.main]
-        settled = judging(settle(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), seen)).here
+        settled = line_search_state(
+            run_until_settled(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), seen)
+        ).here
         assert settled is not None
         return settled.bound
 

@@ -10,14 +10,14 @@ import numpy as np
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
-from sksvi.inference.memory.factors import NOTHING_SAID
-from sksvi.inference.memory.locals import NO_LOCALS, Locals, LocalsApart, NoLocals
+from sksvi.inference.memory.factors import NO_FACTORS
+from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals, RemoteLocals
 from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Judging, Progress
+from sksvi.inference.progress import LineSearchState, Progress
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, with_own_lists
-from sksvi.models.base import Local, Sided
+from sksvi.models.base import Bipartite, Local
 
 Array = np.ndarray
 
@@ -39,11 +39,11 @@ def restarted(problem: Problem, state: State) -> State:
     """The state with every block in the algorithm's coordinates, and empty memories."""
     q, memory = dict(state.q), {name: state.memory[name] for name in problem.model.hyper if name in state.memory}
     # Few entries inform a plate, so that a step of AdaGrad's rate is in units of its first deviation.
-    weight = 0.0 if isinstance(problem.model, Sided) else problem.data.total_weight
+    weight = 0.0 if isinstance(problem.model, Bipartite) else problem.data.total_weight
     for name in q.keys() - problem.model.hyper.keys():
         block = q[name] if q[name].natural_coordinates else q[name].precise()
         q[name], memory[name] = problem.rule(name, q).start(block, weight)
-        if isinstance(problem.model, Sided):
+        if isinstance(problem.model, Bipartite):
             memory[name] = PlateMemory.empty(q[name].n_plates, memory[name])
     return replace(state, q=q, memory=memory, progress=state.progress.emptied())
 
@@ -63,7 +63,7 @@ def continued(problem: Problem, state: State) -> State:
     state = copy.deepcopy(state)
     if state.moved_by == problem.moves:
         return state if same_bound(problem, state) else replace(state, progress=elsewhere(state))
-    return adopted(problem, replace(state, messages=NOTHING_SAID, progress=state.progress.emptied()))
+    return adopted(problem, replace(state, messages=NO_FACTORS, progress=state.progress.emptied()))
 
 
 def same_bound(problem: Problem, state: State) -> bool:
@@ -71,7 +71,7 @@ def same_bound(problem: Problem, state: State) -> bool:
 
     Local variables move with every look, so that of their models nobody can tell.
     """
-    here = state.progress.here if isinstance(state.progress, Judging) else None
+    here = state.progress.here if isinstance(state.progress, LineSearchState) else None
     if here is None or isinstance(problem.model, Local):
         return True
     state = replace(state, q=here.q)
@@ -81,7 +81,7 @@ def same_bound(problem: Problem, state: State) -> bool:
 
 def elsewhere(state: State) -> Progress:
     """The record of a judged pass without what was evaluated, settled or searched on other terms."""
-    assert isinstance(state.progress, Judging)
+    assert isinstance(state.progress, LineSearchState)
     return replace(state.progress.elsewhere(len(state.bounds)), here=None, small_changes=0, searched={})
 
 
@@ -90,7 +90,7 @@ def adopted(problem: Problem, state: State) -> State:
     for name in state.q.keys() - problem.model.hyper.keys():
         rule, block = problem.rule(name, state.q), state.q[name]
         # Plates are held in coordinates of their own, whoever moves them.
-        strange = not isinstance(problem.model, Sided) and rule.natural_coordinates != block.natural_coordinates
+        strange = not isinstance(problem.model, Bipartite) and rule.natural_coordinates != block.natural_coordinates
         if strange or not rule.knows(own_memory(state, name)):
             return restarted(problem, state)
     return state
@@ -134,7 +134,7 @@ def grown(problem: Problem, state: State) -> State:
         return state
     memory, messages = dict(state.memory), state.messages
     for name in longer:
-        if isinstance(model, Sided):
+        if isinstance(model, Bipartite):
             new = q[name][state.q[name].n_plates :]
             memory[name], messages = memory[name].lengthened(new), messages.lengthened(name, new.n_plates)
         else:
@@ -192,5 +192,5 @@ def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     if not isinstance(problem.model, Local):
         return NO_LOCALS
     if not problem.data.at_hand:
-        return LocalsApart(problem.data.held(problem.model.local_begin))
+        return RemoteLocals(problem.data.held(problem.model.local_begin))
     return Locals(problem.model.local_begin(problem.data), rule=problem.local_rule)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid, Said
+from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors, NoFactors
 from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
 from sksvi.inference.memory.sites import Sites
 from sksvi.inference.progress import START, Progress
@@ -47,7 +47,7 @@ class State:
     counted: float = 0.0
     population: float = 0.0
     memory: dict[str, Any] = field(default_factory=dict)
-    messages: NothingSaid | Said | Sites = NOTHING_SAID
+    messages: NoFactors | BlockFactors | Sites = NO_FACTORS
     locals: NoLocals | Locals = NO_LOCALS
     progress: Progress = START
     bound: float = -np.inf

@@ -12,23 +12,23 @@ from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.factors import NOTHING_SAID, Said
+from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
 from sksvi.inference.memory.locals import NO_LOCALS
-from sksvi.inference.memory.recorded_terms import Kept
+from sksvi.inference.memory.recorded_terms import RecordedTerms
 from sksvi.inference.memory.sample import Sample
 from sksvi.inference.passes import alternating
 from sksvi.inference.passes.noisy import Noisy, noisy_step
 from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START, Judging
+from sksvi.inference.progress import START, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.search import improved
 from sksvi.inference.start import first_state, freed
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.inference.stream_state import Past, far, sampled
-from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Segment, Sided, Table
+from sksvi.inference.stream_state import StreamState, far, sampled
+from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.25
@@ -55,7 +55,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     started = perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
     state = replace(state, converged=False)  # that of the portion or the fit before says nothing of this one
-    if isinstance(problem.model, Sided):
+    if isinstance(problem.model, Bipartite):
         state, info = alternating.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
         with said_by(problem, state):
@@ -98,7 +98,7 @@ def said_by(problem: Problem, state: State) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        improper = isinstance(error.__cause__, NotPositiveDefinite) and not isinstance(state.messages, Past)
+        improper = isinstance(error.__cause__, NotPositiveDefinite) and not isinstance(state.messages, StreamState)
         if not improper or state.moved_by in ("", problem.moves):
             raise
         raise ValueError(
@@ -119,8 +119,8 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     lagged = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
     frozen = problem.frozen | lagged
     alone = changed(problem, batch_size=None, total=None, frozen=frozen)
-    alone = replace(alone, messages=Kept(model.main, lasting=keep > 0))
-    inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NOTHING_SAID)
+    alone = replace(alone, messages=RecordedTerms(model.main, lasting=keep > 0))
+    inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NO_FACTORS)
     past, now, sure, inner = settled_after(alone, inner, past, lagged, tol, first)
     closed, terms, gradient, value = ended(now, inner)
     known = past.with_rows(alone.data, closed.q, gradient, value)
@@ -133,8 +133,8 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
 
 
 def settled_after(
-    alone: Problem, state: State, past: Past, lagged: frozenset[str], tol: float, first: bool
-) -> tuple[Past, Problem, Sample | None, State]:
+    alone: Problem, state: State, past: StreamState, lagged: frozenset[str], tol: float, first: bool
+) -> tuple[StreamState, Problem, Sample | None, State]:
     """A portion settled on after the past: the past as it was seen last, all that was fitted, past rows in it, and q.
 
     Past rows are looked at where enough came since, and again while q moves and the portion pays for it.
@@ -168,7 +168,9 @@ def settled_after(
     return past, now, sure, state
 
 
-def joined(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> tuple[Past, Problem, Sample | None]:
+def joined(
+    alone: Problem, state: State, past: StreamState, lagged: frozenset[str]
+) -> tuple[StreamState, Problem, Sample | None]:
     """The past without the sampled rows that stand for themselves alone, the portion with them, and those rows.
 
     Fitted together with the portion they are never behind it: no sample stands for the rare column that few rows have.
@@ -185,31 +187,31 @@ def joined(alone: Problem, state: State, past: Past, lagged: frozenset[str]) -> 
     return past, replace(alone, data=both, said=past), sure
 
 
-def past_of(problem: Problem, state: State) -> Past:
+def past_of(problem: Problem, state: State) -> StreamState:
     """What a stream or a fit left: messages of q over its prior, and the curvature that points remember."""
-    if isinstance(state.messages, Past):
+    if isinstance(state.messages, StreamState):
         return state.messages
     prior = problem.model.prior(state.q)
-    said = state.messages if isinstance(state.messages, Said) else Said.between(state.q, prior)
+    said = state.messages if isinstance(state.messages, BlockFactors) else BlockFactors.between(state.q, prior)
     by_block = {name: state.q[name].remembered(said.by_block[name]) for name in prior}
     for name, rule in problem.model.hyper.items():
         if rule.streams:
             zero = np.zeros_like(state.q[name].value)
             by_block[name] = state.q[name].heard((zero, state.q[name].curvature))
     if state.steps == 0:
-        return Past({name: message.faded(0.0) for name, message in by_block.items()})
-    past = Past(by_block, weight=state.counted - problem.data.total_weight)
-    value = state.bound + divergence(problem, replace(state, messages=NOTHING_SAID), state.q)
+        return StreamState({name: message.faded(0.0) for name, message in by_block.items()})
+    past = StreamState(by_block, weight=state.counted - problem.data.total_weight)
+    value = state.bound + divergence(problem, replace(state, messages=NO_FACTORS), state.q)
     return replace(past, constant=value - past.told(state.q)[1])
 
 
 def ended(problem: Problem, state: State) -> tuple[State, LinearTerms, Gradient, float]:
     """The end of a portion: the state, every row's terms there, and gradient and value of the sum."""
     kept = problem.messages
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, RecordedTerms)
     closed = pass_of(problem).end(problem, state)
     terms = kept.of(problem, closed.q)
-    here = state.progress.here if isinstance(state.progress, Judging) else None
+    here = state.progress.here if isinstance(state.progress, LineSearchState) else None
     if terms is not None and here is not None and here.q[kept.main] is closed.q[kept.main]:
         return closed, terms, here.gradient, closed.bound + divergence(problem, state, here.q)
     gradient, value = evaluate(replace(problem, expect=problem.exact), closed, whole(problem))

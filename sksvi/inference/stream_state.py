@@ -15,8 +15,8 @@ import numpy as np
 
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.factors import NOTHING_SAID, Said
-from sksvi.inference.memory.recorded_terms import Kept
+from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
+from sksvi.inference.memory.recorded_terms import RecordedTerms
 from sksvi.inference.memory.sample import Sample, sites_of, trailing
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
@@ -52,7 +52,7 @@ def near(prior: Any, said: Message, before: Any) -> bool:
 
 
 @dataclass
-class Past(Said):
+class StreamState(BlockFactors):
     """Messages of all rows that came, about every block.
 
     constant: what their part of the bound has beyond the messages, nats. weight: of all rows. waiting: how many
@@ -65,7 +65,7 @@ class Past(Said):
     sample: Sample | None = None
 
     @property
-    def without_rows(self) -> Past:
+    def without_rows(self) -> StreamState:
         """What the rows said, without the sample of them."""
         return replace(self, sample=None)
 
@@ -75,13 +75,13 @@ class Past(Said):
         value = self.constant + sum(value for _, value in found.values())
         return {name: gradient for name, (gradient, _) in found.items()}, value
 
-    def bounded(self, q: Blocks) -> Past:
+    def bounded(self, q: Blocks) -> StreamState:
         """The same near q, and nothing that grows without end away from there."""
         by_block = {name: q[name].bounded(message) for name, message in self.by_block.items()}
         found = replace(self, by_block=by_block)
         return replace(found, constant=self.constant + self.told(q)[1] - found.told(q)[1])
 
-    def faded(self, share: float) -> Past:
+    def faded(self, share: float) -> StreamState:
         """All rows count less: natural parameters decay towards the prior's."""
         if share == 1.0:
             return self
@@ -90,11 +90,11 @@ class Past(Said):
         rest = {name: share * getattr(self, name) for name in ("constant", "weight", "waiting")}
         return replace(self, by_block=by_block, sample=sample, **rest)
 
-    def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> Past:
+    def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> StreamState:
         """After the rows of `data`, where gradient and value of the sum of all rows are known at q."""
         by_block = {name: q[name].heard(part) for name, part in gradient.items() if speaks(q[name], part)}
         came = data.total_weight
-        now = Past(by_block, 0.0, self.weight + came, self.waiting + len(data))
+        now = StreamState(by_block, 0.0, self.weight + came, self.waiting + len(data))
         return replace(now, constant=value - now.told(q)[1])
 
     @property
@@ -107,7 +107,7 @@ class Past(Said):
         """Whether any sampled row stands for itself alone."""
         return self.sample is not None and bool(self.sample.alone.any())
 
-    def parted(self, model: Any, q: Blocks) -> tuple[Past, Sample]:
+    def parted(self, model: Any, q: Blocks) -> tuple[StreamState, Sample]:
         """What all but the sampled rows that stand for themselves alone said, and those rows."""
         assert self.sample is not None
         alone = self.sample.alone
@@ -116,7 +116,7 @@ class Past(Said):
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
         return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), sure
 
-    def looked(self, problem: Problem, state: State, wholly: str = "") -> Past:
+    def looked(self, problem: Problem, state: State, wholly: str = "") -> StreamState:
         """The sample's sites at the state's q, and the sum of all sites after them.
 
         `wholly`: a block that was put elsewhere, of which sites found where it was say nothing.
@@ -126,8 +126,8 @@ class Past(Said):
         model, q, sample = problem.model, state.q, self.sample
         assert isinstance(model, Linear) and sample is not None
         main, block = model.main, q[model.main]
-        kept = Kept(main)
-        there = replace(problem, data=sample.blown_up, messages=kept, said=NOTHING_SAID)
+        kept = RecordedTerms(main)
+        there = replace(problem, data=sample.blown_up, messages=kept, said=NO_FACTORS)
         gradient, _ = evaluate(there, state, whole(there))
         terms = kept.of(there, q)
         assert terms is not None
@@ -178,7 +178,7 @@ def with_points_of(sites: LinearTerms, others: LinearTerms, name: str, q: Blocks
     return replace(sites, value=sites.value + moved, points={**sites.points, name: (linear, curvature)})
 
 
-def informing(terms: LinearTerms, now: Past, weight: Array | None) -> Array:
+def informing(terms: LinearTerms, now: StreamState, weight: Array | None) -> Array:
     """Each row's share of what all rows know of each scale or parameter beside the main block, summed, (n,).
 
     Its squared slope (the outer product is the information), over that of all rows, or of these where that is more. A
@@ -203,9 +203,9 @@ def wavering(problem: Problem, state: State, terms: LinearTerms) -> Array:
     """
     assert isinstance(problem.model, Linear) and isinstance(problem.data, Table) and terms.variance is not None
     v = terms.variance if terms.variance.ndim < 3 else np.diagonal(terms.variance, axis1=1, axis2=2)
-    deviation, kept = np.sqrt(np.abs(v)), Kept(problem.model.main)
+    deviation, kept = np.sqrt(np.abs(v)), RecordedTerms(problem.model.main)
     data = problem.data.moved(-np.copysign(deviation, terms.alpha))
-    there = replace(problem, data=data, messages=kept, said=NOTHING_SAID, expect=problem.exact)
+    there = replace(problem, data=data, messages=kept, said=NO_FACTORS, expect=problem.exact)
     evaluate(there, state, whole(there))
     found = kept.of(there, state.q)
     assert found is not None
@@ -213,7 +213,13 @@ def wavering(problem: Problem, state: State, terms: LinearTerms) -> Array:
 
 
 def sampled(
-    problem: Problem, state: State, terms: LinearTerms, past: Past, now: Past, keep: int, sure: Sample | None
+    problem: Problem,
+    state: State,
+    terms: LinearTerms,
+    past: StreamState,
+    now: StreamState,
+    keep: int,
+    sure: Sample | None,
 ) -> Sample | None:
     """The sample with this portion's rows in it, of which `terms` holds first theirs and then those of `sure`.
 

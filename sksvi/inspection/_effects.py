@@ -112,7 +112,7 @@ def marginal_effects(
     """
     tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    answers = Answers(model, n_draws, seed, offset, exposure)
+    answers = ChangedRowMeans(model, n_draws, seed, offset, exposure)
     table, named = frame_of(X)
     weight = check_row_values(sample_weight, len(table), "sample_weight", weights=True)
     groups, names = _groups(by, table)
@@ -130,7 +130,7 @@ def marginal_effects(
 
 
 @dataclass
-class Answers:
+class ChangedRowMeans:
     """Means of y of changed rows, draw by draw.
 
     Parameters
@@ -292,7 +292,7 @@ def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
     return codes, list(names)
 
 
-def _contrasts(answers: Answers, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
+def _contrasts(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
     """What is compared: its name, the column at either end, and their distance."""
     column = table[name]
     if column.isna().any() and name not in category_columns(answers.inner):

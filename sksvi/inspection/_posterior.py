@@ -14,7 +14,7 @@ from sksvi._runtime import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count
 from sksvi.estimators.offsets import with_exposure
-from sksvi.estimators.posterior_target import Joint
+from sksvi.estimators.posterior_target import PosteriorTarget
 from sksvi.inference.importance import bound_at, drawn, log_ratios
 from sksvi.inspection._pareto import LEAST_DRAWS, smoothed
 from sksvi.partitions.collections import is_collection
@@ -197,7 +197,7 @@ def _reached(model: Any, X: Any) -> tuple[Any, Any]:
     return inner, X
 
 
-def _corrected(joint: Joint, weight: Array, seed: int) -> DataFrame:
+def _corrected(joint: PosteriorTarget, weight: Array, seed: int) -> DataFrame:
     """Means and deviations under the weights beside those of q, which are control variates: the draws are made anew."""
     share, size = 1.0 / len(weight), len(joint.mean)
     own, other, squares, others, error, across = np.zeros((6, size))

@@ -21,31 +21,31 @@ from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import Joint, bound_said, check_same_rows, paid_by
-from sksvi.estimators.refit import COVARIANCE, FREE, LIKELIHOOD, STREAMED, auto_or_number, stays, text, truth
+from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows, paid_by
+from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.response import ResponseDraws
 from sksvi.estimators.stage import PARTITION
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
-from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.problem import Problem
-from sksvi.inference.search import Looks
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
-from sksvi.linear_model._columns import Columns
+from sksvi.linear_model._columns import ColumnScaling
 from sksvi.linear_model._compat import in_units
 from sksvi.linear_model._fit_warnings import LinearFindings
 from sksvi.linear_model._integrated import IntegratedScales, NodeFit
 from sksvi.linear_model._scale_prior import SharedScales
-from sksvi.linear_model._scaling import OwnScales
+from sksvi.linear_model._scaling import PriorScaling
 from sksvi.linear_model._subspace import in_basis, in_subspace, informed
 from sksvi.linear_model._summaries import CoefficientTables
 from sksvi.linear_model._with_categories import WithCategories
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.partitions.summary import Either, Facts
+from sksvi.partitions.summary import DataSummary, Either
 
 Array = np.ndarray
 
@@ -64,7 +64,7 @@ class BayesianGLM(
     WithCategories,
     FromPartitions,
     SharedScales,
-    OwnScales,
+    PriorScaling,
     BaseSVI,
 ):
     """Parameters and fitted attributes that classifier and regressor share."""
@@ -87,7 +87,7 @@ class BayesianGLM(
         "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
         "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
         "covariance": COVARIANCE,
-        "stream_sample": FREE,
+        "stream_sample": UNCHECKED,
         **CHANGES,
     }
 
@@ -221,10 +221,10 @@ class BayesianGLM(
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
         centred = self._to_centre(fixed) if sp.issparse(fixed) else True
-        known = Columns.of(fixed, data.weight, centred, scaled=True).known
+        known = ColumnScaling.of(fixed, data.weight, centred, scaled=True).known
         return {"columns": known, "sparse": Either(sp.issparse(fixed))}
 
-    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+    def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
         known, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)
         self._fix_by(known, targets, fresh, centred)
 
@@ -253,7 +253,7 @@ class BayesianGLM(
         if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
             return replace(state, q=q)
         state = replace(state, q={**q, **{name: state.q[name] for name in old}})
-        if isinstance(state.messages, Said):
+        if isinstance(state.messages, BlockFactors):
             try:
                 return replace(
                     state, q=state.q | {name: now[name].times(state.q[name].over(old[name])) for name in old}
@@ -261,7 +261,7 @@ class BayesianGLM(
             except NotPositiveDefinite:
                 return state
         paid = sum(state.q[name].kl(now[name]) - state.q[name].kl(old[name]) for name in old)
-        return replace(state, messages=Said.between(state.q, old), bound=state.bound - paid)
+        return replace(state, messages=BlockFactors.between(state.q, old), bound=state.bound - paid)
 
     @staticmethod
     def _within_limits(model: Any, q: dict[str, Any]) -> dict[str, Any]:
@@ -307,7 +307,7 @@ class BayesianGLM(
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
-    def _refine(self, problem: Problem, state: State, looks: Looks) -> str | None:
+    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
         self._looks = self._looked(problem, state)
@@ -353,7 +353,7 @@ class BayesianGLM(
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its rows, for a comparison of q with its posterior."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
@@ -362,7 +362,7 @@ class BayesianGLM(
         model, data = twin._model_of_fit(data)
         weights = self.posterior_["weights"]
         weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
-        return Joint(
+        return PosteriorTarget(
             problem=twin._problem(model, data),
             q=self.state_.shown,
             block="weights",

@@ -24,7 +24,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Categories:
+class CategoricalColumns:
     """Categorical columns of a table of `n_columns`, and what became of each.
 
     columns: their positions, in order. levels: of each, without the missing one. missing: whether a missing value is
@@ -99,7 +99,7 @@ class Categories:
         return ", ".join(parts)
 
     # ---- of partitions
-    def joined(self, other: Categories) -> Categories:
+    def joined(self, other: CategoricalColumns) -> CategoricalColumns:
         """Of both partitions, whose types declare the levels.
 
         Raises
@@ -115,7 +115,7 @@ class Categories:
             )
         return self
 
-    def settled(self, high: Array, reference: bool) -> tuple[Categories, Array]:
+    def settled(self, high: Array, reference: bool) -> tuple[CategoricalColumns, Array]:
         """With a level for missing values where any row has it, from the greatest value of every indicator.
 
         Of these, which are still there with a reference.

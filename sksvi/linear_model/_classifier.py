@@ -19,8 +19,8 @@ from sksvi._typing import (
 )
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
-from sksvi.estimators.refit import FREE
-from sksvi.estimators.stage import Start
+from sksvi.estimators.refit import UNCHECKED
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
@@ -148,7 +148,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
         "class_weight": CLASS_WEIGHT,
     }
-    _changes = {**BayesianGLM._changes, "class_weight": FREE}
+    _changes = {**BayesianGLM._changes, "class_weight": UNCHECKED}
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         data = self._read(X, y, sample_weight, offset, start.fresh)
         if not (start.fresh or start.share):
             self._check_choices()

@@ -27,7 +27,7 @@ ROUNDINGS = 8.0
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnScaling:
     """Centre and scale of every column, (D,) each, and whether it has varied; one that has not has scale 1.
 
     In these coordinates a column is zero until it varies, so that a stream may find its scale then. Coordinates stay;
@@ -38,10 +38,10 @@ class Columns:
     scale: Array
     varies: Array
     scaled: bool
-    known: Known | None = None
+    known: ColumnStats | None = None
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> Columns:
+    def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> ColumnScaling:
         """From the rows of a fit, or the first ones of a stream.
 
         Parameters
@@ -60,17 +60,17 @@ class Columns:
             # The mean of a constant column is that constant, whatever the sum rounds to.
             centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
-        return columns.told(Known.of(X, weight, centre, values), 0.0) if scaled else columns
+        return columns.told(ColumnStats.of(X, weight, centre, values), 0.0) if scaled else columns
 
-    def seen(self, X: Any, weight: Array | None, share: float) -> Columns:
+    def seen(self, X: Any, weight: Array | None, share: float) -> ColumnScaling:
         """The same once these rows have come: columns that vary for the first time find their scale.
 
         Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
         """
-        return self.told(Known.of(X, weight, self.centre), share) if self.scaled else self
+        return self.told(ColumnStats.of(X, weight, self.centre), share) if self.scaled else self
 
     @classmethod
-    def known_by(cls, known: Known, centred: Any, scaled: bool) -> Columns:
+    def known_by(cls, known: ColumnStats, centred: Any, scaled: bool) -> ColumnScaling:
         """From what rows that lie elsewhere say."""
         d = len(known.centre)
         constant = known.low == known.high
@@ -78,7 +78,7 @@ class Columns:
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
         return columns.told(known, 0.0) if scaled else columns
 
-    def told(self, now: Known, share: float) -> Columns:
+    def told(self, now: ColumnStats, share: float) -> ColumnScaling:
         """`seen` by what the rows say of the spreads."""
         now = now.about(self.centre)
         known = now if self.known is None or share == 0.0 else self.known.faded(share).joined(now)
@@ -121,7 +121,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Known:
+class ColumnStats:
     """What rows say of the spread of their columns: weight, extremes, whether there are but two values, moments.
 
     The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean,
@@ -138,7 +138,7 @@ class Known:
     square: Array
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None) -> Known:
+    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None) -> ColumnStats:
         """From some rows; the centre is roughly the mean, so that squares do not cancel. values: of `_values`."""
         n, d = X.shape
         if not n or not d:
@@ -148,14 +148,14 @@ class Known:
         moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
         return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
-    def about(self, centre: Array) -> Known:
+    def about(self, centre: Array) -> ColumnStats:
         """The same about another centre."""
         if np.array_equal(centre, self.centre):
             return self
         by = self.centre - centre
         return replace(self, centre=centre, mean=self.mean + by, square=self.square + by * (2.0 * self.mean + by))
 
-    def joined(self, other: Known) -> Known:
+    def joined(self, other: ColumnStats) -> ColumnStats:
         """From these rows and the other's."""
         other = other.about(self.centre)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -163,19 +163,19 @@ class Known:
         total = self.weight + other.weight
         share = other.weight / total if total > 0 else 0.0
         mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
-        return Known(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
+        return ColumnStats(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
 
-    def kept(self, which: Array) -> Known:
+    def kept(self, which: Array) -> ColumnStats:
         """Of some of the columns."""
         names = ("centre", "low", "high", "two", "mean", "square")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
-    def faded(self, share: float) -> Known:
+    def faded(self, share: float) -> ColumnStats:
         """The moments of rows that count less."""
         return replace(self, weight=share * self.weight)
 
     @property
-    def without_extremes(self) -> Known:
+    def without_extremes(self) -> ColumnStats:
         """The same without the least and greatest of many values, which are those of single rows; spreads stay."""
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
         middle, keep = self.centre + self.mean, self.two | (deviation == 0.0)
@@ -198,14 +198,14 @@ class Known:
 
 
 def spreads(X: Any, weight: Array | None) -> Array:
-    """`Known.spread` of columns about their own means, far from which squares would cancel; (D,).
+    """`ColumnStats.spread` of columns about their own means, far from which squares would cancel; (D,).
 
     Parameters
     ----------
     X : ndarray or CSR of shape (n, D)
     weight : ndarray of shape (n,) or None
     """
-    known = Columns.of(X, weight, True, True).known
+    known = ColumnScaling.of(X, weight, True, True).known
     assert known is not None
     return known.spread
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import InUnits
-from sksvi.linear_model._columns import Columns
+from sksvi.linear_model._columns import ColumnScaling
 
 
 def in_units(own: dict[str, Any]) -> None:
@@ -21,7 +21,7 @@ def in_units(own: dict[str, Any]) -> None:
         if name in blocks:
             size = blocks[name].mean.shape[-1] - extra
             blocks[name] = InUnits(blocks[name], np.zeros(size), np.ones(size))
-    own["_columns"] = Columns(np.zeros(d), np.ones(d), np.zeros(d, bool), False)
+    own["_columns"] = ColumnScaling(np.zeros(d), np.ones(d), np.zeros(d, bool), False)
     own["_intercept_prior"], own["_spreads"] = (0.0, float(own["intercept_precision"])), None
     own["_slope_scales"] = [np.ones(1 + len(names)) for names, _ in own.get("_slopes", [])]
     own.setdefault("_unit", 1.0)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.linear_model._categories import Categories
-from sksvi.linear_model._effects import Factor
+from sksvi.linear_model._categories import CategoricalColumns
+from sksvi.linear_model._effects import CategoricalEffect
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ class LevelContrasts:
     """
 
     plain: Array
-    factors: list[Factor]
+    factors: list[CategoricalEffect]
     named: list[int]
     order: Array
 
@@ -42,7 +42,7 @@ class LevelContrasts:
     @classmethod
     def of(
         cls,
-        categories: Categories,
+        categories: CategoricalColumns,
         names: Sequence[Any],
         contrasts: str,
         reference_levels: Mapping[Any, Any] | None,
@@ -90,14 +90,14 @@ class LevelContrasts:
                 base = np.eye(len(at))[first]
                 shown = np.delete(np.arange(len(at)), first)
                 rows = np.eye(len(at))[shown] - base
-            factors.append(Factor(at, rows, base))
+            factors.append(CategoricalEffect(at, rows, base))
             where |= {int(at[j]): (int(at[j]), row + i) for i, j in enumerate(shown)}
             row += len(shown)
         found = [where[j] for j in sorted(where)]
         return cls(np.array(plain, int), factors, [j for j, _ in found], np.array([r for _, r in found], int))
 
 
-def _check_columns(given: Mapping[Any, Any], categories: Categories, names: Sequence[Any]) -> None:
+def _check_columns(given: Mapping[Any, Any], categories: CategoricalColumns, names: Sequence[Any]) -> None:
     known = [names[j] for j in categories.columns]
     for name in given:
         if name not in known:

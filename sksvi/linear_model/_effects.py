@@ -13,7 +13,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Factor:
+class CategoricalEffect:
     """A categorical column: where its coefficients are, and what is shown of them.
 
     Parameters
@@ -48,7 +48,7 @@ class Question:
     """
 
     plain: Array
-    factors: list[Factor]
+    factors: list[CategoricalEffect]
     classes: Array
     intercept: bool
     own: Array | None

@@ -13,8 +13,8 @@ from sksvi.estimators import fit_warnings
 from sksvi.estimators.dispersion import Dispersion, dispersion, has_excess, may_vary_more, varies_more
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.inference.stream_state import Past
-from sksvi.linear_model._columns import Known
+from sksvi.inference.stream_state import StreamState
+from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -75,7 +75,7 @@ class LinearFindings:
         before = data.y[:1] if first else self._only_target
         self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
         past = self.state_.messages
-        if not len(self._only_target) or not isinstance(past, Past) or past.complete:
+        if not len(self._only_target) or not isinstance(past, StreamState) or past.complete:
             return
         value = self._target_name(self._only_target[0])
         self._only_target, self._one_sided_past = data.y[:0], True
@@ -111,10 +111,10 @@ class LinearFindings:
     def _largest(self, problem: Problem, state: State) -> list[str]:
         """The coefficients that move the latents most, none of them by far less than the first."""
         model = problem.model
-        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), Known.joined).spread
+        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), ColumnStats.joined).spread
         size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
         most = np.argsort(-size, kind="stable")[:LARGEST]
         return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
 
-    def _known_of(self, n_fixed: int, data: Table) -> Known:
-        return Known.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))
+    def _known_of(self, n_fixed: int, data: Table) -> ColumnStats:
+        return ColumnStats.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))

@@ -21,7 +21,7 @@ from sksvi.inference.hyper import still
 from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
-from sksvi.inference.search import Looks
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.linear.own_prior import own_sets
@@ -123,7 +123,7 @@ class IntegratedScales(IntegratedHyperparameters):
             return None
         return Looked(problem, state)
 
-    def _with_rows(self, problem: Problem, state: State, looks: Looks) -> str | None:
+    def _with_rows(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
         """Nodes that need the rows; what was left undone."""
         if self._looks is not None:
             self._expose(problem.model, replace(state, q=state.shown))

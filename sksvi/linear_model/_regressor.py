@@ -14,7 +14,7 @@ from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET
@@ -22,7 +22,7 @@ from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 from sksvi.models.targets import starting
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -215,7 +215,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if not (start.fresh or start.share):
             self._check_choices()
         declared = given_order(y) is not None
@@ -245,7 +245,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
         return self._rows(X, y, sample_weight, offset)
 
-    def _fix_target(self, facts: Facts, fresh: bool) -> Table:
+    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
         targets = self._targets_of(facts, fresh)
         if fresh:
             self._start_likelihood(targets)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.linear_model._columns import Columns
+from sksvi.linear_model._columns import ColumnScaling
 from sksvi.models.base import Table
 from sksvi.models.linear.scales import ScalePrior
 
@@ -78,7 +78,7 @@ class SharedScales:
 
     likelihood_: Any
     n_samples_seen_: float
-    _columns: Columns
+    _columns: ColumnScaling
     _prior_kind: str
     _subspace: Any
     _unit: float

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.likelihoods.weighted import own_unit, weighted_median
-from sksvi.linear_model._columns import Columns, Known, spreads
+from sksvi.linear_model._columns import ColumnScaling, ColumnStats, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.targets import starting
@@ -40,7 +40,7 @@ WIDENED, LARGEST = 0.1, 5
 UNEVEN = 100.0
 
 
-class OwnScales:
+class PriorScaling:
     """What an estimator with a linear latent makes of `prior_precision` and `intercept_precision`."""
 
     prior_precision: Any
@@ -66,11 +66,11 @@ class OwnScales:
             return given
         return "flat" if isinstance(given, Real) and given == 0 else "fixed"
 
-    def _working(self, data: Table, start: Start) -> Table:
+    def _working(self, data: Table, start: Stage) -> Table:
         """The rows in the coordinates of the fit; the first ones fix these."""
         fixed = self._fixed_part(data.X)
         if start.fresh:
-            self._columns = Columns.of(fixed, data.weight, self._to_centre(fixed), self._scaled)
+            self._columns = ColumnScaling.of(fixed, data.weight, self._to_centre(fixed), self._scaled)
             self._fix_scales(data)
             self._spreads = spreads(fixed, data.weight) if self._one_for_all else None
         elif not start.share:
@@ -80,7 +80,7 @@ class OwnScales:
             data, X=self._columns.by_block(data.X) if self._passes_over(data, start) else self._in_units(data.X)
         )
 
-    def _passes_over(self, data: Table, start: Start) -> bool:
+    def _passes_over(self, data: Table, start: Stage) -> bool:
         """Whether a fit reads rows in blocks from first to last, so that none need be held in its coordinates."""
         X, own = data.X, self._columns.own
         if own or not isinstance(X, np.ndarray) or not X.flags.c_contiguous or X.shape[1] > len(data):
@@ -110,19 +110,19 @@ class OwnScales:
         self._intercept_prior = self._intercept(targets)
         self._inform(targets, 0.0)
 
-    def _fix_more(self, columns: Columns, targets: Table, share: float) -> None:
+    def _fix_more(self, columns: ColumnScaling, targets: Table, share: float) -> None:
         """What more rows change: what columns spread over and rows tell, an intercept's prior that the user gives."""
         self._inform(starting(targets, self.likelihood_.by_moments), share)
         self._stretch_before, self._columns = self._columns.stretch, columns
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
 
-    def _fix_by(self, known: Known, targets: Table, fresh: bool, centred: Any) -> None:
+    def _fix_by(self, known: ColumnStats, targets: Table, fresh: bool, centred: Any) -> None:
         """The same by what columns of rows that lie elsewhere are known to spread over; `centred`: which are."""
         if not fresh:
             self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets, 0.0)
             return
-        self._columns = Columns.known_by(known, centred, self._scaled)
+        self._columns = ColumnScaling.known_by(known, centred, self._scaled)
         self._fix_scales(targets)
         self._spreads = known.about(known.centre + known.mean).spread if self._one_for_all else None
 

@@ -16,8 +16,8 @@ from sksvi.estimators.summaries import (
     COLUMNS,
     STEP,
     checked_reference,
+    concatenated,
     exponentiated,
-    joined,
     learned_rows,
     mixture_table,
 )
@@ -134,7 +134,7 @@ class CoefficientTables:
                     f"to one of {self.classes_.tolist()}."
                 )
             table = exponentiated(table, self.likelihood_, type(self).__name__)
-        return joined([table, *self._scale_tables(coverage)])
+        return concatenated([table, *self._scale_tables(coverage)])
 
     def _told_of_data(self) -> list[tuple[str, str]]:
         """Header lines about the data: beside rows and columns what became of categorical ones."""

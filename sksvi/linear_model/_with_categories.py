@@ -15,9 +15,9 @@ from sksvi.estimators.categorical import Levels, column_of, position
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.tables import as_table, framed
 from sksvi.estimators.validation import ENCODE, check_numeric_target, check_table, columns_named, validate_data
-from sksvi.linear_model._categories import Categories, by_type, plain
-from sksvi.linear_model._columns import Known
-from sksvi.partitions.summary import Facts
+from sksvi.linear_model._categories import CategoricalColumns, by_type, plain
+from sksvi.linear_model._columns import ColumnStats
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -44,7 +44,7 @@ class WithCategories:
     _names_of_columns: Callable[[], list[str]]
     _for_text = f"{ENCODE}, or name the column in categorical_features"
     #: None: no column is categorical.
-    _categories: Categories | None = None
+    _categories: CategoricalColumns | None = None
     #: Whether rows are a partition that is asked what it has: a level for missing values stands ready then.
     _glances = False
 
@@ -126,12 +126,12 @@ class WithCategories:
             raise ValueError(f"{name} has {NOT_DECLARED}")
         return found
 
-    def _of_levels(self, n_columns: int, at: list[int], levels: list[Levels]) -> Categories | None:
+    def _of_levels(self, n_columns: int, at: list[int], levels: list[Levels]) -> CategoricalColumns | None:
         if not at:
             return None
         missing = [self._glances or sum(one.alone.values()) > 0 for one in levels]
         reference = self._prior_kind == "flat" and not self._glances
-        return Categories(n_columns, at, [one.names for one in levels], missing, reference)
+        return CategoricalColumns(n_columns, at, [one.names for one in levels], missing, reference)
 
     def _to_centre(self, X: Any) -> Any:
         """Which columns are centred: of a sparse design those of numbers, which store every entry."""
@@ -151,14 +151,14 @@ class WithCategories:
                 )
 
     # ---- rows in partitions
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         self._glances = fresh
-        facts: Facts = super()._facts(X, y, sample_weight, offset, number, fresh)  # type: ignore[misc]
+        facts: DataSummary = super()._facts(X, y, sample_weight, offset, number, fresh)  # type: ignore[misc]
         if self._categories is None:
             return facts
         return replace(facts, own={"categories": self._categories, **facts.own})
 
-    def _fix_categories(self, facts: Facts) -> tuple[Known, Any]:
+    def _fix_categories(self, facts: DataSummary) -> tuple[ColumnStats, Any]:
         """The levels of all partitions; what is known of the columns of a fit, and which of them are centred."""
         known, sparse = facts.own["columns"], facts.own["sparse"].value
         declared = facts.own.get("categories")
@@ -169,6 +169,6 @@ class WithCategories:
         centred = self._categories.numeric if self._categories.sparse else not sparse
         return known.kept(kept), self._centred & np.asarray(centred)
 
-    def _width(self, facts: Facts) -> int:
+    def _width(self, facts: DataSummary) -> int:
         own = self._categories
         return super()._width(facts) if own is None else own.width  # type: ignore[misc]

@@ -20,17 +20,17 @@ from sksvi._runtime import memory
 from sksvi._typing import MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import Joint
-from sksvi.estimators.refit import FREE, stays, text
-from sksvi.estimators.stage import Start
+from sksvi.estimators.posterior_target import PosteriorTarget
+from sksvi.estimators.refit import UNCHECKED, stays, text
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
 from sksvi.families import InUnits, Marginal, Point
 from sksvi.families.gaussian.mixture import NodeMixture
-from sksvi.inference.search import Ended, Looks, profile
+from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
-from sksvi.linear_model._columns import Known
+from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._integrated import NodeFit
 from sksvi.mixed_effects._group_tables import GroupTables
 from sksvi.mixed_effects._groups_in_partitions import GroupsInPartitions
@@ -69,12 +69,12 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     }
     _changes = {
         **BayesianGLM._changes,
-        "bound": FREE,
+        "bound": UNCHECKED,
         "noise": stays("q has noise per row, or none", lambda estimator, name: estimator._noisy),
-        "noise_prior_scale": FREE,
+        "noise_prior_scale": UNCHECKED,
         "groups": stays("q has the effects of their levels", text),
         "random_slopes": stays("q has the effects of their columns", text),
-        "on_unseen": FREE,
+        "on_unseen": UNCHECKED,
     }
     _for_text = f"{BayesianGLM._for_text}, or in groups"
     bound: str
@@ -200,7 +200,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         asked = self.algorithm != "auto" and self._algorithm().row.messages
         return "mean-field" if asked else "optimal"
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         self._streams = start.portion and not start.share
         if start.fresh:
             self._factors = None
@@ -213,7 +213,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     def _fixed_part(self, X: Any) -> Any:
         return X if self.groups is None else X.X
 
-    def _working(self, data: Table, start: Start) -> Table:
+    def _working(self, data: Table, start: Stage) -> Table:
         if self.groups is not None:
             if start.fresh:
                 self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
@@ -236,11 +236,11 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return kinds_of(self._constant, sizes), np.append(np.inf, sizes - 1.0)
 
     @staticmethod
-    def _slope_columns(data: Table, columns: list[int]) -> Known:
-        return Known.of(data.X.X[:, columns], data.weight, np.zeros(len(columns)))
+    def _slope_columns(data: Table, columns: list[int]) -> ColumnStats:
+        return ColumnStats.of(data.X.X[:, columns], data.weight, np.zeros(len(columns)))
 
     @staticmethod
-    def _scale_by(known: Known) -> Array:
+    def _scale_by(known: ColumnStats) -> Array:
         """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
         spread = known.spread
         return np.append(1.0, np.where(spread > 0, spread, 1.0))
@@ -282,7 +282,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return model
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         check_is_fitted(self)
         if self.groups is None:
             return super()._joint(X, y, sample_weight, offset)
@@ -345,7 +345,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
                 self._log_scales = LogScales(values, self._nodes.weights, within)
         self.posterior_ = Posterior(blocks)
 
-    def _with_rows(self, problem: Any, state: Any, looks: Looks) -> str | None:
+    def _with_rows(self, problem: Any, state: Any, looks: EvaluationBudget) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         exact = not self._noisy and self.likelihood_.closed_posterior
         if self.groups is None or exact or not self._integrates or not state.converged:

@@ -10,7 +10,7 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi._typing import AlgorithmLike, ArrayLike, ClassWeight, Columns, ExpectationLike, LikelihoodLike, RandomState
 from sksvi.estimators.classification import CLASS_WEIGHT
-from sksvi.estimators.refit import FREE
+from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMClassifier
@@ -165,7 +165,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), likelihoods.Likelihood],
         "class_weight": CLASS_WEIGHT,
     }
-    _changes = {**MixedEffects._changes, "class_weight": FREE}
+    _changes = {**MixedEffects._changes, "class_weight": UNCHECKED}
 
     def __init__(
         self,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.categorical import Levels
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.tables import as_table
 from sksvi.mixed_effects._levels import slopes_among
 from sksvi.models.base import Table
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -37,13 +37,13 @@ class GroupsInPartitions:
     #: Of a partition of a fit the number of its first row without a level, by grouping column; None: there may be none.
     _alone: list[int] | None = None
 
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Any:
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         self._streams = False
         data = super()._collected(X, y, sample_weight, offset, start)
         vars(self).pop("_alone_by_start", None)  # for partitions, which have it by now
         return data
 
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> Facts:
+    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
         facts = super()._facts(X, y, sample_weight, offset, number, fresh)
         if self.groups is None or not fresh:
             return facts
@@ -58,7 +58,7 @@ class GroupsInPartitions:
         values = {f"values {f}": own for f, own in enumerate(self._level_values(data))}
         return {**facts, **slopes, **values}
 
-    def _fix_columns(self, facts: Facts, targets: Table, fresh: bool) -> None:
+    def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
         if fresh:
             self._factors = None
             self._overdispersible = self.likelihood_.overdispersible(targets.alone.y)
@@ -78,7 +78,7 @@ class GroupsInPartitions:
         if fresh and self.groups is not None:
             self._slopes = slopes_among(self._slopes, self._categories)
 
-    def _width(self, facts: Facts) -> int:
+    def _width(self, facts: DataSummary) -> int:
         layout = self._layout
         return super()._width(facts) if layout is None else layout.starts[-1]
 

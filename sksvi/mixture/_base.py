@@ -22,17 +22,17 @@ from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, auto_or_number, stays
-from sksvi.estimators.stage import Start
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
-from sksvi.inference.search import Looks
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
 from sksvi.models.base import Table
-from sksvi.models.mixture.cells import Cells
-from sksvi.models.mixture.model import MixtureModel, View
+from sksvi.models.mixture.cells import MixtureRows
+from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
@@ -75,9 +75,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     _changes = {
         **{name: change for name, change in STREAMED.items() if name != "expectation"},
         "n_components": COMPONENTS,
-        "concentration": FREE,
+        "concentration": UNCHECKED,
         "probability_prior": stays("q has it, or the model a number", auto_or_number),
-        "moves": FREE,
+        "moves": UNCHECKED,
     }
     #: Every expectation has a closed form.
     expectation = "auto"
@@ -130,7 +130,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         self.verbose = verbose
 
     # ---- what a subclass says
-    def _cells(self, X: Any, reset: bool) -> Cells:
+    def _cells(self, X: Any, reset: bool) -> MixtureRows:
         """Validated rows as the model reads them; `reset`: these rows fix what the columns hold."""
         raise AttributeError(f"{type(self).__name__} does not encode its rows")
 
@@ -201,7 +201,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'svi'.")
         return self._partial_fit(X, None, sample_weight, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         cells = self._cells(X, start.fresh)
         if start.fresh and not start.share:
             self._check_columns()
@@ -246,7 +246,9 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         climbs, tol = _split_merge.climbs(problem), _split_merge.SETTLED * self.tol
         if climbs and left > 0 and not monitor.stopped:
             counted = with_own_lists(state)
-            looks = Looks(problem, counted, passes, started, lambda now, begun: bool(monitor.pass_end(now.history[-1])))
+            looks = EvaluationBudget(
+                problem, counted, passes, started, lambda now, begun: bool(monitor.pass_end(now.history[-1]))
+            )
             state = _split_merge.moved(problem, counted, every, left, tol, looks)
             state = replace(state, passes=counted.passes, rows=counted.rows)
         elif climbs or not state.converged:  # what creeps are components that die, and of these moves decide
@@ -282,7 +284,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
             self.probability_prior_ = float(self.probability_prior)
 
     # ---- rows
-    def _logs(self) -> View:
+    def _logs(self) -> MixtureView:
         """Logarithms of the posterior means: what the predictive density of a row is made of."""
         means = {name: np.log(block.theta) - np.log(block.total) for name, block in self.posterior_.items()}
         return self._fitted_model().seen(means)

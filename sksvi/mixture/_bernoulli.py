@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sksvi._typing import RandomState
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
-from sksvi.models.mixture.cells import Cells, compact
+from sksvi.models.mixture.cells import MixtureRows, compact
 
 Array = np.ndarray
 
@@ -116,7 +116,7 @@ class BernoulliMixture(Mixture):
 
     _binary = True
 
-    def _cells(self, X: Any, reset: bool) -> Cells:
+    def _cells(self, X: Any, reset: bool) -> MixtureRows:
         # One order of numbers, so that products have the same last digits whatever kind of table it was.
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite="allow-nan"
@@ -124,13 +124,15 @@ class BernoulliMixture(Mixture):
         values, gone = (X.data, np.isnan(X.data)) if sp.issparse(X) else (X, np.isnan(X))
         self._check_values(X, (values != 0) & (values != 1) & ~gone)
         if not sp.issparse(X):
-            return Cells(np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None)
+            return MixtureRows(
+                np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None
+            )
         ones, missing = (
             sp.csr_matrix((kept.astype(float), X.indices, X.indptr), X.shape, copy=True) for kept in (values == 1, gone)
         )
         for part in (ones, missing):
             part.eliminate_zeros()
-        return Cells(compact(ones), compact(missing) if gone.any() else None)
+        return MixtureRows(compact(ones), compact(missing) if gone.any() else None)
 
     def _check_values(self, X: Any, wrong: Array) -> None:
         if not wrong.any():

@@ -11,15 +11,15 @@ from sksvi._typing import DataFrame, RandomState
 from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
-from sksvi.models.mixture.cells import Cells, Layout
-from sksvi.partitions.summary import Facts, Union
+from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
+from sksvi.partitions.summary import DataSummary, Union
 
 Array = np.ndarray
 WANTED = "a table of categories, one row per sample"
 
 
 @dataclass(frozen=True)
-class Categories:
+class ColumnValues:
     """What the columns of some rows hold."""
 
     columns: tuple[Union, ...]
@@ -29,9 +29,9 @@ class Categories:
         """By column."""
         return [column.values for column in self.columns]
 
-    def joined(self, other: Categories) -> Categories:
+    def joined(self, other: ColumnValues) -> ColumnValues:
         """Of these rows and the other's."""
-        return Categories(tuple(_either(a, b) for a, b in zip(self.columns, other.columns, strict=True)))
+        return ColumnValues(tuple(_either(a, b) for a, b in zip(self.columns, other.columns, strict=True)))
 
 
 def _either(a: Union, b: Union) -> Union:
@@ -162,7 +162,7 @@ class CategoricalMixture(Mixture):
 
     _binary = False
 
-    def _cells(self, X: Any, reset: bool) -> Cells:
+    def _cells(self, X: Any, reset: bool) -> MixtureRows:
         X = as_table(X, WANTED)
         validate_data(self, X, reset=reset, skip_check_array=True)
         if not min(X.shape):
@@ -175,7 +175,7 @@ class CategoricalMixture(Mixture):
         if reset:
             self.categories_ = [first_categories(column)[0] for column in columns]
         codes = [self._codes(column, d) for d, column in enumerate(columns)]
-        return Layout(self._sizes()).cells(np.stack(codes, axis=1))
+        return ColumnGroups(self._sizes()).cells(np.stack(codes, axis=1))
 
     def _columns(self, X: Any) -> list[Any]:
         import pandas as pd
@@ -207,12 +207,12 @@ class CategoricalMixture(Mixture):
                 raise ValueError(f"column {self._column_name(d)!r} of X has no value in any row: drop it.")
 
     # ---- rows in partitions
-    def _facts(self, X: Any, *part: Any) -> Facts:
+    def _facts(self, X: Any, *part: Any) -> DataSummary:
         facts = super()._facts(X, *part)
         columns = self._columns(as_table(X, WANTED))
-        return replace(facts, own={"categories": Categories(tuple(Union(*first_categories(c)) for c in columns))})
+        return replace(facts, own={"categories": ColumnValues(tuple(Union(*first_categories(c)) for c in columns))})
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         if fresh:
             self.categories_ = facts.own["categories"].values
             self._check_columns()

@@ -77,8 +77,8 @@ def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, 
 
     for _ in range(ROUNDS):
         state, taken = merged(problem, state, every)
-        inner = line_search.settle(still, state, passes, tol, told)
-        here, passes = line_search.judging(inner).here, passes - len(inner.bounds)
+        inner = line_search.run_until_settled(still, state, passes, tol, told)
+        here, passes = line_search.line_search_state(inner).here, passes - len(inner.bounds)
         if here is not None and here.bound >= state.bound:
             state = replace(state, q=here.q, bound=here.bound)
         if not taken or stopped or passes <= 0:

@@ -7,7 +7,7 @@ for its gradient in each block's moments; whoever asks knows neither rows nor st
 `Model`     everyone
 `Linear`    latents are linear in one Gaussian block: messages per row, best means
 `Local`     something is kept per row between passes
-`Sided`     plates on two sides, which step in turn
+`Bipartite`     plates on two sides, which step in turn
 `Sampleable`  has a sampler of its own posterior
 ==========  =====================================================================================
 """
@@ -571,7 +571,7 @@ class Local(Model):
         """Where each row's local variables start, (n, ...)."""
 
 
-class Sided(Model):
+class Bipartite(Model):
     """Plates on two sides, independent given the other side: users given items, then items given users.
 
     ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``held_passes`` : passes of a
@@ -583,7 +583,7 @@ class Sided(Model):
     first_passes: int
     held_passes: int = 0
 
-    def heated(self, passes: int) -> Sided | None:
+    def heated(self, passes: int) -> Bipartite | None:
         """The model that pass number `passes` of a new fit serves, on its way to this one; None: this one."""
         return None
 
@@ -601,7 +601,7 @@ class Sided(Model):
         """What the plates of `side` see of the other side during half a sweep."""
 
     @abstractmethod
-    def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> Columns:
+    def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> SidePlates:
         """Some plates of a side with their entries."""
 
     @abstractmethod
@@ -624,7 +624,7 @@ class Sampleable(Model):
         """Blocks with the first two moments of draws."""
 
 
-class Columns(Protocol):
+class SidePlates(Protocol):
     """Some plates of one side, given the other.
 
     ``judged`` : the gradient is that of `value`, so that steps may be judged, and halved, by it.

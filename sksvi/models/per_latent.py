@@ -20,7 +20,7 @@ Array = np.ndarray
 NEWTON_STEPS, NEWTON_TOL = 100, 1e-12
 
 
-class Tried(NamedTuple):
+class MeanTrial(NamedTuple):
     """A mean that was tried, its objective, nats, and the terms of the data there."""
 
     point: Any
@@ -28,7 +28,7 @@ class Tried(NamedTuple):
     terms: LinearTerms
 
 
-def newton(here: Tried, propose: Callable[[Tried], tuple[float, Callable[[float], Tried]]]) -> Tried:
+def newton(here: MeanTrial, propose: Callable[[MeanTrial], tuple[float, Callable[[float], MeanTrial]]]) -> MeanTrial:
     """Where Newton steps end, each of them halved while the objective falls.
 
     Parameters
@@ -123,7 +123,7 @@ class PerLatent(Linear):
         return 0.0
 
     @abstractmethod
-    def stepped(self, block: Any, here: Tried) -> tuple[float, Callable[[float], Any]]:
+    def stepped(self, block: Any, here: MeanTrial) -> tuple[float, Callable[[float], Any]]:
         """A Newton step for the mean at the variances of `block`: what it promises, and the point at a share of it."""
 
     @abstractmethod
@@ -137,11 +137,11 @@ class PerLatent(Linear):
         block = q["latents"]
         variance, centre = block.variance, self.prior_mean(block)
 
-        def at(point: Any) -> Tried:
+        def at(point: Any) -> MeanTrial:
             terms = self.terms_at(q, point.mean, variance, data, expect, None)
-            return Tried(point, float(terms.value.sum()) - 0.5 * float(point.dual @ (point.mean - centre)), terms)
+            return MeanTrial(point, float(terms.value.sum()) - 0.5 * float(point.dual @ (point.mean - centre)), terms)
 
-        def propose(here: Tried) -> tuple[float, Callable[[float], Tried]]:
+        def propose(here: MeanTrial) -> tuple[float, Callable[[float], MeanTrial]]:
             promised, over = self.stepped(block, here)
             return promised, lambda share: at(over(share))
 

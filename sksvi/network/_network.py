@@ -27,7 +27,7 @@ from sksvi.inference.state import NonFinite, State
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Distribution
 from sksvi.models.network.factors import Factor
-from sksvi.models.network.model import NetworkModel, Rows
+from sksvi.models.network.model import NetworkModel, NetworkRows
 from sksvi.network._build import Built
 from sksvi.network._checks import check_structure
 from sksvi.partitions.collections import is_collection
@@ -197,18 +197,20 @@ class Network:
         starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
         n_rows = 0 if batch_size is None else _rows(built.joined, batch_size)
         model = NetworkModel(built.priors, built.joined.values(), starts, n_rows, order == "in turn")
-        problem = plan.problem(model, Rows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
+        problem = plan.problem(model, NetworkRows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         state = plan.run(problem, _begun(problem, first_state(problem, seed), built.joined), max_iter, tol)
         if model.draws:
             finer = NetworkModel(built.priors, [factor.finer() for factor in built.joined.values()])
-            state.bound = exact_bound(replace(problem, model=finer, data=Rows(np.arange(1)), batch_size=None), state)
+            state.bound = exact_bound(
+                replace(problem, model=finer, data=NetworkRows(np.arange(1)), batch_size=None), state
+            )
         self.state_, self._joined = state, built.joined
         self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
         improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
         self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
         self.converged_ = state.converged and not improper
-        fit_warnings.tell(improper)
+        fit_warnings.warn_all(improper)
         if not state.converged and not improper and tol > 0:  # more passes would be no remedy
             warn_user(
                 f"Network has not converged after {state.passes} passes: raise max_iter or tol.", ConvergenceWarning

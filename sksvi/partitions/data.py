@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Columns:
+class RemoteDesign:
     """The shape of a design that lies elsewhere."""
 
     shape: tuple[int, int]
@@ -29,7 +29,7 @@ class Columns:
 HERE = 2**20
 
 
-class Apart:
+class RemoteRows:
     """What rows in partitions keep beside them: a handle each, another one after every step.
 
     ``change`` : of the sum of the starts of their sites.
@@ -38,13 +38,13 @@ class Apart:
     def __init__(self, handles: list[Any], change: float = 0.0) -> None:
         self.handles, self.change = handles, change
 
-    def copy(self) -> Apart:
+    def copy(self) -> RemoteRows:
         """Its own list of the same."""
-        return Apart(list(self.handles), self.change)
+        return RemoteRows(list(self.handles), self.change)
 
 
 @dataclass(frozen=True)
-class Share:
+class PartitionShare:
     """Part `number` of `count` of a partition's rows, in an order of pass `key`."""
 
     key: tuple[int, ...]
@@ -61,7 +61,7 @@ class Share:
 class Batch:
     """Rows of a step: whole partitions (None), or a share of one."""
 
-    pieces: list[tuple[int, Share | None]]
+    pieces: list[tuple[int, PartitionShare | None]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Partitioned:
     parts: list[Any]
     starts: Array
     total_weight: float
-    X: Columns
+    X: RemoteDesign
     targets: Table
     at_hand: ClassVar[bool] = False
 
@@ -113,11 +113,11 @@ class Partitioned:
         counts = np.maximum(1, np.round(lengths / size).astype(int))
         pieces = [(p, j) for p, count in enumerate(counts) for j in range(count)]
         order = np.random.default_rng([seed, number, 0]).permutation(len(pieces))
-        batch: list[tuple[int, Share | None]] = []
+        batch: list[tuple[int, PartitionShare | None]] = []
         rows, each = 0, self.total_weight / len(self)
         for i in order:
             p, j = pieces[i]
-            share = None if counts[p] == 1 else Share((seed, number, 0, p + 1), j, int(counts[p]))
+            share = None if counts[p] == 1 else PartitionShare((seed, number, 0, p + 1), j, int(counts[p]))
             n = len(np.array_split(range(lengths[p]), counts[p])[j])
             if batch and (rows + n > 1.5 * size or share is not None or batch[-1][1] is not None):
                 yield Batch(batch), rows, rows * each
@@ -134,9 +134,9 @@ class Partitioned:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
-    def held(self, function: Callable[[Any], Any]) -> Apart:
+    def held(self, function: Callable[[Any], Any]) -> RemoteRows:
         """What a function says of every partition, kept where it lies."""
-        return Apart(self.executor.kept(function, self._with(None)))
+        return RemoteRows(self.executor.kept(function, self._with(None)))
 
     def made(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
         """Data that a function makes of every partition, kept where it lies."""
@@ -175,11 +175,11 @@ class Partitioned:
         return Partitioned(self.executor, parts, starts, weight, self.X, self.targets)
 
 
-def _seen(look: Any, data: Any, share: Share | None) -> Any:
+def _seen(look: Any, data: Any, share: PartitionShare | None) -> Any:
     return look(data, slice(0, len(data)) if share is None else share.rows(len(data)))
 
 
-def _seen_beside(look: Any, data: Any, share: Share | None, local: Any, sites: Any) -> Any:
+def _seen_beside(look: Any, data: Any, share: PartitionShare | None, local: Any, sites: Any) -> Any:
     """Sums, and what is kept beside the rows afterwards: what it was stays, a task may run twice."""
     own = NO_LOCALS if local is None else Locals(local.copy())
     sites = None if sites is None else sites.copy()

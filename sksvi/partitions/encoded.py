@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sksvi.models.base import Table
 from sksvi.models.targets import drawn
 from sksvi.partitions.collections import aligned, that_count
-from sksvi.partitions.data import Columns, Partitioned
+from sksvi.partitions.data import Partitioned, RemoteDesign
 from sksvi.partitions.executor import Executor, called
-from sksvi.partitions.summary import Facts
+from sksvi.partitions.summary import DataSummary
 
 #: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
 HELD_SHARE = 0.25
@@ -46,11 +46,11 @@ class Reader:
     def __init__(self, estimator: Any, fresh: bool) -> None:
         self.estimator, self.fresh = estimator, fresh
 
-    def __call__(self, number: int, *part: Any) -> Facts:
+    def __call__(self, number: int, *part: Any) -> DataSummary:
         with named(number):
             rows = that_count(*part)
             if not rows[0].shape[0]:
-                return Facts({number: (0, 0.0)}, {}, np.float32)
+                return DataSummary({number: (0, 0.0)}, {}, np.float32)
             return copy.copy(self.estimator)._facts(*rows, number, self.fresh)
 
 
@@ -72,7 +72,7 @@ class Drawer:
         return drawn(replace(rows, first=start), self.n)
 
 
-class Encoder:
+class PartitionEncoder:
     """A partition in the terms of a fit.
 
     Parameters
@@ -91,7 +91,7 @@ class Encoder:
             return copy.copy(self.estimator)._encode_partition(*that_count(*part), start, self.dtype)
 
 
-def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> Facts:
+def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> DataSummary:
     """What all rows say at a glance, and at a second one where their targets need it.
 
     Raises
@@ -100,7 +100,7 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
         Naming the partition: what `fit` raises of arrays, or columns that other partitions do not have.
     """
     reader = Reader(bare(clone(estimator) if start.fresh else estimator), start.fresh)
-    facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], Facts.joined)
+    facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], DataSummary.joined)
     if not facts.n:
         what = "" if given[0][2] is None else " with a positive sample_weight"
         raise ValueError(
@@ -116,7 +116,9 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
     return replace(facts, few=few)
 
 
-def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Partitioned, Facts]:
+def encoded(
+    estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any
+) -> tuple[Partitioned, DataSummary]:
     """The data of a fit, and what all rows say; a fresh `start` fixes by it what the data fix.
 
     Raises
@@ -132,13 +134,13 @@ def encoded(estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offs
     targets = estimator._fix(facts, start.fresh)
     numbers = [number for number in range(len(given)) if facts.rows[number][0]]
     starts = np.cumsum([0, *(facts.rows[number][0] for number in numbers)])
-    encoder = executor.sent(Encoder(bare(estimator), facts.dtype))
+    encoder = executor.sent(PartitionEncoder(bare(estimator), facts.dtype))
     task = delayed(called, pure=False)
     parts = [task(encoder, number, int(first), *given[number]) for number, first in zip(numbers, starts)]
     if float(starts[-1]) * facts.bytes_per_row <= HELD_SHARE * executor.memory:
         parts = executor.persisted(parts)
     weight = float(sum(facts.rows[number][1] for number in numbers))
-    shape = Columns((int(starts[-1]), estimator._width(facts)), facts.dtype)
+    shape = RemoteDesign((int(starts[-1]), estimator._width(facts)), facts.dtype)
     return Partitioned(executor, parts, starts, weight, shape, targets), facts
 
 

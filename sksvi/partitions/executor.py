@@ -20,7 +20,7 @@ FAN_IN = 8
 ATTEMPTS = 5
 
 
-class Sent:
+class Broadcast:
     """What travels to a worker once, a node of the graph: a collection for nobody, and bytes for the scheduler.
 
     Workers hand it to each other, and where one dies with it the scheduler has it still.
@@ -52,13 +52,13 @@ class Sent:
         self._thing, self._packed = None, packed
 
 
-def called(sent: Sent, *args: Any) -> Any:
+def called(sent: Broadcast, *args: Any) -> Any:
     """What a function that was sent says of some rows."""
     with parallel.working():
         return sent.thing(*args)
 
 
-def joined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+def combined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     """A few answers as one, pairwise; a task may run twice, so that none of them is written to."""
     while len(parts) > 1:
         pairs = (combine(copy.deepcopy(a), b) for a, b in zip(parts[::2], parts[1::2]))
@@ -155,7 +155,7 @@ class Executor:
         """A node of its own in the graph; its bytes are no large graph that a user should hear of."""
         from dask import delayed
 
-        there = Sent(thing)
+        there = Broadcast(thing)
         if self._client is not None:
             there.__setstate__(there.packed())
             self._bytes_sent = len(there.packed())
@@ -166,7 +166,7 @@ class Executor:
         """A task that joins what others say, in the order of `parallel.tree_sum`."""
         from dask import delayed
 
-        task = delayed(joined, pure=False)
+        task = delayed(combined, pure=False)
         while len(tasks) > 1:
             tasks = [task(combine, tasks[i : i + FAN_IN]) for i in range(0, len(tasks), FAN_IN)]
         return tasks[0]

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Together(Partitioned):
+class Repartitioned(Partitioned):
     """Rows in parts that hold blocks of `block` rows, about as many parts as there were."""
 
     block: int = 1
@@ -54,7 +54,7 @@ def gathered(data: Partitioned, function: Callable[[Table], Table]) -> Gathered:
     return Gathered(data, rows, *data.executor.round(_size, [(rows,)]))
 
 
-def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table], Table] | None = None) -> Together:
+def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table], Table] | None = None) -> Repartitioned:
     """The rows, each part after a function of it, in blocks of `block` rows."""
     data, n = all_rows.data, all_rows.n
     blocks = -(-n // block)
@@ -63,7 +63,7 @@ def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table],
     cuts = [(all_rows.rows, int(a), int(b)) for a, b in pairwise(starts)]
     parts = data.executor.kept(partial(_between, function), cuts)
     shape = replace(data.X, shape=(n, data.X.shape[1]))
-    return Together(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)
+    return Repartitioned(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)
 
 
 def _same(data: Table) -> Table:

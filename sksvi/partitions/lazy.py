@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sksvi._seeds import check_seed
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
-from sksvi.partitions.executor import Executor, Sent, called
+from sksvi.partitions.executor import Broadcast, Executor, called
 
 Array = np.ndarray
 
@@ -90,7 +90,7 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     fixed = {key: value for key, value in asked.items() if key not in parts}
     caller = Answer(travelling(estimator), method, fixed)
     shape = trial(caller, X, parts)
-    node, task = delayed(Sent(caller.for_rows(shape)), pure=False, traverse=False), delayed(called, pure=False)
+    node, task = delayed(Broadcast(caller.for_rows(shape)), pure=False, traverse=False), delayed(called, pure=False)
     found = []
     for i in range(len(parts[first])):
         found.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
@@ -106,13 +106,13 @@ def added(estimator: Any, name: str, X: Any, *args: Any) -> Any:
     if not is_collection(X):
         return getattr(estimator, name)(X, *args)
     parts = [(number, part) for number, part in enumerate(partitions(X, "X"))]
-    found = Executor().round(Share(travelling(estimator), name, args), parts)
+    found = Executor().round(PartialScore(travelling(estimator), name, args), parts)
     if found is None:
         raise ValueError(f"X has {len(parts)} partitions and no row: {type(estimator).__name__} needs one at least.")
     return found
 
 
-class Share:
+class PartialScore:
     """What one partition adds to a sum; None: it has no rows.
 
     Parameters

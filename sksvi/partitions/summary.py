@@ -94,7 +94,7 @@ def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any,
 
 
 @dataclass(frozen=True)
-class Facts:
+class DataSummary:
     """What fixes a fit: rows and weight of each partition, columns' names, and what an estimator wants to know besides.
 
     dtype: of what the fit answers in, None where that is no matter of the rows.
@@ -127,7 +127,7 @@ class Facts:
                 n += self.rows[number][0]
         return found
 
-    def joined(self, other: Facts) -> Facts:
+    def joined(self, other: DataSummary) -> DataSummary:
         """Those of both; a partition without rows says nothing, and of other columns no more than which."""
         rows = {**self.rows, **other.rows}
         if not self.n or not other.n:
@@ -142,7 +142,7 @@ class Facts:
         dtype = None if self.dtype is None else np.result_type(self.dtype, other.dtype)
         size = (self.n * self.bytes_per_row + other.n * other.bytes_per_row) / (self.n + other.n)
         offset = self.offset or other.offset
-        return Facts(rows, self.features, dtype, targets, self.n_columns, size, offset, own, kinds)
+        return DataSummary(rows, self.features, dtype, targets, self.n_columns, size, offset, own, kinds)
 
     @property
     def columns(self) -> dict[tuple[Any, ...], int]:

@@ -22,7 +22,7 @@ from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
 from sksvi.persistence.upgrade import upgraded
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 from sksvi.persistence.writer import Encoder, class_key
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ REGISTRY: dict[str, str] = {
     "Point": "sksvi.families.point:Point",
     "Free": "sksvi.families.point:Point",
     "InUnits": "sksvi.families.gaussian.units:InUnits",
-    "Columns": "sksvi.linear_model._columns:Columns",
-    "Categories": "sksvi.linear_model._categories:Categories",
-    "Known": "sksvi.linear_model._columns:Known",
+    "Columns": "sksvi.linear_model._columns:ColumnScaling",
+    "Categories": "sksvi.linear_model._categories:CategoricalColumns",
+    "Known": "sksvi.linear_model._columns:ColumnStats",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",
     "ArrowMatrix": "sksvi.families.gaussian.arrow:ArrowMatrix",
@@ -109,26 +109,26 @@ REGISTRY: dict[str, str] = {
     "FlatMemory": "sksvi.algorithms.steps:FlatMemory",
     "State": "sksvi.inference.state:State",
     "Sites": "sksvi.inference.memory.sites:Sites",
-    "NothingSaid": "sksvi.inference.memory.factors:NothingSaid",
-    "Said": "sksvi.inference.memory.factors:Said",
-    "Past": "sksvi.inference.stream_state:Past",
+    "NothingSaid": "sksvi.inference.memory.factors:NoFactors",
+    "Said": "sksvi.inference.memory.factors:BlockFactors",
+    "Past": "sksvi.inference.stream_state:StreamState",
     "Sample": "sksvi.inference.memory.sample:Sample",
     "Table": "sksvi.models.base:Table",
-    "ValueCells": "sksvi.models.mixture.cells:Cells",
-    "CountCells": "sksvi.models.nmf.cells:Cells",
+    "ValueCells": "sksvi.models.mixture.cells:MixtureRows",
+    "CountCells": "sksvi.models.nmf.cells:CountMatrix",
     "LinearTerms": "sksvi.models.base:LinearTerms",
     "GroupedDesign": "sksvi.models.mixed.levels:GroupedDesign",
     "NoLocals": "sksvi.inference.memory.locals:NoLocals",
     "Locals": "sksvi.inference.memory.locals:Locals",
     "PlateMemory": "sksvi.inference.memory.plates:PlateMemory",
     "Progress": "sksvi.inference.progress:Progress",
-    "Judging": "sksvi.inference.progress:Judging",
-    "Averaging": "sksvi.inference.progress:Averaging",
-    "Siding": "sksvi.inference.progress:Siding",
-    "Sampling": "sksvi.inference.progress:Sampling",
+    "Judging": "sksvi.inference.progress:LineSearchState",
+    "Averaging": "sksvi.inference.progress:AveragingState",
+    "Siding": "sksvi.inference.progress:AlternatingState",
+    "Sampling": "sksvi.inference.progress:SamplingState",
     "Evaluation": "sksvi.inference.progress:Evaluation",
-    "GibbsDraw": "sksvi.models.beta_process.sampler:Draw",
-    "MixtureDraw": "sksvi.models.mixture.sampler:Draw",
+    "GibbsDraw": "sksvi.models.beta_process.sampler:BetaProcessDraw",
+    "MixtureDraw": "sksvi.models.mixture.sampler:MixtureDraw",
     "Gibbs": "sksvi.algorithms:Gibbs",
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "Nodes": "sksvi.integrals.nodes:Nodes",
@@ -353,7 +353,7 @@ def _check_state(estimator: Any) -> None:
     from sksvi.persistence.fitted import ESTIMATORS, check_fit, check_panel
     from sksvi.persistence.states import check_parts
 
-    look, parameters = Look(estimator), estimator.get_params(deep=False)
+    look, parameters = Validator(estimator), estimator.get_params(deep=False)
     key_of = functools.cache(functools.partial(class_key, REGISTRY))
     for name in vars(estimator):
         if name not in parameters:

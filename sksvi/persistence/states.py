@@ -12,13 +12,13 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 Array = np.ndarray
 
 
 # ---- families
-def _gaussian(look: Look) -> None:
+def _gaussian(look: Validator) -> None:
     shape = look.at("mean").array().shape
     look.require(len(shape) >= 1, "has a mean without coordinates")
     precision = look.at("precision")
@@ -26,19 +26,19 @@ def _gaussian(look: Look) -> None:
     look.unless_none("_root", lambda root: _positive_diagonal(root, root.array((*shape, shape[-1]))))
 
 
-def _diagonal(look: Look) -> None:
+def _diagonal(look: Validator) -> None:
     shape = look.at("mean").array().shape
     look.require(len(shape) >= 1, "has a mean without coordinates")
     look.at("precision").array(shape, above=0.0)
     look.unless_none("_root", lambda root: root.array(shape, above=0.0))
 
 
-def _positive_diagonal(look: Look, matrix: Array) -> None:
+def _positive_diagonal(look: Validator, matrix: Array) -> None:
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     look.require(np.all(diagonal > 0), "has an entry on its diagonal that is not positive")
 
 
-def _standard(look: Look) -> None:
+def _standard(look: Validator) -> None:
     shape, root = look.at("mean").array().shape, look.at("root")
     look.require(len(shape) >= 1, "has a mean without coordinates")
     value = root.array()
@@ -48,7 +48,7 @@ def _standard(look: Look) -> None:
         _positive_diagonal(root, root.array((*shape, shape[-1])))
 
 
-def _arrow_matrix(look: Look) -> None:
+def _arrow_matrix(look: Validator) -> None:
     n, r, _ = look.at("diag").array((None, None, None)).shape
     look.at("diag").array((n, r, r))
     others = len(look.at("corner").array((None, None)))
@@ -57,37 +57,37 @@ def _arrow_matrix(look: Look) -> None:
     look.require(look.at("start").count() <= others, "has a start beyond its border")
 
 
-def _arrow_gaussian(look: Look) -> None:
+def _arrow_gaussian(look: Validator) -> None:
     matrix = look.at("precision")
     look.at("mean").array((_arrow_size(matrix),))
     look.require(np.all(matrix.value.diagonal() > 0), "has a precision that is not positive")
 
 
-def _arrow_size(look: Look) -> int:
+def _arrow_size(look: Validator) -> int:
     from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 
     matrix = look.a(ArrowMatrix).value
     return len(matrix.corner) + matrix.diag.shape[0] * matrix.diag.shape[1]
 
 
-def _in_units(look: Look) -> None:
+def _in_units(look: Validator) -> None:
     (d,) = look.at("scale").array((None,), above=0.0).shape
     look.at("centre").array((d,))
     inner = look.at("inner")
     look.require(width(inner) in (d, d + 1), f"has {d} columns for a block of {width(inner)} coordinates")
 
 
-def _marginal(look: Look) -> None:
+def _marginal(look: Validator) -> None:
     look.at("index").array((None,), "i", least=0, below=width(look.at("joint")))
 
 
-def _class_gaussian(look: Look) -> None:
+def _class_gaussian(look: Validator) -> None:
     classes = look.at("n_classes").count(1)
     look.require(width(look.at("joint")) % classes == 0, f"has {classes} classes, which do not share its coordinates")
     look.require(look.value.joint.mean.ndim == 1, "has plates within its classes")
 
 
-def _projected(look: Look) -> None:
+def _projected(look: Validator) -> None:
     (d,) = look.at("scale").array((None,), above=0.0).shape
     rank = look.at("basis").array((d, None)).shape[1]
     inner = look.at("inner")
@@ -95,11 +95,11 @@ def _projected(look: Look) -> None:
     look.at("off_std").number(least=0.0)
 
 
-def _chosen_rows(look: Look) -> None:
+def _chosen_rows(look: Validator) -> None:
     look.at("rows").array((None,), "i", least=0, below=width(look.at("block")))
 
 
-def _sites_gaussian(look: Look) -> None:
+def _sites_gaussian(look: Validator) -> None:
     n = look.at("prior_cov").array((None, None)).shape[0]
     diagonal = np.diagonal(look.at("prior_cov").array((n, n)))
     look.at("prior_cov").require(np.all(diagonal >= 0), "has a variance below 0")
@@ -107,7 +107,7 @@ def _sites_gaussian(look: Look) -> None:
     look.at("weights").array((n,), least=0.0)
 
 
-def _chain(look: Look) -> None:
+def _chain(look: Validator) -> None:
     n = len(look.at("noise").array((None,), least=0.0))
     T, E = look.at("X").array((None, None)).shape
     S = len(look.at("h").array((None,)))
@@ -125,7 +125,7 @@ def _chain(look: Look) -> None:
     look.at("damped").array((None,), "i", least=0, below=n)
 
 
-def _chain_gaussian(look: Look) -> None:
+def _chain_gaussian(look: Validator) -> None:
     from sksvi.families.gaussian.chain import Chain
 
     T = len(look.at("chain").a(Chain).value)
@@ -133,7 +133,7 @@ def _chain_gaussian(look: Look) -> None:
     look.at("weights").array((T,))
 
 
-def _plates(look: Look) -> None:
+def _plates(look: Validator) -> None:
     n, size = look.at("mean").array((None, None)).shape
     full = look.at("full").flag()
     values = look.at("values").array((n, size * (size + 1) // 2 if full else size))
@@ -142,30 +142,30 @@ def _plates(look: Look) -> None:
     look.unless_none("_log_det", lambda logs: logs.array((n,)))
 
 
-def _point(look: Look) -> None:
+def _point(look: Validator) -> None:
     value = look.at("value").array()
     look.unless_none("centre", lambda centre: centre.array(value.shape))
     look.unless_none("information", lambda matrix: matrix.array((value.size, value.size)))
 
 
-def _pair(first: str, second: str, look: Look) -> None:
+def _pair(first: str, second: str, look: Validator) -> None:
     look.at(second).array(look.at(first).array(above=0.0).shape, above=0.0)
 
 
-def _rayleigh(look: Look) -> None:
+def _rayleigh(look: Validator) -> None:
     look.at("scale").number(above=0.0)
 
 
-def _dirichlet(look: Look) -> None:
+def _dirichlet(look: Validator) -> None:
     look.require(look.at("concentration").array(above=0.0).ndim >= 1, "has no coordinates")
 
 
-def _simplex(look: Look) -> None:
+def _simplex(look: Validator) -> None:
     look.require(look.at("counts").array(least=0.0).ndim >= 1, "has no coordinates")
     look.unless_none("by_gradient", lambda flag: flag.flag())
 
 
-def _population(look: Look) -> None:
+def _population(look: Validator) -> None:
     n = len(look.at("sums").array((None, None)))
     sums = look.at("sums").array((n, n))
     look.require(n >= 1 and sums[0, 0] > 0, "has sums of no members")
@@ -173,7 +173,7 @@ def _population(look: Look) -> None:
 
 
 # ---- what an engine remembers
-def _message(look: Look) -> None:
+def _message(look: Validator) -> None:
     parts = look.at("parts").a(tuple).items()
     look.require(parts, "says nothing")
     for part in parts:
@@ -181,13 +181,13 @@ def _message(look: Look) -> None:
             part.array()
 
 
-def _packed_message(look: Look) -> None:
+def _packed_message(look: Validator) -> None:
     linear, precision = look.at("parts").sequence(2)
     n, size = linear.array((None, None)).shape
     precision.array((n, size * (size + 1) // 2 if look.at("full").flag() else size))
 
 
-def _adagrad(look: Look) -> None:
+def _adagrad(look: Validator) -> None:
     shape = look.at("mean").array(least=0.0).shape
     root = look.at("root").array(least=0.0)
     look.require(root.shape in (shape, (*shape, shape[-1])), f"has sums of shapes {shape} and {root.shape}")
@@ -195,19 +195,19 @@ def _adagrad(look: Look) -> None:
     look.at("reach").number(above=0.0)
 
 
-def _flat_memory(look: Look) -> None:
+def _flat_memory(look: Validator) -> None:
     look.at("total").array(least=0.0)
     look.at("unit").number(above=0.0)
 
 
-def _plate_memory(look: Look) -> None:
+def _plate_memory(look: Validator) -> None:
     (n,) = look.at("clock").array((None,), "i", least=0).shape
     look.at("seen").array((n,), least=0.0)
     for rows in arrays_of(look.at("rule")):
         look.require(rows.value.shape[:1] == (n,), f"has {n} plates, and a rule's memory of other ones")
 
 
-def _sites(look: Look) -> None:
+def _sites(look: Validator) -> None:
     (n,) = look.at("start").array((None,), least=0.0).shape
     linear, quadratic = look.at("linear").array(), look.at("quadratic").array()
     look.require(linear.shape[:1] == quadratic.shape[:1] == (n,), f"has {n} rows, and sites of other ones")
@@ -217,12 +217,12 @@ def _sites(look: Look) -> None:
     look.require(len(look.at("total").sequence()) == len(look.at("first").sequence()), "has sums of two kinds")
 
 
-def _locals(look: Look) -> None:
+def _locals(look: Validator) -> None:
     look.require(look.at("values").array().ndim >= 1, "has no rows")
     look.at("repairs").count()
 
 
-def _table(look: Look) -> None:
+def _table(look: Validator) -> None:
     n = _rows(look.at("X"))
     y = look.at("y").a(np.ndarray)
     target = y.array(kind="x" if y.value.dtype.kind == "f" else "i")
@@ -231,29 +231,29 @@ def _table(look: Look) -> None:
     look.unless_none("offset", lambda offset: offset.array((n,)))
 
 
-def _rows(look: Look) -> int:
+def _rows(look: Validator) -> int:
     """Rows of a design."""
     from sksvi.models.mixed.levels import GroupedDesign
-    from sksvi.models.mixture.cells import Cells as ValueCells
-    from sksvi.models.nmf.cells import Cells as CountCells
+    from sksvi.models.mixture.cells import MixtureRows as ValueCells
+    from sksvi.models.nmf.cells import CountMatrix as CountCells
 
     if isinstance(look.value, np.ndarray):
         return int(look.array((None, None), "x").shape[0])
     return int(look.a(sp.csr_matrix, GroupedDesign, ValueCells, CountCells).value.shape[0])
 
 
-def _value_cells(look: Look) -> None:
+def _value_cells(look: Validator) -> None:
     n = _rows(look.at("ones"))
     look.unless_none("missing", lambda missing: missing.require(_rows(missing) == n, f"has other rows than {n}"))
 
 
-def _count_cells(look: Look) -> None:
+def _count_cells(look: Validator) -> None:
     counts = look.at("counts").a(sp.csr_matrix).value
     look.at("counts").require(np.all(counts.data >= 0) and np.all(np.isfinite(counts.data)), "has what is no count")
     look.unless_none("seen", lambda seen: seen.require(np.shape(seen.value) == counts.shape, "is of other cells"))
 
 
-def _scatter(look: Look) -> None:
+def _scatter(look: Validator) -> None:
     (d,) = look.at("mean").array((None,)).shape
     products = look.at("products").array((d, d))
     look.at("products").require(np.all(np.diagonal(products) >= 0), "has a variance below 0")
@@ -261,7 +261,7 @@ def _scatter(look: Look) -> None:
     look.at("centred").flag()
 
 
-def _terms(look: Look) -> None:
+def _terms(look: Validator) -> None:
     (n,) = look.at("value").array((None,)).shape
     alpha, gamma = look.at("alpha").array(), look.at("gamma").array()
     each = alpha.shape[1:]
@@ -278,7 +278,7 @@ def _terms(look: Look) -> None:
     look.unless_none("variance", lambda variance: variance.array(gamma.shape))
 
 
-def _sample(look: Look) -> None:
+def _sample(look: Validator) -> None:
     (n,) = look.at("priority").array((None,), least=0.0).shape
     for name in ("importance", "share"):
         look.at(name).array((n,), least=0.0)
@@ -288,13 +288,13 @@ def _sample(look: Look) -> None:
     look.require(right, f"has {n} priorities, {len(data.value.y)} rows and {len(sites.value.value)} sites")
 
 
-def _past(look: Look) -> None:
+def _past(look: Validator) -> None:
     look.at("constant").number()
     for name in ("weight", "waiting"):
         look.at(name).number(least=0.0)
 
 
-def _design(look: Look) -> None:
+def _design(look: Validator) -> None:
     codes = look.at("codes")
     n, factors = codes.array((None, None), "i").shape
     codes.require(codes.value.dtype == np.int32, f"has dtype {codes.value.dtype}, not int32")
@@ -308,7 +308,7 @@ def _design(look: Look) -> None:
     look.unless_none("arrow", lambda arrow: arrow.require(arrow.count() < factors, "is no factor"))
 
 
-def _columns(look: Look) -> None:
+def _columns(look: Validator) -> None:
     (d,) = look.at("scale").array((None,), above=0.0).shape
     look.at("centre").array((d,))
     look.at("varies").array((d,), "b")
@@ -317,7 +317,7 @@ def _columns(look: Look) -> None:
     known.require(known.value is None or len(known.value.low) == d, "knows the spreads of other columns")
 
 
-def _known(look: Look) -> None:
+def _known(look: Validator) -> None:
     (d,) = look.at("low").array((None,), "x").shape
     for name in ("high", "centre", "mean"):
         look.at(name).array((d,), "x")
@@ -327,7 +327,7 @@ def _known(look: Look) -> None:
     look.at("eps").number(least=0.0)
 
 
-def _categories(look: Look) -> None:
+def _categories(look: Validator) -> None:
     columns = [column.count() for column in look.at("columns").sequence()]
     right = bool(columns) and columns == sorted(set(columns)) and columns[-1] < look.at("n_columns").count(1)
     look.at("columns").require(right, "names no columns of the table")
@@ -340,7 +340,7 @@ def _categories(look: Look) -> None:
         levels.require(shape[0] + missing.flag() > 0, "has no level")
 
 
-def _node_blocks(look: Look) -> None:
+def _node_blocks(look: Validator) -> None:
     shape = look.at("block").value.mean.shape
     look.at("prior_mean").array(shape)
     look.at("precision").array(shape, above=0.0)
@@ -349,19 +349,19 @@ def _node_blocks(look: Look) -> None:
     look.at("weights").array((k,), above=0.0)
 
 
-def _node_mixture(look: Look) -> None:
+def _node_mixture(look: Validator) -> None:
     k = len(look.at("node_blocks").at("weights").array())
     look.unless_none("prior_std", lambda std: std.array((k,), above=0.0))
 
 
-def _log_scales(look: Look) -> None:
+def _log_scales(look: Validator) -> None:
     n, size = look.at("nodes").array((None, None)).shape
     look.at("weights").array((n,), least=0.0)
     if isinstance(getattr(look.value, "within", 0.0), np.ndarray):
         look.at("within").array((size,), least=0.0)
 
 
-def _nodes(look: Look) -> None:
+def _nodes(look: Validator) -> None:
     n, size = look.at("values").array((None, None)).shape
     look.require(n > 0, "has no node")
     if look.has("within"):
@@ -370,7 +370,7 @@ def _nodes(look: Look) -> None:
     weights.require(abs(weights.array((n,), above=0.0).sum() - 1.0) < 1e-6, "does not sum to 1")
 
 
-def _features(look: Look) -> None:
+def _features(look: Validator) -> None:
     n, p = look.at("values").array((None, None)).shape
     look.at("scale").array((p,), above=0.0)
     look.at("mean").array((p,))
@@ -378,7 +378,7 @@ def _features(look: Look) -> None:
         look.at(name).a(np.ndarray).require(look.at(name).value.shape == (length,), f"has not the length {length}")
 
 
-def _draw(look: Look) -> None:
+def _draw(look: Validator) -> None:
     k, _ = look.at("features").array((None, None)).shape
     look.at("logit").array((k,))
     look.at("noise").array((None,), above=0.0)
@@ -387,29 +387,29 @@ def _draw(look: Look) -> None:
     look.require(omega.size == 0 or omega.shape[1] == k, f"has {omega.shape[1]} weights for {k} features")
 
 
-def _mixture_draw(look: Look) -> None:
+def _mixture_draw(look: Validator) -> None:
     (k,) = look.at("rows").array((None,), least=0.0).shape
     look.at("counts").array((None, k), least=0.0)
     look.at("labels").array((None,), "i", least=0, below=k)
 
 
-def _ordinal(look: Look) -> None:
+def _ordinal(look: Validator) -> None:
     look.unless_none("cut_points", _increasing)
 
 
-def _increasing(look: Look) -> None:
+def _increasing(look: Validator) -> None:
     if isinstance(look.value, np.ndarray):
         look.require(np.all(np.diff(look.array((None,))) > 0), "does not increase")
 
 
-def _kernel(look: Look) -> None:
+def _kernel(look: Validator) -> None:
     for part in arrays_of(look):
         bounds = part.where.endswith("_bounds")
         part.array((None, 2) if bounds else (None,), above=None if bounds else 0.0)
 
 
 #: Key of the table -> what to ask of an object of that class, whose own parts have been asked already.
-PARTS: dict[str, Callable[[Look], None]] = {
+PARTS: dict[str, Callable[[Validator], None]] = {
     "Gaussian": _gaussian,
     "DiagonalGaussian": _diagonal,
     "StandardGaussian": _standard,
@@ -465,21 +465,21 @@ PARTS: dict[str, Callable[[Look], None]] = {
 }
 
 
-def width(look: Look) -> int:
+def width(look: Validator) -> int:
     """Coordinates of a block that has been asked."""
     from sksvi.families.base import Family
 
     return int(look.a(Family).value.mean.shape[-1])
 
 
-def arrays_of(look: Look) -> list[Look]:
+def arrays_of(look: Validator) -> list[Validator]:
     """The arrays that an object's own attributes are."""
     return [
         look.at(name) for name, value in getattr(look.value, "__dict__", {}).items() if isinstance(value, np.ndarray)
     ]
 
 
-def check_parts(look: Look, key_of: Callable[[type], str | None]) -> None:
+def check_parts(look: Validator, key_of: Callable[[type], str | None]) -> None:
     """Ask every object within a value, the innermost first; numbers of arrays are finite wherever they are.
 
     Parameters
@@ -491,7 +491,7 @@ def check_parts(look: Look, key_of: Callable[[type], str | None]) -> None:
     _descend(look, key_of, set())
 
 
-def _descend(look: Look, key_of: Callable[[type], str | None], seen: set[int]) -> None:
+def _descend(look: Validator, key_of: Callable[[type], str | None], seen: set[int]) -> None:
     value = look.value
     if isinstance(value, np.ndarray):
         look.require(value.dtype.kind != "c", "is complex")

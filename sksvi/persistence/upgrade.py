@@ -6,10 +6,10 @@ import inspect
 from typing import Any
 
 from sksvi.families.base import Message
-from sksvi.inference.memory.factors import NOTHING_SAID, Said
+from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
 from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.inference.memory.plates import PlateMemory
-from sksvi.inference.progress import Averaging, Judging, Siding
+from sksvi.inference.progress import AlternatingState, AveragingState, LineSearchState
 
 
 def upgraded(estimator: Any) -> None:
@@ -24,7 +24,7 @@ def upgraded(estimator: Any) -> None:
     if state is None:
         return
     progress = vars(state).get("progress")
-    if isinstance(progress, Judging):
+    if isinstance(progress, LineSearchState):
         vars(progress).setdefault("searched", {})
     if "absorbed" not in vars(state):
         return
@@ -39,8 +39,8 @@ def upgraded(estimator: Any) -> None:
 def _said(absorbed: Any) -> Any:
     """Messages by block; a Gaussian one was a block with the linear part as its mean."""
     if absorbed is None:
-        return NOTHING_SAID
-    return Said({name: _message(said) for name, said in absorbed.items()})
+        return NO_FACTORS
+    return BlockFactors({name: _message(said) for name, said in absorbed.items()})
 
 
 def _message(said: Any) -> Message:
@@ -65,7 +65,7 @@ def _progress(old: dict[str, Any]) -> Any:
             rule = memory.get(side)
             memory[side] = PlateMemory(clock, 0.0 * clock if seen is None else seen, rule)
         gradient = {} if points is None else {"likelihood": points}
-        return Siding(gradient, value, None if here is None else here.bound, small, checks)
+        return AlternatingState(gradient, value, None if here is None else here.bound, small, checks)
     if average or checks:
-        return Averaging(damping, average, checks)
-    return Judging(here, damping, small)
+        return AveragingState(damping, average, checks)
+    return LineSearchState(here, damping, small)

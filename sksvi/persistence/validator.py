@@ -19,7 +19,7 @@ class Malformed(ValueError):
     """A member of a file that does not fit what the file says elsewhere."""
 
 
-class Look:
+class Validator:
     """A value and where it is.
 
     Parameters
@@ -36,7 +36,7 @@ class Look:
         """The error to raise."""
         return Malformed(f"{self.where or type(self.value).__name__} {text}")
 
-    def require(self, right: Any, text: str) -> Look:
+    def require(self, right: Any, text: str) -> Validator:
         """Itself; an error where something is not right."""
         if not right:
             raise self.fail(text)
@@ -56,24 +56,24 @@ class Look:
             return getattr(self.value, name, _MISSING)
         return _MISSING if hasattr(type(found), "__get__") else found
 
-    def at(self, name: str) -> Look:
+    def at(self, name: str) -> Validator:
         """An attribute."""
         value = self._raw(name)
-        there = Look(value, f"{self.where}.{name}" if self.where else name)
+        there = Validator(value, f"{self.where}.{name}" if self.where else name)
         if value is _MISSING:
             raise there.fail("is missing")
         return there
 
-    def item(self, key: Any) -> Look:
+    def item(self, key: Any) -> Validator:
         """An item of a dict, list or tuple."""
-        return Look(self.value[key], f"{self.where}[{key!r}]")
+        return Validator(self.value[key], f"{self.where}[{key!r}]")
 
-    def items(self) -> list[Look]:
+    def items(self) -> list[Validator]:
         """All items."""
         return [self.item(key) for key in (self.value if isinstance(self.value, dict) else range(len(self.value)))]
 
     # ---- questions
-    def a(self, *classes: type) -> Look:
+    def a(self, *classes: type) -> Validator:
         """Itself, of one of these classes."""
         names = " or ".join(cls.__name__ for cls in classes)
         self.require(isinstance(self.value, classes), f"is a {type(self.value).__name__}, not a {names}")
@@ -126,19 +126,19 @@ class Look:
         self.require(isinstance(self.value, (bool, np.bool_)), f"is a {type(self.value).__name__}, not a truth value")
         return bool(self.value)
 
-    def sequence(self, length: int | None = None) -> list[Look]:
+    def sequence(self, length: int | None = None) -> list[Validator]:
         """The items of a list or tuple."""
         self.a(list, tuple)
         self.require(length in (None, len(self.value)), f"has {len(self.value)} items, not {length}")
         return self.items()
 
-    def mapping(self) -> list[Look]:
+    def mapping(self) -> list[Validator]:
         """The values of a dict with names."""
         self.a(dict)
         self.require(all(isinstance(key, str) for key in self.value), "has a key that is no name")
         return self.items()
 
-    def unless_none(self, name: str, ask: Callable[[Look], Any]) -> None:
+    def unless_none(self, name: str, ask: Callable[[Validator], Any]) -> None:
         """A question about an attribute that may be missing."""
         if self.has(name):
             ask(self.at(name))

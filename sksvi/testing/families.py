@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families import StandardGaussian
-from sksvi.families.base import Family, Spreadless
+from sksvi.families.base import Family, PointMass
 from sksvi.families.flat import Flat
 from sksvi.families.gaussian.normal import Normal
 from sksvi.testing._close import _assert_close, asked_again
@@ -113,7 +113,7 @@ def _scalars_close(found: Any, wanted: float, what: str, q: Any) -> None:
 
 def _check_drawn(q: Any, rng: np.random.Generator, n: int = 1000) -> None:
     """Single draws have the mean and the variance; V is 1 on average; slopes at draws give derivatives of E f."""
-    if type(q).drawn is Family.drawn and type(q).of_slopes is Family.of_slopes and not isinstance(q, Spreadless):
+    if type(q).drawn is Family.drawn and type(q).of_slopes is Family.of_slopes and not isinstance(q, PointMass):
         return
     asked_again(partial(_check_averages, q, rng), n)
 

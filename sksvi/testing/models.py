@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import Adam, ClosedForm, Newton, Pace, Searched
+from sksvi.algorithms.rules import Adam, ClosedForm, Newton, Searched, StepSize
 from sksvi.algorithms.specs import MCSSVI
 from sksvi.algorithms.steps import shortened
 from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.globals import GLOBALS
-from sksvi.inference.passes.line_search import settle
+from sksvi.inference.passes.line_search import run_until_settled
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of
 from sksvi.inference.state import State, check_finite
-from sksvi.models.base import Blocks, Gradient, Linear, Model, Segment, Sided
+from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, Model, Segment
 from sksvi.testing._close import _assert_close
 
 Array = np.ndarray
@@ -75,7 +75,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     rng = np.random.default_rng(seed)
     problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], forming=None)
     q = _near(problem, dict(model.filled(model.begin(data, rng), data)), rng)
-    look = Look(problem, seed)
+    look = ModelEvaluation(problem, seed)
     _check_blocks(model, data, q)
     gradient, value = look(q)
     check_finite(value, gradient, State(q, seed))
@@ -84,7 +84,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     if not model.draws:
         for name in gradient:
             _check_gradient(name, gradient[name], q, look, rng, tolerance)
-    if isinstance(model, Sided):
+    if isinstance(model, Bipartite):
         _check_sides(problem, q, rng, tolerance)
     elif model.batchable:
         _check_sums(look, q, gradient, value, rng)
@@ -96,7 +96,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
             _check_linear(look, q, gradient)
 
 
-class Look:
+class ModelEvaluation:
     """E log p and its gradient at some q, from fresh local variables, for a problem and a seed."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
@@ -106,9 +106,9 @@ class Look:
         """The state at q before any step."""
         return State(q, self.seed, locals=locals_of(self.problem, State(q, self.seed)))
 
-    def of(self, **changes: Any) -> Look:
+    def of(self, **changes: Any) -> ModelEvaluation:
         """The same at another problem."""
-        return Look(replace(self.problem, **changes), self.seed)
+        return ModelEvaluation(replace(self.problem, **changes), self.seed)
 
     def __call__(self, q: Blocks, rows: Any = None, scale: float = 1.0) -> tuple[Gradient, float]:
         segment = whole(self.problem) if rows is None else Segment(rows, scale)
@@ -288,7 +288,7 @@ def _check_names(model: Any, q: Blocks, gradient: Gradient) -> None:
     """Every block that steps along a gradient has one."""
     assert set(gradient) <= set(q), f"{sorted(set(gradient) - set(q))} has a gradient and is no block of q."
     stepping = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
-    if not isinstance(model, Sided):
+    if not isinstance(model, Bipartite):
         stepping |= set(q) - set(model.hyper)
     assert stepping <= set(gradient), f"{sorted(stepping - set(gradient))} has no gradient."
 
@@ -310,7 +310,7 @@ def _check_segments(problem: Problem, q: Blocks) -> None:
         assert visited and all(np.array_equal(rows, np.arange(len(data))) for rows in visited), "a pass misses rows."
 
 
-def _check_sums(look: Look, q: Blocks, gradient: Gradient, value: float, rng: Any) -> None:
+def _check_sums(look: ModelEvaluation, q: Blocks, gradient: Gradient, value: float, rng: Any) -> None:
     """Parts add up, rows given twice count twice, and whole weights are repeats."""
     model: Any = look.problem.model
     data: Any = look.problem.data
@@ -332,7 +332,7 @@ def _check_sums(look: Look, q: Blocks, gradient: Gradient, value: float, rng: An
         _assert_sum(*weighted, [repeated], "whole weights are not repeats")
 
 
-def _check_threads(look: Look, q: Blocks, gradient: Gradient, value: float) -> None:
+def _check_threads(look: ModelEvaluation, q: Blocks, gradient: Gradient, value: float) -> None:
     """Rows in several chunks add up to the same, and to the same bits however many threads there are."""
     model: Any = look.problem.model
     several = copy.copy(model)
@@ -384,11 +384,11 @@ def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> Non
 
 
 # ---- what points uphill
-def _check_hyper(look: Look, q: Blocks, gradient: Gradient) -> None:
+def _check_hyper(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
     """A small part of a hyperparameter's step raises the bound."""
     for name, rule in look.problem.model.hyper.items():
         if isinstance(rule, ClosedForm) or (isinstance(rule, Newton | Adam) and name in gradient):
-            pace = Pace(1e-3, 1.0, look.problem.weight)
+            pace = StepSize(1e-3, 1.0, look.problem.weight)
             moved = rule.step(name, q, None, gradient.get(name), None, pace).block
             if isinstance(rule, Adam):  # its step has a length of its own
                 moved = type(moved)(q[name].value + 1e-4 * (moved.value - q[name].value))
@@ -396,12 +396,12 @@ def _check_hyper(look: Look, q: Blocks, gradient: Gradient) -> None:
             assert there >= here - ROUNDING * (1 + abs(here)), f"the step of {name!r} goes downhill."
 
 
-def _check_search(look: Look, q: Blocks, tolerance: float) -> None:
+def _check_search(look: ModelEvaluation, q: Blocks, tolerance: float) -> None:
     """Where a search for hyperparameters ends the bound is no smaller than where it began."""
     model: Any = look.problem.model
     if not any(isinstance(rule, Searched) for rule in model.hyper.values()):
         return
-    state = settle(look.problem, look.state(q), PASSES, 1e-8)
+    state = run_until_settled(look.problem, look.state(q), PASSES, 1e-8)
     fit, before = Fitting(look.problem, state, lambda bound: False), look.bound(state.q)
     found, moved = model.search(fit, tolerance)
     after = look.bound(found)
@@ -411,7 +411,7 @@ def _check_search(look: Look, q: Blocks, tolerance: float) -> None:
         assert all(found[name] is state.q[name] for name in q) or after >= before, "a search moves q without telling."
 
 
-def _check_linear(look: Look, q: Blocks, gradient: Gradient) -> None:
+def _check_linear(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
     """Messages have the shapes that are said and add up to the natural gradient; the best mean is uphill."""
     problem = look.problem
     model: Any = problem.model

@@ -13,7 +13,7 @@ from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.time_series._index import shortened
 
 
-class Rowless:
+class WithoutRows:
     """Files of a `DynamicGLM` without its rows, and what a fit of such a file no longer says."""
 
     #: How many of the first points are known by their times alone.

@@ -14,9 +14,9 @@ from sksvi import expectations
 from sksvi._runtime import parallel
 from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import offset_of, with_exposure
-from sksvi.estimators.posterior_target import Joint
+from sksvi.estimators.posterior_target import PosteriorTarget
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
@@ -24,7 +24,7 @@ from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._index import paired_index
-from sksvi.time_series._integrated import View
+from sksvi.time_series._integrated import NodeView
 from sksvi.time_series._rows import TOO_FAR, check_series, filled, observed, series
 
 Array = np.ndarray
@@ -81,7 +81,7 @@ class Diagnostics:
         shift = 0.0 if self._series.offset is None else self._series.offset
         each = iter(self._one_ahead)
 
-        def ahead(view: View) -> tuple[Array, Array]:
+        def ahead(view: NodeView) -> tuple[Array, Array]:
             found = next(each)
             return found.mean + shift, found.variance
 
@@ -169,7 +169,7 @@ class Diagnostics:
         values = self._target(y)
         there = observed(values)
         offset = with_exposure(self, offset, exposure, X, y=y)
-        tell(other_order(X=X, y=y, offset=offset))
+        warn_all(other_order(X=X, y=y, offset=offset))
         columns, _ = self._new_columns(X, len(values), "log_predictive_density")
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
@@ -206,7 +206,7 @@ class Diagnostics:
             out[order] = np.diff(total, prepend=0.0)
         return out
 
-    def _later(self, view: View, rows: Table, at: Array) -> tuple[Array, Array]:
+    def _later(self, view: NodeView, rows: Table, at: Array) -> tuple[Array, Array]:
         """Predictions of points `at` steps after the first that follows the fit, from it and from those between."""
         n, there = int(at.max()) + 1, rows.weight > 0
         columns, offset, weight = np.zeros((n, rows.X.shape[1])), np.zeros(n), np.zeros(n)
@@ -275,7 +275,7 @@ class Diagnostics:
         """X with its times, y, weights that are 0 where y is missing, and the offset."""
         X = X if y is None else self._of_rows(X, y)
         offset = with_exposure(self, offset, exposure, X, y=y)
-        tell(other_order(X=X, y=y, sample_weight=sample_weight))
+        warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         sample_weight = check_row_values(sample_weight, n_rows(y), "sample_weight", weights=True)
         if self.likelihood_.ordered:
             return X, y, sample_weight, offset
@@ -328,7 +328,7 @@ class Diagnostics:
             found = response / spread if kind == "pearson" else response
         return pd.Series(np.where(seen, found, np.nan), index=self._held_index("residuals"), name=f"{kind} residual")
 
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Joint:
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its series, for a comparison of q with its posterior."""
         check_is_fitted(self)
         self._check_whole("check_posterior")
@@ -337,7 +337,7 @@ class Diagnostics:
         if named:
             raise ValueError(f"{type(self).__name__} holds its series: leave {', '.join(named)} out.")
         twin, q = copy.copy(self), self._block
-        return Joint(
+        return PosteriorTarget(
             problem=twin._problem(self._model_of(self._series), self._series),  # type: ignore[attr-defined]
             q={**self.state_.shown, "latents": q},  # type: ignore[attr-defined]
             block="latents",

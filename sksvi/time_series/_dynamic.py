@@ -20,9 +20,9 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
-from sksvi.estimators.refit import FREE, LIKELIHOOD, SHARED, Change, auto_or_number, stays
+from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import Start
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
@@ -36,7 +36,7 @@ from sksvi.models.time_series.model import DynamicModel, first_messages
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
-from sksvi.time_series._forecasting import Answers, parameters_of
+from sksvi.time_series._forecasting import Forecasts, parameters_of
 from sksvi.time_series._index import index_of, kept, made, only_times, untold
 from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
 from sksvi.time_series._long import begin_from, first_part
@@ -80,7 +80,7 @@ STATES = stays("the fit has states for it, or none")
 
 @by_series
 @with_own_methods
-class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI):
+class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseSVI):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -251,7 +251,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         **hyperparameters.CONSTRAINTS,
     }
-    _changes: dict[str, Change] = {
+    _changes: dict[str, ParameterChange] = {
         **{name: change for name, change in SHARED.items() if name not in ("batch_size", "total_samples")},
         "likelihood": LIKELIHOOD,
         "level": STATES,
@@ -267,7 +267,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         ),
         "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
         "damping": stays("it has been learned, or not", auto_or_number),
-        "initial_variance": FREE,
+        "initial_variance": UNCHECKED,
         **hyperparameters.CHANGES,
         "groups": stays("the fit is to these series"),
         "share_variances": stays("the series have learned their variances together, or not"),
@@ -411,7 +411,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Answers, RegressionMethods, BaseSVI
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     # ---- from rows to a model
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if not start.fresh:
             self._check_choices()
         base = likelihoods.resolve(self._likelihood_given) if start.fresh else self.likelihood_

@@ -21,7 +21,7 @@ from sksvi.time_series._filter_loops import ASKS, BEYOND, MILD, NOWHERE, SETTLED
 Array = np.ndarray
 
 
-class Message(NamedTuple):
+class PointMessage(NamedTuple):
     """A point's message about its f, how far that moved its mean, the bound, looks, and whether steps settled."""
 
     linear: float
@@ -37,7 +37,7 @@ class Message(NamedTuple):
         return self.looks - self.settled
 
 
-class Reached(NamedTuple):
+class FilterResult(NamedTuple):
     """The bound of several points, looks at them, steps, and whether these settled."""
 
     bound: float
@@ -46,18 +46,18 @@ class Reached(NamedTuple):
     settled: bool
 
 
-class Met(NamedTuple):
+class FilterStep(NamedTuple):
     """Messages of points (n,), the states (m,), (m, m) after them, and how they were found: one by one, or together."""
 
     linear: Array
     weights: Array
     last: Array
     last_cov: Array
-    how: Sequence[Message | Reached]
+    how: Sequence[PointMessage | FilterResult]
 
 
 #: Of a point that says nothing.
-NOTHING = Message(0.0, 0.0, 0.0, 0.0, 1, True)
+NOTHING = PointMessage(0.0, 0.0, 0.0, 0.0, 1, True)
 
 
 class Level:
@@ -71,7 +71,7 @@ class Level:
         """Mean and variance of the next f, whose row of columns is X (1, E)."""
         return self.mean, self.variance + self.noise
 
-    def meet(self, message: Message) -> None:
+    def meet(self, message: PointMessage) -> None:
         """To that point, with its message."""
         s = self.variance + self.noise
         self.mean += message.move
@@ -82,7 +82,7 @@ class Level:
         return np.array([self.mean]), np.array([[self.variance]])
 
 
-class States:
+class FilterState:
     """The same of any states."""
 
     def __init__(self, chain: Chain, last: Array, last_cov: Array) -> None:
@@ -99,7 +99,7 @@ class States:
         self._next = mean, cov, along, s
         return float(h @ mean), s
 
-    def meet(self, message: Message) -> None:
+    def meet(self, message: PointMessage) -> None:
         """To that point, with its message."""
         mean, cov, along, s = self._next
         known = message.weight / (1.0 + message.weight * s)
@@ -112,9 +112,9 @@ class States:
         return self.mean, self.cov
 
 
-def states(chain: Chain, last: Array, last_cov: Array) -> Level | States:
+def states(chain: Chain, last: Array, last_cov: Array) -> Level | FilterState:
     """The states of a chain after a point, of which this much is known."""
-    return (Level if chain.is_level else States)(chain, last, last_cov)
+    return (Level if chain.is_level else FilterState)(chain, last, last_cov)
 
 
 class Steps:
@@ -137,7 +137,7 @@ class Steps:
         self.exponential = likelihood.exponential and expect.closes(likelihood)
         self.at = np.empty(loops.SIZE)
 
-    def __call__(self, mean: float, variance: float, y: Any, weight: float = 1.0, offset: float = 0.0) -> Message:
+    def __call__(self, mean: float, variance: float, y: Any, weight: float = 1.0, offset: float = 0.0) -> PointMessage:
         """The message of a value, whose f without offset was predicted to have this mean and variance.
 
         y: a number, (1, 2) of pairs.
@@ -158,7 +158,7 @@ class Steps:
         if after == NOWHERE:
             raise NotPositiveDefinite("the first message of the point has no finite bound", 0)
         linear, weight, move, _, bound, *_, looks = self.at.tolist()
-        return Message(linear + weight * mean, weight, move, bound, int(looks), after == SETTLED)
+        return PointMessage(linear + weight * mean, weight, move, bound, int(looks), after == SETTLED)
 
     def _looks(self, about: float, s: float, y: Any, times: float, linear: float, weight: float, mild: float) -> int:
         """Steps from a message about the predicted mean, `at` where they end; what the last look was followed by."""
@@ -180,7 +180,7 @@ def value_of(row: Table) -> tuple[Any, float, float]:
     return y, weight, 0.0 if row.offset is None else float(row.offset[0])
 
 
-def met(messages: list[Message], here: Level | States) -> Met:
+def met(messages: list[PointMessage], here: Level | FilterState) -> FilterStep:
     """Messages of points that were met one by one, and the states after the last."""
     linear, weights = np.array([message.linear for message in messages]), np.array([m.weight for m in messages])
-    return Met(linear, weights, *here.moments(), messages)
+    return FilterStep(linear, weights, *here.moments(), messages)

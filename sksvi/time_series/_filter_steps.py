@@ -14,7 +14,7 @@ from sksvi.estimators.published import building
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._filter import Message, Steps, met, states, value_of
+from sksvi.time_series._filter import PointMessage, Steps, met, states, value_of
 from sksvi.time_series._index import longer
 from sksvi.time_series._integrated import after
 
@@ -75,7 +75,7 @@ class OnlineFilter:
         self._mean, self._no_columns = float(model.mean_), np.zeros((1, 0))
         #: Rows as they came, numbers alone where there is nothing beside them.
         self._rows: list[Table | float] = []
-        self._messages: list[Message] = []
+        self._messages: list[PointMessage] = []
         self._had_offset = False
 
     def observe(

@@ -15,14 +15,14 @@ from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.regression import is_ordered
-from sksvi.estimators.summaries import exponentiated, joined, learned_rows
+from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
-from sksvi.time_series._compact import Rowless
+from sksvi.time_series._compact import WithoutRows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
-from sksvi.time_series._integrated import Integrated, View, after, mixed_table, node_rows
+from sksvi.time_series._integrated import IntegratedSeries, NodeView, after, mixed_table, node_rows
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ Array = np.ndarray
 TAIL = 4.0
 
 
-class Answers(Rowless, Integrated):
+class Forecasts(WithoutRows, IntegratedSeries):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
     likelihood_: Any
@@ -145,7 +145,7 @@ class Answers(Rowless, Integrated):
         found = self._latents(X, offset)
         return self._mixture(found)
 
-    def _latents(self, X: Any, offset: Any) -> Callable[[View], tuple[Array, Array]]:
+    def _latents(self, X: Any, offset: Any) -> Callable[[NodeView], tuple[Array, Array]]:
         """The same at each node."""
         check_is_fitted(self)
         T = len(self._block.chain)
@@ -160,7 +160,7 @@ class Answers(Rowless, Integrated):
         at = self._places(index, columns)
         past = at < T
 
-        def found(view: View) -> tuple[Array, Array]:
+        def found(view: NodeView) -> tuple[Array, Array]:
             mean, variance = np.empty(len(columns)), np.empty(len(columns))
             if np.any(past):
                 mean[past], variance[past] = self._of(view.block, columns[past], at[past], True)
@@ -321,10 +321,10 @@ class Answers(Rowless, Integrated):
         return columns, offset, index
 
     @staticmethod
-    def _ahead(columns: Array, shift: Array) -> Callable[[View], tuple[Array, Array]]:
+    def _ahead(columns: Array, shift: Array) -> Callable[[NodeView], tuple[Array, Array]]:
         """Mean and variance of f at the points that follow, at each node."""
 
-        def found(view: View) -> tuple[Array, Array]:
+        def found(view: NodeView) -> tuple[Array, Array]:
             prior = ChainGaussian(view.after(columns))
             return prior.mean + shift, prior.variance
 
@@ -563,9 +563,9 @@ class Answers(Rowless, Integrated):
         if check_flag(exponentiate, "exponentiate"):
             effects = exponentiated(effects, self.likelihood_, type(self).__name__)
         first = self._learned_numbers(coverage).reindex(columns=list(effects)).rename_axis("quantity")
-        return joined([first, effects, self._learned_by_likelihood(coverage)])
+        return concatenated([first, effects, self._learned_by_likelihood(coverage)])
 
-    def _last_parts(self, view: View, shown: list[tuple[str, Array]]) -> tuple[Array, Array]:
+    def _last_parts(self, view: NodeView, shown: list[tuple[str, Array]]) -> tuple[Array, Array]:
         """Mean and std at the last point of the parts of f and of the coefficients for columns as given, at a node."""
         E = self._dynamics.n_coefficients
         combined = np.array([part for _, part in shown]).reshape(len(shown), len(view.last))

@@ -38,7 +38,7 @@ def after(chain: Chain, last: Array, last_cov: Array, X: Array) -> Chain:
 
 
 @dataclass
-class View:
+class NodeView:
     """The series as one node of the hyperparameters sees it: its weight, likelihood, block, and states at the end."""
 
     weight: float
@@ -90,7 +90,7 @@ class MixedLatents:
         return np.concatenate(drawn)[rng.permutation(n)]
 
 
-class Integrated(IntegratedHyperparameters):
+class IntegratedSeries(IntegratedHyperparameters):
     """Nodes of the hyperparameters of a `DynamicGLM`: found at the end of a fit, held while points are appended."""
 
     #: Held by files of earlier versions, and found of the messages now.
@@ -152,13 +152,13 @@ class Integrated(IntegratedHyperparameters):
         return block
 
     @cached_property
-    def _views(self: Any) -> list[View]:
+    def _views(self: Any) -> list[NodeView]:
         """The series at each node; at the mode, where hyperparameters are a point."""
         if self._nodes is None:
-            return [View(1.0, self.likelihood_, self._block, self._last, self._last_cov)]
+            return [NodeView(1.0, self.likelihood_, self._block, self._last, self._last_cov)]
         return [self._view(k) for k in range(len(self._nodes.weights))]
 
-    def _view(self: Any, k: int) -> View:
+    def _view(self: Any, k: int) -> NodeView:
         theta, likelihood = self._at_node(k)
         block, data = self._block, self._series
         chain = self._dynamics.chain(theta, block.chain.X)
@@ -175,8 +175,8 @@ class Integrated(IntegratedHyperparameters):
             messages = tuple(np.concatenate([held, whole[len(held) :]]) for held, whole in pairs)
         found = ChainGaussian(chain, *messages)
         if not len(chain):
-            return View(float(self._nodes.weights[k]), likelihood, found, *end)
-        return View(float(self._nodes.weights[k]), likelihood, found, found.swept.last, found.swept.last_cov)
+            return NodeView(float(self._nodes.weights[k]), likelihood, found, *end)
+        return NodeView(float(self._nodes.weights[k]), likelihood, found, found.swept.last, found.swept.last_cov)
 
     def _at_node(self: Any, k: int) -> tuple[Array, Any]:
         """Parameters of the states, and the likelihood, of a node."""
@@ -203,12 +203,12 @@ class Integrated(IntegratedHyperparameters):
     def _weights(self) -> Array:
         return np.array([view.weight for view in self._views])
 
-    def _mixture(self, of: Callable[[View], tuple[Array, Array]]) -> tuple[Array, Array]:
+    def _mixture(self, of: Callable[[NodeView], tuple[Array, Array]]) -> tuple[Array, Array]:
         """Mean and variance over the nodes of what each has a mean and variance of."""
         means, variances = zip(*map(of, self._views), strict=True)
         return (means[0], variances[0]) if len(means) == 1 else mixed_moments(means, variances, self._weights)
 
-    def _mixed_predictive(self: Any, of: Callable[[View], tuple[Array, Array]]) -> Predictive:
+    def _mixed_predictive(self: Any, of: Callable[[NodeView], tuple[Array, Array]]) -> Predictive:
         """Distribution of y, of the mean and variance of f at each node."""
         dtype = np.dtype(getattr(self, "_dtype", "float64"))
         parts = []
@@ -228,7 +228,7 @@ class Integrated(IntegratedHyperparameters):
         """Mean and variance of the coefficients at the last point, for columns in their own units."""
         E = self._dynamics.n_coefficients
 
-        def last(view: View) -> tuple[Array, Array]:
+        def last(view: NodeView) -> tuple[Array, Array]:
             first = len(view.last) - E
             return view.last[first:], np.maximum(np.diagonal(view.last_cov)[first:], 0.0)
 

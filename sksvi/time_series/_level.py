@@ -38,7 +38,7 @@ DAMPINGS, DEVIATIONS = (0.4, 0.8, 0.95), (0.2, 0.6)
 NOISY = 1.0
 
 
-class Tried(NamedTuple):
+class LevelFit(NamedTuple):
     """A fit of one kind: its log evidence and its bound, nats, parameters by name, messages, and nodes."""
 
     kind: str
@@ -84,7 +84,7 @@ def structure_of(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
 
 def choose(
     estimator: Any, data: Table, structure: dict[str, Any], turns: list[float]
-) -> tuple[Tried, dict[str, float]]:
+) -> tuple[LevelFit, dict[str, float]]:
     """The kind of level, and the likelihood, with the most evidence, and the evidence of each that came near.
 
     turns: other periods that a learned cycle may have. Long series are judged by their first part.
@@ -101,21 +101,23 @@ def choose(
     return _best(found), found
 
 
-def _takes_noise(found: list[Tried]) -> bool:
+def _takes_noise(found: list[LevelFit]) -> bool:
     """Whether a level may move because counts vary more than a Poisson lets them: noise has a worth, or it returns."""
     return max(found, key=lambda each: each.evidence).kind == "damped" or any(
         worth_of_noise(each.block) > NOISY for each in found
     )
 
 
-def _levels(estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]) -> list[Tried]:
+def _levels(
+    estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]
+) -> list[LevelFit]:
     """A fit of each kind, the others from where the walk ended."""
     walk = _tried(estimator, KINDS[0], likelihood, data, structure, turns, None)
     others = [_tried(estimator, kind, likelihood, data, structure, turns, walk) for kind in KINDS[1:]]
     return [each for each in (walk, *others) if each is not None]
 
 
-def _best(found: list[Tried]) -> Tried:
+def _best(found: list[LevelFit]) -> LevelFit:
     """The first, unless another has clearly more evidence; with a dispersion that the first has not, one that stays.
 
     A level that walked through noise need not walk once the noise has a name.
@@ -136,8 +138,8 @@ def _tried(
     data: Table,
     structure: dict[str, Any],
     turns: list[float],
-    walk: Tried | None,
-) -> Tried | None:
+    walk: LevelFit | None,
+) -> LevelFit | None:
     """A fit with a level of this kind; None where there is none, or one far behind the walk's."""
     dynamics = estimator._states_of(structure_of(kind, structure))
     dynamics.turns = turns
@@ -161,10 +163,10 @@ def _tried(
         return None
     evidence = float(state.bound if nodes is None else nodes[0].log_integral)
     values = dict(zip([p.name for p in dynamics.parameters], q["dynamics"].value, strict=True))
-    return Tried(kind, model.current_likelihood(q), evidence, state.bound, values, q["latents"], nodes)
+    return LevelFit(kind, model.current_likelihood(q), evidence, state.bound, values, q["latents"], nodes)
 
 
-def _begun(model: DynamicModel, walk: Tried) -> Array:
+def _begun(model: DynamicModel, walk: LevelFit) -> Array:
     """Parameters of another level to begin with: the walk's, with the damping and variance that its messages like."""
     dynamics, prior = model.dynamics, model.weak_prior
     names = [p.name for p in dynamics.parameters]

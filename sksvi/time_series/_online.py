@@ -12,7 +12,7 @@ from sksvi import algorithms
 from sksvi._runtime import parallel
 from sksvi._runtime.growing import extended
 from sksvi._runtime.warned import warn_user
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_offset
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -22,7 +22,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._filter import Met, Reached, Steps, met, states, value_of
+from sksvi.time_series._filter import FilterResult, FilterStep, Steps, met, states, value_of
 from sksvi.time_series._filter_steps import OnlineFilter
 from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
 from sksvi.time_series._rows import TOO_FAR
@@ -58,7 +58,7 @@ class Online:
             data = self._working(data)
             model, found = self._met(data)
             self._went_on(data, model, found, times, started)
-        tell(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
+        warn_all(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
         return self
 
     def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Online:
             )
         return kept(appended(before, index, len(index)))
 
-    def _met(self: Any, data: Table) -> tuple[DynamicModel, Met]:
+    def _met(self: Any, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""
         chain = self._after(data.X)
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
@@ -104,10 +104,12 @@ class Online:
                 raise ValueError(TOO_FAR) from error
             raise
         own = state.q["latents"]
-        how = Reached(state.bound, state.passes, state.steps, state.converged)
-        return model, Met(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])
+        how = FilterResult(state.bound, state.passes, state.steps, state.converged)
+        return model, FilterStep(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])
 
-    def _went_on(self: Any, data: Table, model: DynamicModel, met: Met, times: dict[str, Any], started: float) -> None:
+    def _went_on(
+        self: Any, data: Table, model: DynamicModel, met: FilterStep, times: dict[str, Any], started: float
+    ) -> None:
         """The series with these points, which were met so."""
         was, before = with_own_lists(self.state_), self._block
         whole = replace(before.chain, X=extended(before.chain.X, data.X))

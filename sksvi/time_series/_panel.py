@@ -22,14 +22,14 @@ from sksvi._runtime.kinds import WHOLE
 from sksvi._runtime.warned import warn_user
 from sksvi._typing import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
-from sksvi.estimators.fit_warnings import other_order, tell
+from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.stage import FIT
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.models.time_series.panel import Together
+from sksvi.models.time_series.panel import JointPanel
 from sksvi.partitions.lazy import at_hand
 from sksvi.time_series._index import own_index, regular
 from sksvi.time_series._rows import check_series, observed
@@ -89,7 +89,7 @@ class Panel:
         return [*lines, *self._told_of_level()]  # type: ignore[attr-defined]
 
     # ---- rows of a long table
-    def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _Rows, _Rows]:
+    def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _TableRows, _TableRows]:
         """Label of each row, X without it, and y; of a fit X is None where it has no other column."""
         name, table = self.groups, X if X is not None else y
         found = getattr(X, "columns", None)
@@ -118,7 +118,7 @@ class Panel:
             y = _indexed(y, X.index)
         if X is not None and not X.shape[1] and fits:
             X = None
-        return labels, _Rows(X, counting[0]), _Rows(y, counting[1])
+        return labels, _TableRows(X, counting[0]), _TableRows(y, counting[1])
 
     def _of_each(
         self: Any, arguments: dict[str, Any], known: bool, fits: bool
@@ -130,7 +130,7 @@ class Panel:
             for name in ("sample_weight", "offset"):
                 _one_for_all(given.get(name), name)
             return {label: (rows, {}) for label, rows in zip(self._labels, self._rows, strict=True)}
-        tell(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
+        warn_all(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
         labels, X, y = self._divided(X, y, fits)
         names = _sorted(labels)
         if known:
@@ -273,7 +273,7 @@ class Panel:
         at = whole.y if whole.offset is None or base.discrete else whole.y - whole.offset
         likelihood = base.start(at[seen], None if whole.weight is None else whole.weight[seen])
         unit = float(np.exp(np.mean(np.log(units))))
-        together = Together(dynamics, [len(table) for table in tables])
+        together = JointPanel(dynamics, [len(table) for table in tables])
         problem = self._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
         state = plan.run(problem, first_state(problem, 0), self._most_passes(), self.tol)
         return {"theta": state.q["dynamics"].value, "likelihood": problem.model.current_likelihood(state.q)}
@@ -354,7 +354,7 @@ def _step_of_others(calls: list[dict[str, Any]]) -> None:
             call[name] = call[name].set_axis(pd.DatetimeIndex(index, freq=step))
 
 
-class _Rows(NamedTuple):
+class _TableRows(NamedTuple):
     """A table, of which rows are taken; `counting`: its index holds no times."""
 
     table: Any

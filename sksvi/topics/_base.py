@@ -20,14 +20,14 @@ from sksvi.estimators.completion import halved
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.stage import PORTION, Start
+from sksvi.estimators.stage import PORTION, Stage
 from sksvi.estimators.validation import check_table, validate_data
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
-from sksvi.partitions.summary import Facts, Total
+from sksvi.partitions.summary import DataSummary, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
@@ -178,7 +178,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     # ---- rows
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if not (start.fresh or start.share):
             self._check_choices()
         X = self._counts(X, reset=start.fresh, grow=start is PORTION)
@@ -204,7 +204,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {"empty": Total(_empty(data))}
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         self._tell_of_empty(facts.own["empty"].value, facts.n)
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:

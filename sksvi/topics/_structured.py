@@ -18,11 +18,11 @@ from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike,
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, FREE, STREAMED, auto_or_number, stays
-from sksvi.estimators.stage import Start
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
+from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
-from sksvi.inference.memory.locals import Locals, LocalsApart
+from sksvi.inference.memory.locals import Locals, RemoteLocals
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -30,7 +30,7 @@ from sksvi.models.base import Table
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.partitions.summary import Facts, Total
+from sksvi.partitions.summary import DataSummary, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._base import TopicModel
@@ -182,10 +182,10 @@ class StructuredLDA(TopicModel):
     _changes = {
         **STREAMED,
         "n_components": COMPONENTS,
-        "local_step": FREE,
+        "local_step": UNCHECKED,
         "doc_topic_prior": stays("q has a number per topic, one, or none", lambda model, name: model._learns_alpha()),
         "topic_word_prior": stays("q has it, or the model a number", auto_or_number),
-        "prior_words": FREE,
+        "prior_words": UNCHECKED,
     }
 
     def __init__(
@@ -239,7 +239,7 @@ class StructuredLDA(TopicModel):
                 "topic_word_prior a number, or leave prior_words out."
             )
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Start) -> Table:
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         if start.fresh:
             self._dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
         data = super()._encode(X, y, sample_weight, offset, start)
@@ -250,7 +250,7 @@ class StructuredLDA(TopicModel):
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {**super()._row_facts(data), "fractions": Total(_fractions(data.X))}
 
-    def _fix_rows(self, facts: Facts, fresh: bool) -> None:
+    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
         super()._fix_rows(facts, fresh)
         if self.local_step == "gibbs":
             self._tell_of_fractions(facts.own["fractions"].value, 'local_step="gibbs"')
@@ -309,7 +309,7 @@ class StructuredLDA(TopicModel):
         state = super()._run(problem, state, passes, monitor, tol)
         vars(self).pop("_of_documents", None)
         if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
-            assert isinstance(state.locals, LocalsApart)
+            assert isinstance(state.locals, RemoteLocals)
             logs = partial(_scatter_of_logs, np.array(problem.model.alpha_of(state.q)))
             found = problem.data.reduced(logs, Scatter.joined, state.locals.apart)
             if found.freedom:

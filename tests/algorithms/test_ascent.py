@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi.algorithms.ascent import MOST_LOOKS, WINDOW, Stop, _Ascent, ascend
+from sksvi.algorithms.ascent import MOST_LOOKS, WINDOW, StopAscent, _Ascent, ascend
 from sksvi.families import NotPositiveDefinite
 
 FREE = [(None, None)] * 2
@@ -100,7 +100,7 @@ def test_the_best_point_is_told_and_returned():
 
 def test_an_objective_may_stop_the_search():
     def stop(x):
-        raise Stop
+        raise StopAscent
 
     best, value = ascend(stop, np.array([4.0, 5.0]), FREE, never, lambda value: 1e-9, 50)
     assert list(best) == [4.0, 5.0] and value == -np.inf
@@ -113,7 +113,7 @@ def test_iterations_that_gain_too_little_together_end_the_search():
     search, asked, accepted = ascent(lambda x: (next(values), 100.0 * np.ones(2))), [], 0
     search.enough = lambda value: (asked.append(value), 1.0)[1]
     search(np.zeros(2))
-    with pytest.raises(Stop):
+    with pytest.raises(StopAscent):
         for k in range(1, len(gains)):
             search(np.full(2, float(k)))
             search.accepted(np.full(2, float(k)))
@@ -137,7 +137,7 @@ def test_a_line_search_that_comes_back_too_near_ends_the_search():
     search(np.zeros(2))
     search(near)  # the first look of an iteration is always taken
     search(far)  # promises enough
-    with pytest.raises(Stop):
+    with pytest.raises(StopAscent):
         search(near)
     assert looked == [0.0, near[0], far[0]]
     search.accepted(near)
@@ -156,7 +156,7 @@ def test_a_line_search_that_finds_no_end_ends_the_search():
     search(np.zeros(2))
     for look in range(MOST_LOOKS):
         search(np.array([0.4 + (-0.5) ** (look + 2), 0.0]))
-    with pytest.raises(Stop):
+    with pytest.raises(StopAscent):
         search(np.array([0.4, 0.0]))
     assert len(looked) == MOST_LOOKS + 1
     search.accepted(np.array([0.4, 0.0]))

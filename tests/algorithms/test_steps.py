@@ -10,7 +10,7 @@ import pytest
 
 from sksvi import algorithms, schedules
 from sksvi.algorithms import ALGORITHMS, VARIATIONAL, Algorithm
-from sksvi.algorithms.rules import Fixed, Pace
+from sksvi.algorithms.rules import Fixed, StepSize
 from sksvi.algorithms.steps import (
     ADAM_DELAY,
     ADAM_FIRST,
@@ -120,10 +120,10 @@ def test_every_algorithm_climbs_to_the_optimum(name, full, global_random_seed):
     q, memory = rule.start(target.start(), n)
     assert rule.knows(memory)
     bounds = [target.bound(q)]
-    small = rule.step("w", {"w": q}, target.prior, target.gradient(q), memory, Pace(1e-3, 1e-3, n)).block
+    small = rule.step("w", {"w": q}, target.prior, target.gradient(q), memory, StepSize(1e-3, 1e-3, n)).block
     assert target.bound(small) > bounds[0]
     for _ in range(3000):
-        pace = Pace(0.5, 0.05 if memory else 0.5, n)
+        pace = StepSize(0.5, 0.05 if memory else 0.5, n)
         q, memory, _ = rule.step("w", {"w": q}, target.prior, target.gradient(q), memory, pace)
         bounds.append(target.bound(q))
     np.testing.assert_allclose(q.mean, target.mean, atol=2e-3)
@@ -410,7 +410,7 @@ def test_a_natural_step_out_of_the_domain_is_shortened():
     with pytest.raises(NotPositiveDefinite):
         natural_step(q, prior, gradient, 1.0)
     rule = algorithms.MCSSVI().rule(q)
-    new, memory, gain = rule.step("w", {"w": q}, prior, gradient, None, Pace(1.0, 1.0, 1.0))
+    new, memory, gain = rule.step("w", {"w": q}, prior, gradient, None, StepSize(1.0, 1.0, 1.0))
     assert memory is None and gain == 0.0
     assert np.all(new.variance > 0)
 

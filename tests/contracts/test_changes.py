@@ -17,7 +17,7 @@ import sksvi
 from benchmarks.hostile._fits import Case, Stopped, algorithms_of, data_of, estimators, fingerprint, made, quiet, says
 from sksvi import BayesianGLMRegressor, CorrelatedTopicModel, SparseGPRegressor, algorithms, expectations, likelihoods
 from sksvi.callbacks import Checkpoint
-from sksvi.estimators.refit import FREE
+from sksvi.estimators.refit import UNCHECKED
 
 ESTIMATORS = estimators()
 #: Values that no rule of a parameter lists.
@@ -195,7 +195,7 @@ def test_local_states_of_another_covariance_are_not_read():
 def test_what_is_free_is_free_everywhere():
     """Budgets, threads and the like: no table refuses them."""
     for cls in ESTIMATORS.values():
-        assert all(cls._changes[name] == FREE for name in ("max_iter", "tol", "n_jobs", "verbose", "warm_start"))
+        assert all(cls._changes[name] == UNCHECKED for name in ("max_iter", "tol", "n_jobs", "verbose", "warm_start"))
 
 
 def test_files_that_do_not_say_whose_their_parts_are_go_on(tmp_path):

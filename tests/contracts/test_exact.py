@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.sites import OfRows, no_messages
+from sksvi.inference.memory.sites import SiteUpdates, no_messages
 from sksvi.inference.priors import divergence
 from sksvi.inference.state import State
 from sksvi.integrals import joint_softmax
@@ -339,7 +339,7 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
     rate = 0.3
     schedule = Constant(rate)
     problem = problem_for(model, data, MCSSVI(schedule=schedule), expectation)
-    by_row = replace(problem, algorithm=CVI(schedule=schedule), messages=OfRows("weights"))
+    by_row = replace(problem, algorithm=CVI(schedule=schedule), messages=SiteUpdates("weights"))
     first = model.begin(data, None)["weights"]
     prior = model.prior({})["weights"]
     start = {"weights": type(first)(np.zeros(3), prior.precision_like(first))}

@@ -42,19 +42,19 @@ from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.mixed.glm import Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
-from sksvi.models.network.model import NetworkModel, Rows
+from sksvi.models.network.model import NetworkModel, NetworkRows
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
-from sksvi.models.nmf.rows import Effort as Visit
+from sksvi.models.nmf.rows import RowVisit as Visit
 from sksvi.models.nmf.tight import TightGammaPoisson
 from sksvi.models.per_latent import PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.topics.correlated import CorrelatedTopics
-from sksvi.models.topics.lda import Effort as Settled
 from sksvi.models.topics.lda import LatentDirichlet
+from sksvi.models.topics.lda import DocumentVisit as Settled
 from sksvi.models.topics.loops.records import Effort
 from sksvi.network._build import Built
 from sksvi.testing import check_model
@@ -69,7 +69,7 @@ POINTS, RULE_ERROR = 4096, 1e-2
 #: So many per coordinate. Covariances under the optimal bound are now and then cut to the prior's (3 of 24 at seed 2).
 NODES, MOMENTS, NODE_ERROR, CUT_ERROR = 30, (2, 4, 6), 1e-3, 5e-2
 #: Protocols, and what is a part of models only.
-NO_MODELS = {base.Model, base.Linear, base.Local, base.Sided, base.Sampleable, CountRows, LinearLatents, PerLatent}
+NO_MODELS = {base.Model, base.Linear, base.Local, base.Bipartite, base.Sampleable, CountRows, LinearLatents, PerLatent}
 
 
 # ---- a configured model of every kind, with data
@@ -294,7 +294,7 @@ def network(name, in_turn=True):
     built = Built(nodes, {"curve": factor}, data)
     rows = 24 if name == "rows" else 0
     model = NetworkModel(built.priors, built.joined.values(), None, rows, in_turn)
-    return model, Rows(np.arange(max(rows, 1)))
+    return model, NetworkRows(np.arange(max(rows, 1)))
 
 
 BOUNDS = ["optimal", "simple", "mean-field"]
@@ -557,13 +557,13 @@ def test_a_wrong_gradient_of_what_is_no_sum_is_found(name):
 @pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])
 def test_a_wrong_gradient_of_plates_is_found(full, part, message, monkeypatch):
     model, data = factorization("ordinal", full)
-    right = columns.Columns.terms
+    right = columns.SideColumns.terms
 
     def wrong(self, block):
         value, parts = right(self, block)
         return value, tuple(1.05 * p if k == part else p for k, p in enumerate(parts))
 
-    monkeypatch.setattr(columns.Columns, "terms", wrong)
+    monkeypatch.setattr(columns.SideColumns, "terms", wrong)
     with pytest.raises(AssertionError, match=f"gradient of 'users' {message}"):
         check_model(model, data)
 

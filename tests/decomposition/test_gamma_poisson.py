@@ -22,7 +22,7 @@ from sksvi.models.nmf import poisson
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, moments_of
 from sksvi.models.nmf.poisson import SURPLUS, GammaPoisson
-from sksvi.models.nmf.rows import Rows
+from sksvi.models.nmf.rows import CountChunk
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -57,7 +57,7 @@ def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
     found = cells(sp.csr_matrix(rng.poisson(H @ W).astype(float)))
     plain = GammaPoisson(3, 40)
     q = {"components": Gamma(5.0 * W + 0.3, np.full(W.shape, 5.0)), "activation_rate": Point(np.log([0.3]))}
-    batch = Rows(found, table(found).y, np.zeros((40, 3)))
+    batch = CountChunk(found, table(found).y, np.zeros((40, 3)))
 
     def ended(model, sweeps, tol):
         return model.settled(model.view(q, None), batch, replace(model.visit, sweeps=sweeps, tol=tol))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, polygamma
 
-from sksvi.algorithms.rules import Natural, Pace
+from sksvi.algorithms.rules import Natural, StepSize
 from sksvi.families import Beta, DiagonalGaussian, Draw, Gamma, Gaussian, implicit_loops
 from sksvi.families.implicit import gamma_nodes
 
@@ -196,12 +196,12 @@ def test_steps_that_leave_the_domain_stay_just_inside():
     """The coordinate whose step is too long keeps its direction; the others step as far as they would."""
     q, prior = Gamma([4.0, 4.0], [2.0, 2.0]), Gamma([1.0, 1.0], [1.0, 1.0])
     gradient = (np.array([[-3.0, 1.0], [2.0, -1.0]]),)  # targets (-2, 0) and (3, 2)
-    moved = Natural().step("x", {"x": q}, prior, gradient, None, Pace(1.0, 1.0, 1.0)).block
+    moved = Natural().step("x", {"x": q}, prior, gradient, None, StepSize(1.0, 1.0, 1.0)).block
     np.testing.assert_allclose([moved.shape[1], moved.rate[1]], [3.0, 2.0])
     share = (4.0 - moved.shape[0]) / 6.0
     assert moved.rate[0] == pytest.approx(2.0 - share * 2.0)
     assert min(moved.shape[0] / 4.0, moved.rate[0] / 2.0) == pytest.approx(0.1)
-    half = Natural().step("x", {"x": q}, prior, gradient, None, Pace(0.5, 1.0, 1.0)).block
+    half = Natural().step("x", {"x": q}, prior, gradient, None, StepSize(0.5, 1.0, 1.0)).block
     np.testing.assert_allclose([half.shape[0], half.rate[0]], [1.0, 1.0])  # which lies inside as it is
 
 

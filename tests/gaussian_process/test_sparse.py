@@ -23,13 +23,13 @@ from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine, plan
 from sksvi.inference.priors import divergence
-from sksvi.inference.progress import Judging
+from sksvi.inference.progress import LineSearchState
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment, Table
 from sksvi.models.gp.bounds import BOUNDS
-from sksvi.models.gp.collapsed import Search, learned
+from sksvi.models.gp.collapsed import CollapsedSearch, learned
 from sksvi.models.gp.exact import log_evidence
 from sksvi.models.gp.geometry import JITTERS, Geometry
 from sksvi.models.gp.inducing import choose, unwhitened
@@ -73,7 +73,7 @@ def problem_for(data, name="gaussian", fixed=False, algorithm="cvi", **options):
 
 def fitting(problem, state):
     """A fit that nobody ends."""
-    return Fitting(problem, replace(state, progress=Judging()), lambda bound: False)
+    return Fitting(problem, replace(state, progress=LineSearchState()), lambda bound: False)
 
 
 def random_block(m, seed, full=True):
@@ -164,7 +164,7 @@ def test_one_natural_step_is_the_collapsed_solution(global_random_seed):
         moved = natural_step(q["inducing"], prior, again["inducing"], 1.0)
         np.testing.assert_allclose(moved.mean, q["inducing"].mean, atol=1e-9)
         if bound != "optimal":
-            best, _ = Search(problem.model, fitting(problem, state), ["kernel"])._collapsed(state.q)
+            best, _ = CollapsedSearch(problem.model, fitting(problem, state), ["kernel"])._collapsed(state.q)
             np.testing.assert_allclose(best.mean, q["inducing"].mean, atol=1e-9)
             np.testing.assert_allclose(best.precision, q["inducing"].precision, rtol=1e-9, atol=1e-9)
 
@@ -269,7 +269,7 @@ def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypat
     problem = problem_for(data, name, bound=bound, full=full, n_inducing=5)
     state = first_state(problem, 0)
     fit = fitting(problem, state)
-    search = Search(problem.model, fit, learned(problem.model, fit))
+    search = CollapsedSearch(problem.model, fit, learned(problem.model, fit))
     x = search.start()
     _, gradient = search(x)
     expected = numerical(lambda x: search(x)[0], x, 1e-3)

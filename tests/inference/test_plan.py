@@ -22,7 +22,7 @@ from sksvi import (
 )
 from sksvi.algorithms import MAP, SDSVI, SSVI, FixedPoint, Gibbs, HybridMCSSVI
 from sksvi.inference import engine, plan
-from sksvi.inference.memory.sites import DIRECT, OfRows
+from sksvi.inference.memory.sites import DIRECT, SiteUpdates
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment
@@ -231,10 +231,10 @@ def test_a_change_is_decided_anew():
     """Messages belong to mini-batches, and the exact expectation to those that draw."""
     data = data_for("logit")
     problem = problem_for(model_for("logit", data), data, "cvi", batch_size=20)
-    assert isinstance(problem.messages, OfRows) and not problem.deterministic
+    assert isinstance(problem.messages, SiteUpdates) and not problem.deterministic
     whole = plan.changed(problem, batch_size=None)
     assert whole.messages is DIRECT and whole.deterministic
-    assert isinstance(plan.changed(whole, batch_size=20).messages, OfRows)
+    assert isinstance(plan.changed(whole, batch_size=20).messages, SiteUpdates)
     drawn = problem_for(model_for("logit", data), data, "mc-ssvi", "monte-carlo")
     assert drawn.messages is DIRECT and drawn.exact.exact and not drawn.deterministic
 

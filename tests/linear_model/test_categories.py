@@ -25,7 +25,7 @@ from sksvi import (
     PartialEffectDisplay,
 )
 from sksvi.inspection import marginal_effects
-from sksvi.linear_model._columns import Columns
+from sksvi.linear_model._columns import ColumnScaling
 
 N = 300
 SIZES = ["s", "m", "l"]
@@ -113,7 +113,7 @@ def test_many_levels_are_sparse_and_numbers_are_centred_all_the_same(table):
         clone(model).fit(X.assign(year=X["year"] - 2010), y).predict(X.assign(year=X["year"] - 2010)),
         rtol=1e-8,
     )
-    dense = Columns.of(design.toarray(), None, model._to_centre(design), True)
+    dense = ColumnScaling.of(design.toarray(), None, model._to_centre(design), True)
     np.testing.assert_allclose(model._columns.applied(design).toarray(), dense.applied(design.toarray()), atol=1e-12)
     assert sp.issparse(model._columns.applied(design))
 

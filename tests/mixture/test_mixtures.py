@@ -21,7 +21,7 @@ from sksvi import BernoulliMixture, CategoricalMixture
 from sksvi.estimators.validation import validate_data
 from sksvi.mixture._base import ALGORITHMS
 from sksvi.models.base import Table
-from sksvi.models.mixture.cells import Cells
+from sksvi.models.mixture.cells import MixtureRows
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.moves import Moves
 
@@ -432,7 +432,7 @@ def test_noise_is_one_component(n, moves, global_random_seed):
 def test_rows_gathered_in_one_component_are_where_no_pair_leads(global_random_seed):
     """Moves end no lower than at all rows in one component, whatever they begin at."""
     X = np.random.default_rng(global_random_seed).integers(0, 2, (90, 3)).astype(float)
-    data = Table(Cells(X), np.broadcast_to(0.0, (90,)))
+    data = Table(MixtureRows(X), np.broadcast_to(0.0, (90,)))
     model = MixtureModel(100, (2,) * 3)
     moves = Moves(model, data, model.begin(data, np.random.RandomState(global_random_seed)))
     start = moves.bound()

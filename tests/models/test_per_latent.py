@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sksvi.algorithms.steps import MAX_HALVINGS
-from sksvi.models.per_latent import NEWTON_STEPS, PerLatent, Tried, newton
+from sksvi.models.per_latent import NEWTON_STEPS, MeanTrial, PerLatent, newton
 from sksvi.models.settled import already_searched
 
 
 def at(x):
-    return Tried(x, -float(np.sqrt(1.0 + x * x)), None)
+    return MeanTrial(x, -float(np.sqrt(1.0 + x * x)), None)
 
 
 def test_steps_that_overshoot_are_halved():
@@ -47,9 +47,9 @@ def test_steps_end_after_so_many():
 
     def propose(here):
         looks.append(here.point)
-        return 1.0, lambda share: Tried(here.point + 1, here.value + 1, None)
+        return 1.0, lambda share: MeanTrial(here.point + 1, here.value + 1, None)
 
-    newton(Tried(0, 0.0, None), propose)
+    newton(MeanTrial(0, 0.0, None), propose)
     assert looks == list(range(NEWTON_STEPS))
 
 

@@ -14,7 +14,7 @@ from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import PARTS, check_parts
 from sksvi.persistence.upgrade import _progress
-from sksvi.persistence.validator import Look, Malformed
+from sksvi.persistence.validator import Malformed, Validator
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
 NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.array([1.0, 1e-300])
@@ -355,19 +355,19 @@ WRONG = [
 
 @pytest.mark.parametrize("key", RIGHT)
 def test_what_is_right_passes(key):
-    PARTS[key](Look(of(**RIGHT[key])))
+    PARTS[key](Validator(of(**RIGHT[key])))
 
 
 @pytest.mark.parametrize(("key", "name", "value"), ALSO_RIGHT)
 def test_what_is_at_a_limit_passes(key, name, value):
-    PARTS[key](Look(of(**{**RIGHT[key], name: value})))
+    PARTS[key](Validator(of(**{**RIGHT[key], name: value})))
 
 
 @pytest.mark.parametrize(("key", "name", "value"), WRONG)
 def test_what_is_wrong_is_refused(key, name, value):
     assert name in RIGHT[key]
     with pytest.raises(Malformed):
-        PARTS[key](Look(of(**{**RIGHT[key], name: value})))
+        PARTS[key](Validator(of(**{**RIGHT[key], name: value})))
 
 
 def test_every_kind_of_part_is_asked_here():
@@ -380,8 +380,8 @@ def test_every_kind_of_part_is_asked_here():
 def test_no_array_anywhere_is_complex_or_infinite(value):
     for within in (value, [value], {"a": (1, value)}, of(deep=[of(a=value)])):
         with pytest.raises(Malformed, match=r"complex|not finite"):
-            check_parts(Look(within, "state_"), lambda cls: "key" if cls is SimpleNamespace else None)
-    check_parts(Look([of(a=np.array(["text"])), None, 1.5, np.array([1, 2])], "state_"), lambda cls: "key")
+            check_parts(Validator(within, "state_"), lambda cls: "key" if cls is SimpleNamespace else None)
+    check_parts(Validator([of(a=np.array(["text"])), None, 1.5, np.array([1, 2])], "state_"), lambda cls: "key")
 
 
 def test_plates_of_an_earlier_version_have_seen_nothing_where_it_kept_no_count():

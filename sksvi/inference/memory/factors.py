@@ -8,7 +8,7 @@ from typing import Any
 from sksvi.models.base import Blocks
 
 
-class NothingSaid:
+class NoFactors:
     """No data but those at hand."""
 
     def joined(self, prior: Blocks) -> Blocks:
@@ -19,29 +19,29 @@ class NothingSaid:
         """Gradient per block and value, nats, of what was said as a part of the data's sum: none."""
         return {}, 0.0
 
-    def lengthened(self, name: str, n: int) -> NothingSaid:
+    def lengthened(self, name: str, n: int) -> NoFactors:
         """Of a block with n more plates, of which nothing was said."""
         return self
 
-    def of(self, name: str, plates: Any) -> NothingSaid:
+    def of(self, name: str, plates: Any) -> NoFactors:
         """Of some plates of a block."""
         return self
 
     @property
-    def without_rows(self) -> NothingSaid:
+    def without_rows(self) -> NoFactors:
         """Without what belongs to single rows."""
         return self
 
-    def of_fit(self, n: int) -> NothingSaid:
+    def of_fit(self, n: int) -> NoFactors:
         """What a fit to n rows starts from: nothing, since it has all its data at hand."""
-        return NOTHING_SAID
+        return NO_FACTORS
 
 
-NOTHING_SAID = NothingSaid()
+NO_FACTORS = NoFactors()
 
 
 @dataclass
-class Said(NothingSaid):
+class BlockFactors(NoFactors):
     """A message per block: natural parameters to add to the prior's, for plates one per plate."""
 
     by_block: dict[str, Any]
@@ -50,21 +50,21 @@ class Said(NothingSaid):
         """Prior times message, block by block."""
         return {name: block.times(self.by_block[name]) for name, block in prior.items()}
 
-    def lengthened(self, name: str, n: int) -> Said:
+    def lengthened(self, name: str, n: int) -> BlockFactors:
         """Of a block with n more plates, of which nothing was said."""
-        return Said({**self.by_block, name: self.by_block[name].lengthened(n)})
+        return BlockFactors({**self.by_block, name: self.by_block[name].lengthened(n)})
 
-    def of(self, name: str, plates: Any) -> Said:
+    def of(self, name: str, plates: Any) -> BlockFactors:
         """Of some plates of a block."""
-        return Said({**self.by_block, name: self.by_block[name].of(plates)})
+        return BlockFactors({**self.by_block, name: self.by_block[name].of(plates)})
 
-    def faded(self, share: float) -> Said:
+    def faded(self, share: float) -> BlockFactors:
         """A share of what was said."""
         if share == 1.0:
             return self
-        return Said({name: message.faded(share) for name, message in self.by_block.items()})
+        return BlockFactors({name: message.faded(share) for name, message in self.by_block.items()})
 
     @classmethod
-    def between(cls, q: Blocks, prior: Blocks) -> Said:
+    def between(cls, q: Blocks, prior: Blocks) -> BlockFactors:
         """What the data said about every block that has a prior: q over prior."""
         return cls({name: q[name].over(block) for name, block in prior.items()})

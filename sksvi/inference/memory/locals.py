@@ -41,7 +41,7 @@ class NoLocals:
 NO_LOCALS = NoLocals()
 
 
-class LocalsApart(NoLocals):
+class RemoteLocals(NoLocals):
     """The local variables of rows in partitions, kept beside these.
 
     Parameters
@@ -57,9 +57,9 @@ class LocalsApart(NoLocals):
         """So many more had to be projected."""
         self.repairs += repairs
 
-    def copy(self) -> LocalsApart:
+    def copy(self) -> RemoteLocals:
         """Its own list of what lies where."""
-        return LocalsApart(self.apart.copy(), self.repairs)
+        return RemoteLocals(self.apart.copy(), self.repairs)
 
     @property
     def left(self) -> NoLocals:

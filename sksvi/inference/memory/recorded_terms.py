@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from sksvi.inference.memory.sites import Direct
+from sksvi.inference.memory.sites import PlainGradients
 from sksvi.models.base import Blocks, LinearTerms
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sksvi.inference.state import State
 
 
-class Kept(Direct):
+class RecordedTerms(PlainGradients):
     """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to.
 
     Parameters

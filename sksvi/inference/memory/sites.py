@@ -18,9 +18,9 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi._runtime.memory import Weighed
-from sksvi.algorithms.rules import FIXED, Moved, Pace, Rule
+from sksvi.algorithms.rules import FIXED, Rule, StepResult, StepSize
 from sksvi.algorithms.steps import natural_step, shortened, site_step
-from sksvi.inference.memory.factors import NOTHING_SAID, NothingSaid
+from sksvi.inference.memory.factors import NO_FACTORS, NoFactors
 from sksvi.inference.priors import prior_of
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, Gradient, LinearTerms, Model, Segment
@@ -33,7 +33,7 @@ Array = np.ndarray
 
 
 @dataclass
-class Sites(NothingSaid, Weighed):
+class Sites(NoFactors, Weighed):
     """Messages or last gradients of the Gaussian block, one per datum, and their sums over the data.
 
     ``start`` (n,) is each datum's share of what q began with; it fades as the datum's own site arrives. ``first`` holds
@@ -47,13 +47,13 @@ class Sites(NothingSaid, Weighed):
     first: tuple[Any, ...] = ()
 
     @property
-    def without_rows(self) -> NothingSaid:
+    def without_rows(self) -> NoFactors:
         """Nothing: what they say is in q, and a fit that goes on from there finds them anew."""
-        return NOTHING_SAID
+        return NO_FACTORS
 
-    def of_fit(self, n: int) -> NothingSaid:
+    def of_fit(self, n: int) -> NoFactors:
         """The sites of an unfinished fit to as many rows."""
-        return self if self.n == n else NOTHING_SAID
+        return self if self.n == n else NO_FACTORS
 
     # ---- rows
     @property
@@ -116,7 +116,7 @@ class Sites(NothingSaid, Weighed):
         return shortened(lambda share: natural_step(q, prior, gradient, rate * share))
 
 
-class SitesApart(Sites):
+class RemoteSites(Sites):
     """The sites of rows in partitions, kept beside these; here are their sums.
 
     Parameters
@@ -145,9 +145,9 @@ class SitesApart(Sites):
         """What is left of the beginning, by what moves say."""
         return 1.0 + float(self.apart.change)
 
-    def of_fit(self, n: int) -> NothingSaid:
+    def of_fit(self, n: int) -> NoFactors:
         """Nothing: they end with their fit."""
-        return NOTHING_SAID
+        return NO_FACTORS
 
 
 def no_messages(shapes: Any, n: int, data: Any) -> Sites:
@@ -174,13 +174,13 @@ class FromSites(Rule):
     def __init__(self, sites: Sites, stays: bool) -> None:
         self.sites, self.stays = sites, stays
 
-    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: Pace) -> Moved:
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """`gradient` is the change of the sites of the rows at hand."""
         self.sites.add(gradient)
-        return Moved(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
+        return StepResult(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
 
 
-class Direct:
+class PlainGradients:
     """No memory: terms are pulled back as they are, and the sum is blown up to the population.
 
     ``lasting`` : what a fit leaves undone stays so, and would be the largest error of what it says.
@@ -226,10 +226,10 @@ class Direct:
         """Sums that changes have not drifted from, now and then."""
 
 
-DIRECT = Direct()
+DIRECT = PlainGradients()
 
 
-class OfRows(Direct):
+class SiteUpdates(PlainGradients):
     """A site per row (CVI).
 
     What is remembered moves once a pass, and so do the points that are learned with it; every other block moves with
@@ -250,7 +250,7 @@ class OfRows(Direct):
             return state
         prior, n = prior_of(problem, state, state.q)[self.main], len(problem.data)
         rows = problem.data.held(partial(no_messages, problem.model.message_shapes, n))  # type: ignore[attr-defined]
-        sites = rows if isinstance(rows, Sites) else SitesApart(rows, n)
+        sites = rows if isinstance(rows, Sites) else RemoteSites(rows, n)
         return replace(state, messages=sites.summing(state.q[self.main], prior))
 
     def sites(self, state: State) -> Any:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi.algorithms.rules import FIXED, Pace
+from sksvi.algorithms.rules import FIXED, StepSize
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, whole
-from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.passes.columns import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Siding
+from sksvi.inference.progress import AlternatingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, settled
@@ -45,13 +45,13 @@ class Half:
     memory: PlateMemory
 
 
-def siding(state: State) -> Siding:
+def alternating_state(state: State) -> AlternatingState:
     """The pass's own record."""
-    assert isinstance(state.progress, Siding)
+    assert isinstance(state.progress, AlternatingState)
     return state.progress
 
 
-class BySide:
+class Alternating:
     """Both sides once, then what is learned of all plates.
 
     Parameters
@@ -63,12 +63,12 @@ class BySide:
         Whether the priors of plates are learned.
     """
 
-    def __init__(self, said: Said | None = None, learns: bool = True) -> None:
+    def __init__(self, said: BlockFactors | None = None, learns: bool = True) -> None:
         self.said, self.learns = said, learns and said is None
 
     def begin(self, problem: Problem, state: State) -> State:
         """What is seen of the plates is what is at hand."""
-        progress = state.progress if isinstance(state.progress, Siding) else Siding()
+        progress = state.progress if isinstance(state.progress, AlternatingState) else AlternatingState()
         memory = {
             side: replace(state.memory[side], seen=entries_of(problem)[side].totals) for side in sided(problem).sides
         }
@@ -79,7 +79,7 @@ class BySide:
         hot = self._heated(problem, state)
         if hot is not None:
             return self._cooled(problem, hot, state)
-        model, judged, progress = sided(problem), problem.deterministic, siding(state)
+        model, judged, progress = sided(problem), problem.deterministic, alternating_state(state)
         if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
         state, repairs = replace(state, memory=dict(state.memory), q=dict(state.q)), 0
@@ -107,7 +107,7 @@ class BySide:
             ),
         )
         if not judged and not problem.stream and self.said is None and check_due(len(state.bounds) + 1):
-            progress = siding(state)
+            progress = alternating_state(state)
             checks = [*progress.checks, exact_bound(problem, state)]
             state = replace(state, progress=replace(progress, checks=checks))
         return state, StepInfo(now, judged, half.rate, repairs)
@@ -141,7 +141,7 @@ class BySide:
 
     def end(self, problem: Problem, state: State) -> State:
         """q and its bound: that of the last pass, or one exact look."""
-        progress = siding(state)
+        progress = alternating_state(state)
         gradient, total = progress.gradient, progress.bound
         if total is None:
             exact = replace(problem, expect=problem.exact)
@@ -154,7 +154,7 @@ class BySide:
 
 def with_hyper(problem: Problem, state: State) -> tuple[State, int]:
     """The state with hyperparameters after the last pass's step, halved while that lowers the bound."""
-    progress, repairs = siding(state), 0
+    progress, repairs = alternating_state(state), 0
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
     least = progress.value - ROUNDING * (abs(progress.value) + 1) if problem.deterministic else -np.inf
     for name, gradient in progress.gradient.items():
@@ -162,7 +162,7 @@ def with_hyper(problem: Problem, state: State) -> tuple[State, int]:
         if rule is FIXED:
             continue
         for halvings in range(MAX_HALVINGS):
-            pace = Pace(rate, 0.5**halvings, problem.weight)
+            pace = StepSize(rate, 0.5**halvings, problem.weight)
             here = {**state.q, name: before}
             state.q[name] = rule.step(name, here, None, gradient, None, pace).block
             if not halvings:
@@ -181,7 +181,7 @@ def data_value(problem: Problem, state: State) -> float:
     return evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)[1]
 
 
-def moved(problem: Problem, state: State, side: str, said: Said | None = None, in_place: bool = False) -> Half:
+def moved(problem: Problem, state: State, side: str, said: BlockFactors | None = None, in_place: bool = False) -> Half:
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model = sided(problem)
     entries = entries_of(problem)[side]
@@ -200,7 +200,7 @@ def moved(problem: Problem, state: State, side: str, said: Said | None = None, i
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
 
-def paid(problem: Problem, q: Blocks, said: Said) -> float:
+def paid(problem: Problem, q: Blocks, said: BlockFactors) -> float:
     """Σ KL of the portion's plates from what was known of them before, and what points pay, nats."""
     total = sum(block.penalty() for block in q.values())
     for side, prior in problem.model.prior(q).items():
@@ -220,11 +220,11 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
     memory = dict(state.memory)
     for side, entries in entries_of(problem).items():
         memory[side] = replace(memory[side], seen=memory[side].seen + entries.totals)
-    progress = state.progress if isinstance(state.progress, Siding) else Siding()
+    progress = state.progress if isinstance(state.progress, AlternatingState) else AlternatingState()
     state = replace(state, memory=memory, progress=replace(progress, bound=None))
     if problem.algorithm.row.messages:
         return absorb_columns(problem, state, tol, fade)
-    state, info = BySide().once(problem, state, 0.0)
+    state, info = Alternating().once(problem, state, 0.0)
     assert info is not None
     return replace(state, bound=info.bound, passes=state.passes - 1), info
 
@@ -232,20 +232,22 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
 def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> tuple[State, StepInfo]:
     """What earlier portions said about a plate is its prior; what this one says then joins it."""
     learns = state.counted >= ENOUGH * parameters(problem, state.q)
-    first, past, run = state.steps == 0, 0.0, BySide(None, learns)
+    first, past, run = state.steps == 0, 0.0, Alternating(None, learns)
     # A portion is iterated without sampling noise: its messages stay.
     problem = replace(problem, stream=False, total=None, expect=problem.exact)
     if not first:
         past = state.bound
         said = (
-            state.messages if isinstance(state.messages, Said) else Said.between(state.q, problem.model.prior(state.q))
+            state.messages
+            if isinstance(state.messages, BlockFactors)
+            else BlockFactors.between(state.q, problem.model.prior(state.q))
         ).faded(fade)
-        run, problem = BySide(said), replace(problem, past=abs(past))
+        run, problem = Alternating(said), replace(problem, past=abs(past))
         state = replace(state, q=rejoined(problem, state.q, said))
     repairs = state.repairs
     kept = {side: state.memory[side].seen for side in sided(problem).sides}
     inner, info, done = (
-        replace(state, bounds=[], progress=replace(siding(state), checks=[], small_changes=0)),
+        replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0)),
         None,
         False,
     )
@@ -257,16 +259,16 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
         info = report
         inner.bounds.append(info.bound)
     assert info is not None
-    q = hyper.remembering(problem, inner.q, siding(inner).gradient)
+    q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
     prior = problem.model.prior(q)
-    now = Said.between(q, prior) if first else updated(problem, q, prior, run.said)
+    now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.said)
     if not first and learns:
         q = sided(problem).learned(q, False)
     memory = {**inner.memory, **{side: replace(inner.memory[side], seen=seen) for side, seen in kept.items()}}
     total = past + info.bound
     state = replace(
         inner, q=q, memory=memory, messages=now, bounds=state.bounds, passes=state.passes, bound=total,
-        converged=done, progress=Siding(checks=siding(state).checks),
+        converged=done, progress=AlternatingState(checks=alternating_state(state).checks),
     )  # fmt: skip
     return state, StepInfo(total, True, 1.0, inner.repairs - repairs)
 
@@ -276,7 +278,7 @@ def parameters(problem: Problem, q: Blocks) -> int:
     return sum(int(np.size(q[side].mean)) for side in sided(problem).sides)
 
 
-def updated(problem: Problem, q: Blocks, prior: Blocks, said: Said | None) -> Said:
+def updated(problem: Problem, q: Blocks, prior: Blocks, said: BlockFactors | None) -> BlockFactors:
     """What was said, anew for the plates that this portion has entries of."""
     assert said is not None
     out = {}
@@ -284,10 +286,10 @@ def updated(problem: Problem, q: Blocks, prior: Blocks, said: Said | None) -> Sa
         touched = np.flatnonzero(entries_of(problem)[side].counts)
         out[side] = said.by_block[side].copy()
         out[side].put(touched, q[side][touched].over(its.of_plates(touched, q[side])))
-    return Said(out)
+    return BlockFactors(out)
 
 
-def rejoined(problem: Problem, q: Blocks, said: Said) -> Blocks:
+def rejoined(problem: Problem, q: Blocks, said: BlockFactors) -> Blocks:
     """q of the portion's plates with the priors as they are now."""
     q = dict(q)
     for side, prior in problem.model.prior(q).items():

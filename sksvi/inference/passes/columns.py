@@ -6,22 +6,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from sksvi.algorithms.rules import Pace
+from sksvi.algorithms.rules import StepSize
 from sksvi.algorithms.steps import MAX_HALVINGS, by_plate
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.memory.factors import Said
+from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.memory.plates import PlateMemory, chosen, put
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.inference.stopping import ROUNDING
-from sksvi.models.base import Gradient, Sided, TwoSided
+from sksvi.models.base import Bipartite, Gradient, TwoSided
 
 Array = np.ndarray
 
 
-def sided(problem: Problem) -> Sided:
+def sided(problem: Problem) -> Bipartite:
     """The problem's model."""
-    assert isinstance(problem.model, Sided)
+    assert isinstance(problem.model, Bipartite)
     return problem.model
 
 
@@ -33,7 +33,9 @@ def entries_of(problem: Problem) -> dict[str, Any]:
 class Stepper:
     """One side's plates on their way through half a pass; `block` and `memory` are theirs after it."""
 
-    def __init__(self, problem: Problem, state: State, side: str, view: Any, said: Said | None, in_place: bool) -> None:
+    def __init__(
+        self, problem: Problem, state: State, side: str, view: Any, said: BlockFactors | None, in_place: bool
+    ) -> None:
         self.problem, self.side, self.view = problem, side, view
         self.rule = problem.rule(side, state.q)
         self.old = state.q[side]
@@ -97,7 +99,7 @@ class Stepper:
         """The rule's step."""
         rate, side = self._rate(self.clock[plates]), self.side
         if self.problem.algorithm.row.natural and np.all(rate == 1.0):
-            whole = Pace(1.0, 1.0, self.weight)
+            whole = StepSize(1.0, 1.0, self.weight)
             try:  # a step of rate 1 does not look at the covariance that it replaces
                 step = self.rule.step(side, {side: own.bare()}, prior, gradient, None, whole)
             except NotPositiveDefinite:
@@ -109,7 +111,7 @@ class Stepper:
             known = (self.clock[plates] > 0) & (scale > 0)
             share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
             memory = self.rule.cautious(here, memory, share, self.weight)
-        block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, Pace(rate, 1.0, self.weight))
+        block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, StepSize(rate, 1.0, self.weight))
         put(self.memory.rule, plates, memory)
         return own.held(block)
 
@@ -128,7 +130,7 @@ class Stepper:
                 break
             repairs += len(left)
             some, part = prior.of_plates(left, own), tuple(g[left] for g in gradient)
-            pace = Pace(rate[left], 0.5**halving, self.weight)
+            pace = StepSize(rate[left], 0.5**halving, self.weight)
             step = self.rule.step(self.side, {self.side: own[left].stepping()}, some, part, None, pace)
             trial = own.held(step.block)
             entries = self.entries.of(rows[left])

@@ -20,7 +20,7 @@ from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.passes import subspace
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Evaluation, Judging
+from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
@@ -53,19 +53,19 @@ RESETTLING_PASSES, RESETTLING_TOL = 10, 1e-5
 FP_STEPS, MEAN_STEPS = 500, 30
 
 
-def judging(state: State) -> Judging:
+def line_search_state(state: State) -> LineSearchState:
     """The pass's own record."""
-    assert isinstance(state.progress, Judging)
+    assert isinstance(state.progress, LineSearchState)
     return state.progress
 
 
-class Judged:
+class LineSearch:
     """One judged step per pass."""
 
     def begin(self, problem: Problem, state: State) -> State:
         """Many rows start on a part of them, and where a model has several starts the best one is gone on from."""
-        if not isinstance(state.progress, Judging):
-            state = replace(state, progress=Judging(damping=state.progress.damping))
+        if not isinstance(state.progress, LineSearchState):
+            state = replace(state, progress=LineSearchState(damping=state.progress.damping))
         state = replace(state, q=problem.model.filled(state.q, problem.data))
         if not problem.algorithm.row.natural or state.steps:
             return state
@@ -73,9 +73,9 @@ class Judged:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Evaluate, take back a step that lowered the bound, test, step."""
-        if judging(state).here is None:
-            state = first_judged(problem, state)
-        progress, natural = judging(state), problem.algorithm.row.natural
+        if line_search_state(state).here is None:
+            state = first_backtracked(problem, state)
+        progress, natural = line_search_state(state), problem.algorithm.row.natural
         here = progress.here
         assert here is not None
         rate, size = problem.algorithm.rate(state.steps, True), worth(problem, here.bound, tol)
@@ -91,8 +91,8 @@ class Judged:
                 return state, None
         state = replace(state, q=q, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
         before, projected = state.repairs, state.locals.repairs
-        state = judged(problem, state)
-        repairs, progress_now = state.repairs - before, judging(state)
+        state = backtracked(problem, state)
+        repairs, progress_now = state.repairs - before, line_search_state(state)
         assert progress_now.here is not None
         rate *= progress.damping / 2**repairs
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
@@ -105,9 +105,9 @@ class Judged:
 
     def end(self, problem: Problem, state: State) -> State:
         """The last q that was evaluated, with its bound."""
-        if judging(state).here is None:
-            state = judged(problem, resettled(problem, state))
-        progress = judging(state)
+        if line_search_state(state).here is None:
+            state = backtracked(problem, resettled(problem, state))
+        progress = line_search_state(state)
         here = progress.here
         assert here is not None
         q = hyper.remembering(problem, state.q, here.gradient)
@@ -134,8 +134,8 @@ def worth(problem: Problem, bound: float, tol: float) -> float:
 def done(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
     if problem.algorithm.row.natural:
-        return judging(state).small_changes >= 2
-    bounds = state.bounds[judging(state).since :]
+        return line_search_state(state).small_changes >= 2
+    bounds = state.bounds[line_search_state(state).since :]
     checks = [bounds[t - 1] for t in checks_until(len(bounds))]
     return check_due(len(bounds)) and settled(checks, tol, problem.size)
 
@@ -158,8 +158,8 @@ def left_to_gain(problem: Problem, state: State) -> float:
 
 def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks, dict[str, Any], float]:
     """The next q, its rules' memory and what its hyperparameters promise."""
-    damping = judging(state).damping
-    best = subspace.mixed(problem, state, damping) if judging(state).recent else None
+    damping = line_search_state(state).damping
+    best = subspace.mixed(problem, state, damping) if line_search_state(state).recent else None
     if best is not None:
         return best, state.memory, 0.0
     try:
@@ -190,11 +190,11 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
     return {**state.q, model.main: own}
 
 
-def judged(problem: Problem, state: State) -> State:
+def backtracked(problem: Problem, state: State) -> State:
     """Evaluate the state's q; while the bound fell, go back and take half the step."""
     longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
     for halvings in range(MAX_HALVINGS):
-        progress = judging(state)
+        progress = line_search_state(state)
         before = progress.here
         for name, block in before.q.items() if before is not None else ():  # wanted again if the step is taken back
             if state.q[name] is not block:
@@ -231,7 +231,7 @@ def judged(problem: Problem, state: State) -> State:
         back = replace(state, steps=state.steps - 1)
         q, memory, _ = propose(problem, back, before.gradient)
         state = replace(state, q=q, memory=memory)
-    last = judging(state).here
+    last = line_search_state(state).here
     assert last is not None
     return replace(state, q=last.q, memory=last.memory)
 
@@ -248,14 +248,14 @@ def rough_start(problem: Problem, state: State) -> State:
     part = replace(problem, data=problem.data.portion(size, state.seed), total=problem.data.total_weight)
     if part.data.total_weight <= 0:
         return state
-    rough = settle(part, state, ROUGH_PASSES, ROUGH_TOL)
-    expected = judging(rough).here
+    rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL)
+    expected = line_search_state(rough).here
     assert expected is not None
     try:
-        there = judged(problem, replace(state, q=rough.q, steps=rough.steps))
+        there = backtracked(problem, replace(state, q=rough.q, steps=rough.steps))
     except NonFinite:
         return state
-    here = judging(there).here
+    here = line_search_state(there).here
     assert here is not None
     # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
     return there if here.bound > expected.bound - problem.size(expected.bound) else state
@@ -266,7 +266,9 @@ def best_start(problem: Problem, state: State) -> State:
     starts = [state]
     for points in problem.model.other_starts(state.q):
         other = replace(state, q={**state.q, **points})
-        held = settle(replace(problem, frozen=problem.frozen | points.keys()), other, START_PASSES, ROUGH_TOL)
+        held = run_until_settled(
+            replace(problem, frozen=problem.frozen | points.keys()), other, START_PASSES, ROUGH_TOL
+        )
         starts.append(replace(state, q=held.q))
     if len(starts) == 1:
         return state
@@ -276,20 +278,20 @@ def best_start(problem: Problem, state: State) -> State:
 
 def settled_bound(problem: Problem, state: State) -> float:
     """The bound that a few passes reach from here."""
-    here = judging(settle(problem, state, START_PASSES, START_TOL)).here
+    here = line_search_state(run_until_settled(problem, state, START_PASSES, START_TOL)).here
     assert here is not None
     return here.bound
 
 
-def first_judged(problem: Problem, state: State) -> State:
+def first_backtracked(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
     known = problem.model.known_best(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
     if known is not None and np.isfinite(known.bound):
         here = Evaluation(known.q, known.gradient, known.bound, state.memory)
-        return replace(state, q=known.q, progress=replace(judging(state), here=here))
+        return replace(state, q=known.q, progress=replace(line_search_state(state), here=here))
     for _ in range(MAX_HALVINGS):
         try:
-            there = judged(problem, state)
+            there = backtracked(problem, state)
         except NonFinite:
             narrower = narrowed(problem, state)
             if narrower is None:
@@ -299,7 +301,7 @@ def first_judged(problem: Problem, state: State) -> State:
             if narrower is None:
                 return there
         state = narrower
-    return judged(problem, state)
+    return backtracked(problem, state)
 
 
 def in_whole_nats(bound: float) -> bool:
@@ -312,13 +314,13 @@ def better_narrower(problem: Problem, state: State, there: State) -> State | Non
 
     Rows' curvature at such a q hides the prior.
     """
-    here = judging(there).here
+    here = line_search_state(there).here
     assert here is not None
     narrower = narrowed(problem, state) if in_whole_nats(here.bound) else None
     if narrower is None:
         return None
     try:
-        best = judging(judged(problem, narrower)).here
+        best = line_search_state(backtracked(problem, narrower)).here
     except NonFinite:
         return None
     return narrower if best is not None and best.bound > here.bound / 2 else None
@@ -327,7 +329,7 @@ def better_narrower(problem: Problem, state: State, there: State) -> State | Non
 def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
     """`propose`, and the state that it starts from: a first q that no step leads away from is narrowed too."""
     for _ in range(MAX_HALVINGS):
-        here = judging(state).here
+        here = line_search_state(state).here
         assert here is not None
         try:
             return state, propose(problem, state, here.gradient)
@@ -336,9 +338,9 @@ def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[
             narrower = narrowed(problem, state) if impossible_step and not state.bounds else None
             if narrower is None:
                 raise
-        state = first_judged(problem, replace(narrower, progress=replace(judging(state), here=None)))
-    assert judging(state).here is not None
-    return state, propose(problem, state, judging(state).here.gradient)  # type: ignore[union-attr]
+        state = first_backtracked(problem, replace(narrower, progress=replace(line_search_state(state), here=None)))
+    assert line_search_state(state).here is not None
+    return state, propose(problem, state, line_search_state(state).here.gradient)  # type: ignore[union-attr]
 
 
 def narrowed(problem: Problem, state: State) -> State | None:
@@ -350,14 +352,14 @@ def narrowed(problem: Problem, state: State) -> State | None:
     return None if block is None else replace(state, q={**state.q, model.main: block})
 
 
-def settle(
+def run_until_settled(
     problem: Problem, state: State, passes: int, tol: float, seen: Callable[[float], bool] | None = None
 ) -> State:
     """q after at most `passes` judged passes from where it is; `seen` is told every bound, and True ends it too."""
-    state = replace(state, progress=Judging(), bounds=[])
+    state = replace(state, progress=LineSearchState(), bounds=[])
     for _ in range(passes):
-        state, info = Judged().once(problem, state, tol)
-        here = judging(state).here
+        state, info = LineSearch().once(problem, state, tol)
+        here = line_search_state(state).here
         assert here is not None
         if info is None or (seen is not None and seen(info.bound)):
             break
@@ -379,7 +381,7 @@ def resettled(problem: Problem, state: State) -> State:
         algorithm=MCSSVI(),
         frozen=problem.frozen | moving,
     )
-    inner = settle(still, state, RESETTLING_PASSES, RESETTLING_TOL)
-    here = judging(inner).here
+    inner = run_until_settled(still, state, RESETTLING_PASSES, RESETTLING_TOL)
+    here = line_search_state(inner).here
     assert here is not None
     return replace(state, q=here.q, repairs=inner.repairs)

@@ -10,20 +10,20 @@ import numpy as np
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
-from sksvi.inference.memory.factors import NOTHING_SAID
+from sksvi.inference.memory.factors import NO_FACTORS
 from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.passes.line_search import left_to_gain, resettled, with_best_mean
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Averaging
+from sksvi.inference.progress import AveragingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.inference.stopping import GAIN, check_due, hidden, settled
 from sksvi.models.base import Blocks, Segment
 
 
-def averaging(state: State) -> Averaging:
+def averaging_state(state: State) -> AveragingState:
     """The pass's own record."""
-    assert isinstance(state.progress, Averaging)
+    assert isinstance(state.progress, AveragingState)
     return state.progress
 
 
@@ -34,8 +34,8 @@ class Noisy:
         """Nothing averaged yet, nothing checked."""
         return (
             state
-            if isinstance(state.progress, Averaging)
-            else replace(state, progress=Averaging(state.progress.damping))
+            if isinstance(state.progress, AveragingState)
+            else replace(state, progress=AveragingState(state.progress.damping))
         )
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
@@ -44,7 +44,7 @@ class Noisy:
             return state, None
         forming = problem.model.forming_passes
         if state.passes == forming:  # what was averaged until now served another end
-            state = replace(state, progress=replace(averaging(state), average={}, since=state.steps))
+            state = replace(state, progress=replace(averaging_state(state), average={}, since=state.steps))
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
         state = problem.messages.begin(problem, state)
         for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
@@ -54,7 +54,7 @@ class Noisy:
         state = replace(state, passes=state.passes + 1)
         if check_due(len(state.bounds) + 1 - forming):
             if tol > 0 and not problem.model.draws:  # else nothing settles, and the check would cost a pass
-                progress = averaging(state)
+                progress = averaging_state(state)
                 exact = exact_bound(problem, replace(state, q=progress.average))
                 state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
             problem.messages.fresh(problem, state)
@@ -69,8 +69,8 @@ class Noisy:
         check_finite(total, gradient, state)
         q = hyper.remembering(problem, state.q, gradient)
         # Sites belong to the pass; what portions said belongs to the stream.
-        messages = state.messages if problem.messages is DIRECT else NOTHING_SAID
-        progress = replace(averaging(state), average={})
+        messages = state.messages if problem.messages is DIRECT else NO_FACTORS
+        progress = replace(averaging_state(state), average={})
         return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)
 
 
@@ -78,14 +78,14 @@ def ended(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last checks say that there is nothing to gain."""
     if problem.model.draws:
         return tol > 0 and hidden(state.bounds[problem.model.forming_passes :], tol, problem.size)
-    return settled(averaging(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
+    return settled(averaging_state(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
 
 
 def nothing_left(problem: Problem, state: State, tol: float) -> bool:
     """Whether a natural step would gain no more than the checks may, asked at these; noisy natural steps are those."""
     if problem.algorithm.row.natural:
         return True
-    size = problem.size(averaging(state).checks[-1])
+    size = problem.size(averaging_state(state).checks[-1])
     return check_due(len(state.bounds)) and left_to_gain(problem, replace(state, q=state.shown)) <= GAIN * tol * size
 
 
@@ -101,14 +101,14 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
     if problem.algorithm.row.solves_mean:
         q = with_best_mean(problem, replace(state, q=q))
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
-    return replace(state, progress=replace(averaging(state), average=averaged(problem, state))), seen, rate
+    return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), seen, rate
 
 
 def averaged(problem: Problem, state: State) -> Blocks:
     """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
-    average = averaging(state).average
+    average = averaging_state(state).average
     if not average or not problem.model.averages:
         return state.q
-    steps = state.steps - averaging(state).since
+    steps = state.steps - averaging_state(state).since
     weight = min(1.0, max(4.0 / (steps + 3.0), 4.0 * problem.least_rate))
     return {name: average[name].blended(block, weight) for name, block in state.q.items()}

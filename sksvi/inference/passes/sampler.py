@@ -6,7 +6,7 @@ from sksvi._runtime import parallel
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Sampling
+from sksvi.inference.progress import SamplingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
 from sksvi.models.base import Sampleable
@@ -15,28 +15,28 @@ from sksvi.models.base import Sampleable
 LEAST_DRAWS = 2
 
 
-def sampling(state: State) -> Sampling:
+def sampling_state(state: State) -> SamplingState:
     """The pass's own record."""
-    assert isinstance(state.progress, Sampling)
+    assert isinstance(state.progress, SamplingState)
     return state.progress
 
 
-class Sampler:
+class GibbsPass:
     """One sweep per pass; draws of the second half of the passes are kept, wherever they end."""
 
     def begin(self, problem: Problem, state: State) -> State:
         """A chain from the means of q and from where each row's local variables were, or one that was cut off."""
         assert isinstance(problem.model, Sampleable)
         self.chain = problem.model.chain(problem.data, problem.threads)
-        if isinstance(state.progress, Sampling):
+        if isinstance(state.progress, SamplingState):
             return state
         values = state.locals.values if isinstance(state.locals, Locals) else None
-        return replace(state, progress=Sampling(state.passes, self.chain.begin(state.q, values)))
+        return replace(state, progress=SamplingState(state.passes, self.chain.begin(state.q, values)))
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """One sweep over all rows."""
         assert isinstance(problem.model, Sampleable)
-        progress = sampling(state)
+        progress = sampling_state(state)
         draw, value = self.chain.sweep(progress.draw, parallel.stream(state.seed, state.passes, 1))
         check_finite(value, {}, state)
         # Draws of the second half, however often the way there was cut off; a single one has no spread.
@@ -48,13 +48,13 @@ class Sampler:
             passes=state.passes + 1,
             steps=state.steps + 1,
             locals=Locals(draw.local, rule=problem.local_rule),
-            progress=Sampling(progress.first, draw, kept),
+            progress=SamplingState(progress.first, draw, kept),
         )
         return state, StepInfo(value, False, 1.0, 0)
 
     def end(self, problem: Problem, state: State) -> State:
         """q and its bound, by expectations as any other."""
-        if len(sampling(state).draws) < LEAST_DRAWS:
+        if len(sampling_state(state).draws) < LEAST_DRAWS:
             raise ValueError(
                 f"a sampler's draws have no spread after {state.passes} pass: {LEAST_DRAWS} passes at least."
             )

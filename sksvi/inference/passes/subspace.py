@@ -24,7 +24,7 @@ from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.priors import prior_of
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import Judging
+from sksvi.inference.progress import LineSearchState
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear
 
@@ -41,7 +41,7 @@ FLAT = 1e-8
 LONGEST = 0.5
 
 
-class Seen:
+class Iterate:
     """A q that was looked at, and what its step, or its being taken back, tells those that follow.
 
     Parameters
@@ -87,33 +87,33 @@ def mixes(problem: Problem, q: Blocks) -> bool:
     return closed and held and block.mean.shape[-1] <= MOST_WEIGHTS
 
 
-def remembered(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+def remembered(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
     """The last q that were looked at, and that of the state, where the next step begins, at the end."""
     return (*_recent(state)[-DEPTH:], *_seen(problem, state, gradient))
 
 
-def taken_back(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+def taken_back(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
     """The same where the next step begins where the last one did: that the state's q is too far counts too."""
     recent = _recent(state)
     return (*recent[:-1][1 - DEPTH :], *_seen(problem, state, gradient), *recent[-1:])
 
 
-def _recent(state: State) -> tuple[Seen, ...]:
-    assert isinstance(state.progress, Judging)
+def _recent(state: State) -> tuple[Iterate, ...]:
+    assert isinstance(state.progress, LineSearchState)
     return state.progress.recent
 
 
-def _seen(problem: Problem, state: State, gradient: Gradient) -> tuple[Seen, ...]:
+def _seen(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
     if not mixes(problem, state.q):
         return ()
     name: str = problem.model.main  # type: ignore[assignment]
-    return (Seen(state.q[name], prior_of(problem, state, state.q)[name], gradient[name]),)
+    return (Iterate(state.q[name], prior_of(problem, state, state.q)[name], gradient[name]),)
 
 
 def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
     """q after a step of some rate from the best that the last q span; None: the last step did not creep, or none."""
     progress, model = state.progress, problem.model
-    assert isinstance(progress, Judging) and isinstance(model, Linear)
+    assert isinstance(progress, LineSearchState) and isinstance(model, Linear)
     if not progress.creeping or len(progress.recent) < 2:
         return None
     name = model.main

@@ -41,7 +41,7 @@ NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
 
 
 @dataclass
-class Rows:
+class BetaProcessRows:
     """Rows of a batch: y with 0 where nothing was seen, and a number per row that names its random stream."""
 
     y: Array
@@ -162,9 +162,9 @@ class BetaProcess(Sampleable):
 
     def chain(self, data: Table, threads: int) -> Any:
         """The full Gibbs sampler over these rows."""
-        from sksvi.models.beta_process.sampler import Sampler
+        from sksvi.models.beta_process.sampler import BetaProcessSampler
 
-        return Sampler(self, data, threads)
+        return BetaProcessSampler(self, data, threads)
 
     def matched(self, draws: list[Any]) -> dict[str, Any]:
         """Blocks with the moments of draws."""
@@ -182,10 +182,10 @@ class BetaProcess(Sampleable):
         count = max(1, round(n * math.prod(self.shape) / CHUNK_WORK))
         return parallel.slices(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
-    def batch(self, data: Table, rows: Any, start: Array | None = None) -> Rows:
+    def batch(self, data: Table, rows: Any, start: Array | None = None) -> BetaProcessRows:
         """The rows, split into values and mask."""
         streams = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else np.asarray(rows)
-        return Rows(*split(data.X[rows]), data.first + streams, start)
+        return BetaProcessRows(*split(data.X[rows]), data.first + streams, start)
 
     # ---- globals
     def view(self, q: dict[str, Any], rng: np.random.Generator | None) -> Globals:
@@ -193,7 +193,7 @@ class BetaProcess(Sampleable):
         return expected(q, self.shape[1]) if rng is None else draw(q, rng, self.shape[1])
 
     # ---- local variables
-    def terms(self, view: Any, batch: Rows, expect: Any, rng: Any) -> LocalTerms:
+    def terms(self, view: Any, batch: BetaProcessRows, expect: Any, rng: Any) -> LocalTerms:
         """Local step of every row: draws or expectations of z w, and the row's share of the bound."""
         y = batch.y * np.sqrt(view.noise)
         if self.local_step == "gibbs":
@@ -203,7 +203,7 @@ class BetaProcess(Sampleable):
         terms.value += view.log_unused + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
         return terms
 
-    def _drawn(self, view: Globals, batch: Rows, y: Array, key: int) -> LocalTerms:
+    def _drawn(self, view: Globals, batch: BetaProcessRows, y: Array, key: int) -> LocalTerms:
         from sksvi.models.beta_process.loops.gibbs import NEARLY, gibbs
 
         K, D = self.shape
@@ -226,7 +226,7 @@ class BetaProcess(Sampleable):
         weight = np.einsum("snk,snk->n", omega, omega) / len(omega)
         return LocalTerms(value, omega, np.square(omega), residual, use, weight, use.sum(1), view)
 
-    def _ascended(self, view: Globals, batch: Rows, y: Array) -> LocalTerms:
+    def _ascended(self, view: Globals, batch: BetaProcessRows, y: Array) -> LocalTerms:
         from sksvi.models.beta_process.loops.variational import variational
 
         K, D = self.shape
@@ -247,7 +247,7 @@ class BetaProcess(Sampleable):
         return LocalTerms(value, omega, second, residual[None], theta, weight.sum(1), active, view, q)
 
     # ---- back to the globals
-    def pull_back(self, terms: LocalTerms, batch: Rows) -> dict[str, Any]:
+    def pull_back(self, terms: LocalTerms, batch: BetaProcessRows) -> dict[str, Any]:
         """Expected sufficient statistics of every block, (gradient in mean, in covariance) of the features."""
         from sksvi.models.beta_process.loops.variational import statistics
 

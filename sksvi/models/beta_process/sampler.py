@@ -24,7 +24,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Draw:
+class BetaProcessDraw:
     """One draw of everything; omega (n, K) = z w, in the units of the centred and scaled rows."""
 
     features: Array
@@ -39,7 +39,7 @@ class Draw:
         return self.omega
 
     @property
-    def globals(self) -> Draw:
+    def globals(self) -> BetaProcessDraw:
         """The draw without what belongs to rows."""
         return replace(self, omega=np.empty((0, 0)))
 
@@ -48,7 +48,7 @@ class Draw:
         return at_values(self.features, self.logit, self.noise, self.weight, self.features.shape[1])
 
 
-class Sampler:
+class BetaProcessSampler:
     """Gibbs sweeps over rows that stay in memory.
 
     Parameters
@@ -64,15 +64,15 @@ class Sampler:
         self.parts = self.model.chunks(slice(0, len(data)), data)
         self.seen = ~np.isnan(data.X)
 
-    def begin(self, q: dict[str, Any], omega: Array | None = None) -> Draw:
+    def begin(self, q: dict[str, Any], omega: Array | None = None) -> BetaProcessDraw:
         """Globals at the means of q; rows start at `omega`, or where a greedy search ends."""
         use = q["probabilities"]
         noise, weight = q["noise_precision"].mean, float(q["weight_precision"].mean[0])
         if omega is None or len(omega) != len(self.data):
             omega = np.empty((0, self.model.shape[0]))
-        return Draw(q["features"].mean.copy(), np.log(use.a) - np.log(use.b), noise, weight, omega)
+        return BetaProcessDraw(q["features"].mean.copy(), np.log(use.a) - np.log(use.b), noise, weight, omega)
 
-    def local(self, draw: Draw, rng: np.random.Generator) -> tuple[Array, Array, float]:
+    def local(self, draw: BetaProcessDraw, rng: np.random.Generator) -> tuple[Array, Array, float]:
         """Omega and residual of all rows after one sweep, and the sum of the rows' bounds."""
         view, key = draw.view(), int(rng.integers(2**62))
 
@@ -85,12 +85,12 @@ class Sampler:
         omega, residual, values = zip(*parts, strict=True)
         return np.concatenate(omega), np.concatenate(residual) / np.sqrt(view.noise), float(np.sum(values))
 
-    def sweep(self, draw: Draw, rng: np.random.Generator) -> tuple[Draw, float]:
+    def sweep(self, draw: BetaProcessDraw, rng: np.random.Generator) -> tuple[BetaProcessDraw, float]:
         """The next draw of everything, and the sum of the rows' bounds given the globals before it."""
         omega, residual, value = self.local(draw, rng)
         return self.globals(replace(draw, omega=omega), residual, rng), value
 
-    def globals(self, draw: Draw, residual: Array, rng: np.random.Generator) -> Draw:
+    def globals(self, draw: BetaProcessDraw, residual: Array, rng: np.random.Generator) -> BetaProcessDraw:
         """Features one after the other, then noise, weights' precision and probabilities, given the local draws."""
         from sksvi.models.beta_process.loops.gibbs import draw_features
 
@@ -110,9 +110,9 @@ class Sampler:
         weight /= before.rate[0] + np.square(draw.omega).sum() / 2
         use = prior["probabilities"]
         logit = log_gamma_draw(use.a + used, rng) - log_gamma_draw(use.b + n - used, rng)
-        return Draw(phi, logit, new_noise, float(weight), draw.omega)
+        return BetaProcessDraw(phi, logit, new_noise, float(weight), draw.omega)
 
-    def conditional(self, draw: Draw, residual: Array, q: dict[str, Any], scale: float) -> dict[str, Any]:
+    def conditional(self, draw: BetaProcessDraw, residual: Array, q: dict[str, Any], scale: float) -> dict[str, Any]:
         """q after a natural step of rate 1 on the local draws, each row counted `scale` times."""
         view = draw.view()
         batch = self.model.batch(self.data, slice(0, len(self.data)))
@@ -125,7 +125,7 @@ class Sampler:
         return {name: natural_step(q[name], prior[name], gradient[name], 1.0) for name in q}
 
 
-def matched(draws: list[Draw]) -> dict[str, Any]:
+def matched(draws: list[BetaProcessDraw]) -> dict[str, Any]:
     """Blocks with the means and variances of draws: Beta, Gaussian and Gamma by their first two moments."""
     pi = 1.0 / (1.0 + np.exp(-np.stack([draw.logit for draw in draws])))
     phi = np.stack([draw.features for draw in draws])
@@ -152,7 +152,7 @@ def sampled_start(model: BetaProcess, data: Table, n_rows: int, n_sweeps: int, t
     rng = np.random.default_rng([model.seed, 3])
     n = len(data)
     rows = np.sort(rng.choice(n, min(n_rows, n), replace=False))
-    sampler = Sampler(model, data.take(rows), threads)
+    sampler = BetaProcessSampler(model, data.take(rows), threads)
     q = model.begin(sampler.data, rng)
     draw = sampler.begin(q)
     for _ in range(n_sweeps):
@@ -161,7 +161,7 @@ def sampled_start(model: BetaProcess, data: Table, n_rows: int, n_sweeps: int, t
     return sampler.conditional(replace(draw, omega=omega), residual, q, n / len(rows))
 
 
-def thinned(draws: list[Draw], n: int) -> dict[str, Array]:
+def thinned(draws: list[BetaProcessDraw], n: int) -> dict[str, Array]:
     """At most n of the draws, spread over all: features, log odds, noise and weight precisions."""
     chosen = [draws[i] for i in np.unique(np.linspace(0, len(draws) - 1, n).round().astype(int))]
     kept = {name: np.stack([getattr(d, name) for d in chosen]) for name in ("features", "logit", "noise")}

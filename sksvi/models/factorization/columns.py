@@ -39,7 +39,7 @@ def other_side(side: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SideLayout:
     """Which coordinates a side has: x = (u, b, 1) for users, z = (v, 1, c) for items; without biases u and v."""
 
     n_components: int
@@ -94,23 +94,25 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class View:
+class ColumnView:
     """What the columns of one side see during half a sweep.
 
     mean (P', W): the other side's coordinates; other: its plates; draws (P', S, W): samples of it, or None; offset:
     the constant part of f.
     """
 
-    layout: Layout
+    layout: SideLayout
     mean: Array
     other: GaussianPlates
-    other_layout: Layout
+    other_layout: SideLayout
     likelihood: Any
     offset: float
     draws: Array | None = None
 
     @classmethod
-    def of(cls, layouts: dict[str, Layout], side: str, other: GaussianPlates, likelihood: Any, offset: float) -> View:
+    def of(
+        cls, layouts: dict[str, SideLayout], side: str, other: GaussianPlates, likelihood: Any, offset: float
+    ) -> ColumnView:
         """What `side` sees of the plates across."""
         layout = layouts[other_side(side)]
         return cls(layouts[side], layout.embedded(other.mean), other, layout, likelihood, offset)
@@ -121,13 +123,13 @@ class View:
         return np.ascontiguousarray(self.other.values)
 
 
-class Columns:
+class SideColumns:
     """Some columns of one side with their entries, by the plain route."""
 
     #: The gradient is that of `value`, so that a step may be judged by it.
     judged = True
 
-    def __init__(self, view: View, entries: Entries, expect: Any, rng: Any) -> None:
+    def __init__(self, view: ColumnView, entries: Entries, expect: Any, rng: Any) -> None:
         self.view, self.entries, self.expect, self.rng = view, entries, expect, rng
         self._last: tuple[Any, tuple[Array, Array]] = None, (np.zeros(0), np.zeros(0))
 
@@ -225,7 +227,7 @@ class Columns:
         return GaussianPlates(mean[:, view.layout.free], new.values, new.log_det, new.full)
 
 
-class SquaredColumns(Columns):
+class SquaredColumns(SideColumns):
     """A Gaussian likelihood and full covariances: closed forms of Lim and Teh (2007), no moment of f per entry.
 
     With r = y - offset, Σ E (r - f)² = Σ r² - 2 (Σ r z)ᵀ x + tr(Σ E zzᵀ E xxᵀ), so the sums over a column's entries are
@@ -289,7 +291,7 @@ class SquaredColumns(Columns):
         return self.expect.parameter_sums(self.view.likelihood, zero, zero, error, self._total)
 
 
-class JointColumns(Columns):
+class JointColumns(SideColumns):
     """(z, f) jointly Gaussian, cov(z, f) = cov(z) x: the curvature of equations.md 5, for full covariances.
 
     By Stein's lemma its integrals are derivatives of E l''(f): with k = cov(z) x,
@@ -362,7 +364,7 @@ class JointColumns(Columns):
         return 0.5 * weight * third, 0.5 * weight * fourth
 
 
-class SampledColumns(Columns):
+class SampledColumns(SideColumns):
     """Draws of the other side; given one, f ~ N(zᵀm, zᵀ S z) and the column is a generalized linear model."""
 
     judged = False
@@ -399,11 +401,11 @@ class SampledColumns(Columns):
         return entries.summed(value), layout.restricted(g, h)
 
 
-def columns_of(view: View, entries: Entries, expect: Any, rng: Any) -> Columns:
+def columns_of(view: ColumnView, entries: Entries, expect: Any, rng: Any) -> SideColumns:
     """The route that likelihood, covariance and expectation ask for."""
     if view.draws is not None:
         return SampledColumns(view, entries, expect, rng)
     if view.likelihood.closed_posterior and view.layout.full:
         return SquaredColumns(view, entries, expect, rng)
-    kind = JointColumns if expect.joint and view.layout.full else Columns
+    kind = JointColumns if expect.joint and view.layout.full else SideColumns
     return kind(view, entries, expect, rng)

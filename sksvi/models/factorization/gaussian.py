@@ -18,8 +18,8 @@ import numpy as np
 
 from sksvi.algorithms.rules import FIXED, Fixed, Newton, Rule
 from sksvi.families import Free, GaussianPlates, Point
-from sksvi.models.base import Segment, Sided
-from sksvi.models.factorization.columns import SIDES, Columns, Layout, View, columns_of, other_side
+from sksvi.models.base import Bipartite, Segment
+from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns, SideLayout, columns_of, other_side
 from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior, rotation
 
@@ -46,7 +46,7 @@ TRUSTED_STEP = 0.1
 BIAS_START = 0.3
 
 
-class FactorModel(Sided):
+class FactorModel(Bipartite):
     """Users and items as Gaussian plates, with one Gaussian prior per side whose precision is learned.
 
     Parameters
@@ -87,7 +87,7 @@ class FactorModel(Sided):
         self.log_unit = float(np.log(unit)) if likelihood.measured else 0.0
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
-        self.layouts = {side: Layout(n_components, biases, side, full) for side in SIDES}
+        self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
@@ -212,16 +212,16 @@ class FactorModel(Sided):
         for side in SIDES:
             yield Segment(slice(0, len(data)), 1.0, (side,))
 
-    def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> View:
+    def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> ColumnView:
         """What `side` sees: moments of the other one, or draws of it."""
         block = q[other_side(side)]
-        view = View.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
+        view = ColumnView.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
         if expect is None or expect.exact:
             return view
         samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
         return replace(view, draws=np.stack([view.other_layout.embedded(sample) for sample in samples], axis=1))
 
-    def columns(self, view: View, entries: Entries, expect: Any, rng: Any) -> Columns:
+    def columns(self, view: ColumnView, entries: Entries, expect: Any, rng: Any) -> SideColumns:
         """Some columns of one side with their entries, by the route that the expectation asks for."""
         return columns_of(view, entries, expect, rng)
 
@@ -285,6 +285,6 @@ class Evaluated:
 
     repairs = 0
 
-    def __init__(self, columns: Columns, block: GaussianPlates) -> None:
+    def __init__(self, columns: SideColumns, block: GaussianPlates) -> None:
         self.columns, self.block = columns, block
         self.value = columns.value(block)

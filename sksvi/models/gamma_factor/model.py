@@ -30,7 +30,7 @@ NUMBERS = 2**22
 
 
 @dataclass
-class Expected:
+class ExpectedLogDensity:
     """E ξ as one number, and its gradients."""
 
     value: Array
@@ -170,7 +170,7 @@ class GammaFactors(Model):
         covariance = own.mean.T @ own.mean + np.diag(own.variance.sum(0) + self.noise_of(q))
         return data.n * float(data.mean @ np.linalg.solve(covariance, data.mean)) / len(data.mean)
 
-    def terms(self, view: Blocks, batch: Scatter, expect: Any, rng: Any) -> Expected:
+    def terms(self, view: Blocks, batch: Scatter, expect: Any, rng: Any) -> ExpectedLogDensity:
         """E ξ and its gradient in the loadings' moments: over points that stay, or over draws that are new."""
         q, noise = view["loadings"], self.noise_of(view)
         if expect.exact:
@@ -185,7 +185,7 @@ class GammaFactors(Model):
             gradient = {"loadings": q.of_draws(draws, found.in_loadings)}
         if self.learns_noise:
             gradient["noise"] = self._noise_gradient(view, found.in_noise, batch)
-        return Expected(np.atleast_1d(found.value.mean() - batch.freedom * self.log_jacobian), gradient)
+        return ExpectedLogDensity(np.atleast_1d(found.value.mean() - batch.freedom * self.log_jacobian), gradient)
 
     @cached_property
     def _order(self) -> Array:
@@ -206,7 +206,7 @@ class GammaFactors(Model):
         matrix = matrix if self.noise_size > 1 else matrix.sum(keepdims=True)
         return pulled(slopes.mean(0)), -matrix
 
-    def pull_back(self, terms: Expected, batch: Scatter) -> Gradient:
+    def pull_back(self, terms: ExpectedLogDensity, batch: Scatter) -> Gradient:
         """The gradient: there is one chunk."""
         return terms.gradient
 

@@ -68,7 +68,7 @@ def mode(
     """
     least = LEAST * unit_of(data)
     known = np.zeros(0) if log_noise is None else log_noise
-    search = _Search(starts[0].shape, known, data, prior, noise_of)
+    search = _DensitySearch(starts[0].shape, known, data, prior, noise_of)
     found = [(-np.inf, loadings, known) for loadings in starts]
     if len(starts) > 1:
         for number, loadings in enumerate(starts):
@@ -88,7 +88,7 @@ def mode(
     return loadings, None if log_noise is None else known
 
 
-class _Search:
+class _DensitySearch:
     """Searches for the largest density, in Λ or in log Λ, and in the noise's coordinate."""
 
     def __init__(self, shape: tuple[int, int], first: Array, data: Scatter, prior: Gamma, noise_of: Any) -> None:

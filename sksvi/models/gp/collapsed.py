@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi.algorithms.ascent import Stop, ascend
+from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
@@ -31,7 +31,7 @@ WIDEST = 20.0
 SEARCH_SHARE = 1.0
 
 
-class Search:
+class CollapsedSearch:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
     def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
@@ -125,7 +125,7 @@ class Search:
 
         def seen(bound: float) -> bool:
             if self.fit.tick(max(self.value, bound)):
-                raise Stop
+                raise StopAscent
             return False
 
         try:
@@ -191,7 +191,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     names = learned(model, fit)
     if not names or already_searched(fit, ["kernel"]):
         return fit.q, False
-    search = Search(model, fit, names)
+    search = CollapsedSearch(model, fit, names)
     most = 10**6
     ascend(search, search.start(), search.bounds(), fit.tick, lambda value: SEARCH_SHARE * tol * fit.size(value), most)
     if search.model.bound == "optimal":

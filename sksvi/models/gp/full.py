@@ -14,7 +14,7 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.per_latent import PerLatent, Tried
+from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.settled import SettledSearch, already_searched
 
 Array = np.ndarray
@@ -83,7 +83,7 @@ class FullGP(PerLatent):
         """Each latent has its own datum; where a likelihood bends upwards its message says nothing of the variance."""
         return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
 
-    def stepped(self, block: SiteGaussian, here: Tried) -> tuple[float, Callable[[float], SiteGaussian]]:
+    def stepped(self, block: SiteGaussian, here: MeanTrial) -> tuple[float, Callable[[float], SiteGaussian]]:
         """In the dual coordinates, with the curvature of the data at that mean."""
         point, _, terms = here
         slope = terms.alpha - point.dual
@@ -107,7 +107,7 @@ class FullGP(PerLatent):
         theta = fit.q["kernel"].value
         if not self.learned or not theta.size or already_searched(fit, ["kernel"]):
             return fit.q, False
-        search = _Search(self, fit, tol)
+        search = _KernelSearch(self, fit, tol)
         search.ascend(theta)
         return search.best.q, search.best.q is not fit.q
 
@@ -123,7 +123,7 @@ def check_semidefinite(K: Array, kernel: Any) -> None:
         )
 
 
-class _Search(SettledSearch):
+class _KernelSearch(SettledSearch):
     """In the kernel's parameters, within their bounds."""
 
     def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:

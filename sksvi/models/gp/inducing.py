@@ -61,14 +61,14 @@ def choose(X: Array, weight: Array | None, n_inducing: int, how: Any, scale: Arr
 
 
 @dataclass(frozen=True)
-class Sample:
+class RowSample:
     """Rows and their weights (None: ones each); `distinct`: all different rows, sorted, or None where they are many."""
 
     rows: Array
     weight: Array | None
     distinct: Array | None
 
-    def joined(self, other: Sample) -> Sample:
+    def joined(self, other: RowSample) -> RowSample:
         """Those of both."""
         weight = None
         if self.weight is not None and other.weight is not None:
@@ -76,7 +76,7 @@ class Sample:
         distinct = None
         if self.distinct is not None and other.distinct is not None:
             distinct = np.unique(np.concatenate([self.distinct, other.distinct]), axis=0)
-        return Sample(np.concatenate([self.rows, other.rows]), weight, distinct)
+        return RowSample(np.concatenate([self.rows, other.rows]), weight, distinct)
 
 
 def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | None]:
@@ -98,15 +98,15 @@ def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | No
     """
     wanted = max(SAMPLED_ROWS, 2 * ROWS_PER_CENTRE * n_inducing)
     share = None if len(data) <= max(WHOLE_ROWS, wanted) else wanted / data.total_weight
-    found = data.reduced(partial(_sampled, share, n_inducing, seed), Sample.joined)
+    found = data.reduced(partial(_sampled, share, n_inducing, seed), RowSample.joined)
     if found.distinct is not None and len(found.distinct) <= n_inducing:
         return found.distinct, None
     return found.rows, found.weight
 
 
-def _sampled(share: float | None, n_inducing: int, seed: int, data: Any) -> Sample:
+def _sampled(share: float | None, n_inducing: int, seed: int, data: Any) -> RowSample:
     if share is None:
-        return Sample(data.X, data.weight, None)
+        return RowSample(data.X, data.weight, None)
     weight = np.ones(len(data)) if data.weight is None else data.weight
     # Where a few rows differ more than that, all of them do.
     some = data.X[: 2 * n_inducing]
@@ -115,7 +115,7 @@ def _sampled(share: float | None, n_inducing: int, seed: int, data: Any) -> Samp
     chance = -np.expm1(-share * weight)
     chosen = uniforms(seed, getattr(data, "first", 0), len(data)) < chance
     rows = data.X[chosen]
-    return Sample(rows, weight[chosen] / chance[chosen], distinct if few and len(distinct) <= n_inducing else None)
+    return RowSample(rows, weight[chosen] / chance[chosen], distinct if few and len(distinct) <= n_inducing else None)
 
 
 def uniforms(seed: int, first: int, n: int) -> Array:

@@ -37,7 +37,7 @@ NARROW = 0.1
 
 
 @dataclass
-class Integrated:
+class HyperparameterNodes:
     """Nodes of the hyperparameters, and the few that predict, with q's main block at each (None: that of the mode)."""
 
     nodes: Nodes
@@ -139,7 +139,7 @@ class Explored(ABC):
                 self.seen[key] = -np.inf
         return self.seen[key]
 
-    def integrated(self) -> Integrated | None:
+    def integrated(self) -> HyperparameterNodes | None:
         """Nodes with their blocks; None where nothing was learned."""
         mode = self.mode
         if not len(mode):
@@ -165,7 +165,7 @@ class Explored(ABC):
         # What a few steps gain beyond the messages is the same share of the integral over either set of nodes.
         nodes = Nodes(nodes.values, nodes.weights, nodes.log_integral + own.log_integral)
         blocks = [block for block, here in zip(blocks, left, strict=True) if here]
-        return Integrated(self.whole(nodes), self.whole(own), blocks)
+        return HyperparameterNodes(self.whole(nodes), self.whole(own), blocks)
 
     def whole(self, nodes: Nodes) -> Nodes:
         """Nodes with the kernel parameters that stay."""

@@ -70,7 +70,7 @@ class Pair:
         return spread / square, (first - B * total) / square if self.inputs else None
 
 
-class Constant:
+class ConstantNode:
     """A constant c, its logarithm free or not."""
 
     logarithmic = True
@@ -146,7 +146,7 @@ class Radial:
         return np.zeros(np.size(self.scale) if self.order == ["length_scale"] else len(self.order))
 
 
-class Linear:
+class LinearNode:
     """Inner product plus sigma_0 squared."""
 
     logarithmic = False
@@ -197,9 +197,9 @@ class Multiplied:
     def __init__(self, factors: list[Any]) -> None:
         self.factors = factors
         self.logarithmic = all(factor.logarithmic for factor in factors)
-        constants = [factor.constant for factor in factors if isinstance(factor, Constant)]
+        constants = [factor.constant for factor in factors if isinstance(factor, ConstantNode)]
         self.log_amplitude = float(np.sum(np.log(constants)))
-        self.varying = [factor for factor in factors if not isinstance(factor, Constant)]
+        self.varying = [factor for factor in factors if not isinstance(factor, ConstantNode)]
 
     def value(self, pair: Pair) -> Array:
         if not self.varying:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from sksvi._runtime.parallel import slices
-from sksvi.models.gp.kernel_nodes import Added, Constant, Linear, Multiplied, Opaque, Pair, Power, Radial
+from sksvi.models.gp.kernel_nodes import Added, ConstantNode, LinearNode, Multiplied, Opaque, Pair, Power, Radial
 
 Array = np.ndarray
 
@@ -177,12 +177,12 @@ def _scale(kernel: Any) -> Any:
     return scale if scale.ndim else float(scale)
 
 
-def _constant(kernel: Any) -> Constant:
-    return Constant(float(kernel.constant_value), bool(_free(kernel, "constant_value")))
+def _constant(kernel: Any) -> ConstantNode:
+    return ConstantNode(float(kernel.constant_value), bool(_free(kernel, "constant_value")))
 
 
-def _linear(kernel: Any) -> Linear:
-    return Linear(float(kernel.sigma_0) ** 2, bool(_free(kernel, "sigma_0")))
+def _linear(kernel: Any) -> LinearNode:
+    return LinearNode(float(kernel.sigma_0) ** 2, bool(_free(kernel, "sigma_0")))
 
 
 def _exp(s: Array) -> Array:

@@ -49,7 +49,7 @@ class _Sparse(Explored):
         return DiagonalGaussian(mean, np.diagonal(precision).copy())
 
 
-class Closed(_Sparse):
+class ConjugateEvaluations(_Sparse):
     """Gaussian noise: everything has a closed form."""
 
     def __init__(self, *args: Any) -> None:
@@ -113,7 +113,7 @@ def solved(A: Array, b: Array) -> tuple[Array, Array]:
     return L, lapack.dtrtrs(L, b, lower=1)[0]
 
 
-class BySteps(_Sparse):
+class IterativeEvaluations(_Sparse):
     """Any likelihood: messages about f at the rows, and natural steps."""
 
     def __init__(self, *args: Any) -> None:
@@ -196,16 +196,16 @@ class BySteps(_Sparse):
         return best - self.quick(q), block
 
 
-class OfV2(BySteps, Closed):
+class OfV2(IterativeEvaluations, ConjugateEvaluations):
     """Bound "v2", whose hyperparameters are those of "v1": nodes weigh what that bound does."""
 
     def quick(self, q: dict[str, Any]) -> float:
         """Of "v1"."""
-        return Closed.quick(self, q)
+        return ConjugateEvaluations.quick(self, q)
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Of "v1", and q(v) of "v2"."""
-        return 0.0, BySteps.settled(self, q)[1]
+        return 0.0, IterativeEvaluations.settled(self, q)[1]
 
 
 class Full(Explored):
@@ -279,5 +279,7 @@ def explored(
     names = ["kernel"] if model.learn_kernel else []
     names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
     noisy = model.likelihood.noise_variance is not None
-    kind: Callable[..., Explored] = (OfV2 if model.bound == "v2" else Closed) if noisy else BySteps
+    kind: Callable[..., Explored] = (
+        (OfV2 if model.bound == "v2" else ConjugateEvaluations) if noisy else IterativeEvaluations
+    )
     return kind(model, q, data, expect, density, names)

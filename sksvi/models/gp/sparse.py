@@ -36,7 +36,7 @@ NONE = np.zeros((0, 0))
 
 
 @dataclass
-class Chunk:
+class SparseGPChunk:
     """Some rows of the data; `fill` gives them their place among the inducing points."""
 
     data: Table
@@ -224,11 +224,11 @@ class SparseGPModel(LinearLatents):
             return [slice(0, len(data))]
         return row_slices(rows, data, self.n_inducing, False, False)
 
-    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Chunk:
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> SparseGPChunk:
         """These rows, not yet placed among the inducing points."""
         keep = self.keep and isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
         first = getattr(data, "first", 0)
-        return Chunk(data.take(rows), (data.X, first + rows.start, first + rows.stop) if keep else None)  # type: ignore[union-attr]
+        return SparseGPChunk(data.take(rows), (data.X, first + rows.start, first + rows.stop) if keep else None)  # type: ignore[union-attr]
 
     def view(self, q: dict[str, Any], rng: Any) -> dict[str, Any]:
         """q, with its geometry at hand for whatever is pulled back."""
@@ -236,11 +236,13 @@ class SparseGPModel(LinearLatents):
         return q
 
     # ---- gradients
-    def terms(self, view: dict[str, Any], batch: Chunk, expect: Any, rng: Any) -> LinearTerms:
+    def terms(self, view: dict[str, Any], batch: SparseGPChunk, expect: Any, rng: Any) -> LinearTerms:
         """T and its derivatives per datum."""
         return self.terms_at(view, batch, expect, rng, None)
 
-    def terms_at(self, q: dict[str, Any], batch: Chunk, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
+    def terms_at(
+        self, q: dict[str, Any], batch: SparseGPChunk, expect: Any, rng: Any, variance: Array | None
+    ) -> LinearTerms:
         """The same; `variance` of h_iᵀv where it is known already."""
         block = q["inducing"]
         if batch.rows is None:
@@ -261,7 +263,7 @@ class SparseGPModel(LinearLatents):
             batch.data.weight
         )
 
-    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Chunk, expect: Any) -> Array:
+    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: SparseGPChunk, expect: Any) -> Array:
         """What the bound says of rows at given inducing values, summed: exp of it times the prior is the best q."""
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
@@ -274,13 +276,13 @@ class SparseGPModel(LinearLatents):
         value = VALUES[self.bound](self.current_likelihood(q), y, flat, left_over(np.zeros_like(flat), d), expect)
         return summed(value.reshape(mu.shape[:2]), data.weight)
 
-    def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
+    def latent_variance(self, q: dict[str, Any], batch: SparseGPChunk) -> Array:
         """(Co)variance of h_iᵀv."""
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
         return self._project(batch.rows, q["inducing"])[1]
 
-    def pull_back(self, terms: LinearTerms, batch: Chunk) -> dict[str, Any]:
+    def pull_back(self, terms: LinearTerms, batch: SparseGPChunk) -> dict[str, Any]:
         """Gradient per block, and under "hyper" the sums that `completed` makes those of kernel and inputs of."""
         if batch.rows is None:
             assert self._place is not None
@@ -292,7 +294,7 @@ class SparseGPModel(LinearLatents):
             out["hyper"] = self.hyper_sums(terms, batch)
         return out
 
-    def hyper_sums(self, terms: GPTerms, batch: Chunk, gram: bool = True) -> tuple[Any, ...]:
+    def hyper_sums(self, terms: GPTerms, batch: SparseGPChunk, gram: bool = True) -> tuple[Any, ...]:
         """Additive parts of the gradients in kernel parameters and inputs.
 
         theta, Z, Σ alpha_a h (K, M), Σ gamma_ab h hᵀ (K, K, M, M) and Σ (delta - tr gamma) h hᵀ.

@@ -39,7 +39,7 @@ SPENT = 1e-6
 
 
 @dataclass
-class Chunk:
+class GLMChunk:
     """Some rows of the data with their design."""
 
     data: Table
@@ -295,17 +295,19 @@ class LinearModel(LinearLatents):
         """Rows in chunks of fixed size."""
         return row_slices(rows, data, self.width, stays_sparse(data.X, self.full), self.full)
 
-    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> Chunk:
+    def batch(self, data: Table, rows: Array | slice, start: Any = None) -> GLMChunk:
         """The design of these rows."""
         part = data.take(rows)
-        return Chunk(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
+        return GLMChunk(part, design(part.X, self.fit_intercept, stays_sparse(data.X, self.full)))
 
     # ---- gradients
-    def terms(self, view: dict[str, Any], batch: Chunk, expect: Any, rng: Any) -> LinearTerms:
+    def terms(self, view: dict[str, Any], batch: GLMChunk, expect: Any, rng: Any) -> LinearTerms:
         """alpha, gamma and E log p per datum."""
         return self.terms_at(view, batch, expect, rng, None)
 
-    def terms_at(self, q: dict[str, Any], batch: Chunk, expect: Any, rng: Any, variance: Array | None) -> LinearTerms:
+    def terms_at(
+        self, q: dict[str, Any], batch: GLMChunk, expect: Any, rng: Any, variance: Array | None
+    ) -> LinearTerms:
         """The same; `variance` of the latents where it is known already."""
         likelihood = self.current_likelihood(q)
         weights = q["weights"]
@@ -324,7 +326,7 @@ class LinearModel(LinearLatents):
         points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
         return LinearTerms(*expect(likelihood, y, m, v, rng), m, points)
 
-    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: Chunk, expect: Any) -> Array:
+    def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: GLMChunk, expect: Any) -> Array:
         """log p(rows | weights), summed."""
         data = batch.data
         f = self._latents_at(batch.rows, draws["weights"], data.offset)
@@ -334,11 +336,11 @@ class LinearModel(LinearLatents):
         """log p(y | f), (S, n)."""
         return likelihood.log_prob(y, f)  # type: ignore[no-any-return]
 
-    def latent_variance(self, q: dict[str, Any], batch: Chunk) -> Array:
+    def latent_variance(self, q: dict[str, Any], batch: GLMChunk) -> Array:
         """Variance of the latents, (n,) or (n, K)."""
         return self._project(batch.rows, q["weights"])[1]
 
-    def pull_back(self, terms: LinearTerms, batch: Chunk) -> dict[str, Any]:
+    def pull_back(self, terms: LinearTerms, batch: GLMChunk) -> dict[str, Any]:
         """Gradient per block: linear in the terms."""
         out: dict[str, Any] = {"weights": self._pull(batch.rows, terms.alpha, terms.gamma)}
         for name, (g, hessian) in terms.points.items():

@@ -24,7 +24,7 @@ Array = np.ndarray
 SPARSE_COST = 10.0
 
 
-class _Rows:
+class _RowBlock:
     """What both kinds of row block answer through their verbs."""
 
     def dot(self, w: Array) -> Array:
@@ -78,7 +78,7 @@ class Design:
         raise AttributeError(f"{type(self).__name__} has no rows")
 
 
-class DenseRows(_Rows):
+class DenseRows(_RowBlock):
     """Rows [X, 1] as one contiguous array."""
 
     def __init__(self, X: Any, intercept: bool) -> None:
@@ -184,7 +184,7 @@ class Rescaled(Design):
         return DenseRows.of(A)
 
 
-class SparseRows(_Rows):
+class SparseRows(_RowBlock):
     """CSR rows with an implied column of ones."""
 
     def __init__(self, X: Any, intercept: bool) -> None:

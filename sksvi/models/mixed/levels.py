@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from sksvi.families.gaussian.arrow import ArrowMatrix
 from sksvi.models.base import nbytes, stacked
-from sksvi.models.linear.rows import DenseRows, Design, _Rows, stays_sparse
+from sksvi.models.linear.rows import DenseRows, Design, _RowBlock, stays_sparse
 
 Array = np.ndarray
 
@@ -145,7 +145,7 @@ class GroupedDesign(Design):
         return rows.replaced(rows.dense()) if self.expanded else rows
 
 
-class GroupedRows(_Rows):
+class GroupedRows(_RowBlock):
     """Rows of a `GroupedDesign` with an implied column of ones."""
 
     def __init__(self, design: GroupedDesign, intercept: bool) -> None:

@@ -23,7 +23,7 @@ DENSE = 0.05
 
 
 @dataclass(frozen=True)
-class Cells:
+class MixtureRows:
     """Rows of a table.
 
     Parameters
@@ -46,25 +46,25 @@ class Cells:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Rows) -> Cells:
-        return Cells(self.ones[rows], None if self.missing is None else self.missing[rows])
+    def __getitem__(self, rows: Rows) -> MixtureRows:
+        return MixtureRows(self.ones[rows], None if self.missing is None else self.missing[rows])
 
     @property
     def nbytes(self) -> int:
         """Memory."""
         return nbytes(self.ones) + (0 if self.missing is None else nbytes(self.missing))
 
-    def stacked(self, other: Cells) -> Cells:
+    def stacked(self, other: MixtureRows) -> MixtureRows:
         """These rows, then the other's."""
         if self.missing is None and other.missing is None:
-            return Cells(stacked(self.ones, other.ones))
+            return MixtureRows(stacked(self.ones, other.ones))
         mine, its = (cells.missing for cells in (self, other))
         columns = (mine if mine is not None else its).shape[1]
         both = (
             sp.csr_matrix((len(cells), columns)) if part is None else part
             for cells, part in ((self, mine), (other, its))
         )
-        return Cells(stacked(self.ones, other.ones), stacked(*both))
+        return MixtureRows(stacked(self.ones, other.ones), stacked(*both))
 
 
 def compact(matrix: Any) -> Any:
@@ -76,7 +76,7 @@ def compact(matrix: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnGroups:
     """Columns by their number of values: those of one number are a block of q.
 
     Parameters
@@ -95,7 +95,7 @@ class Layout:
 
     @cached_property
     def columns(self) -> Array:
-        """Columns in the order of `Cells.missing`."""
+        """Columns in the order of `MixtureRows.missing`."""
         return np.concatenate([*self.groups.values(), np.empty(0, np.intp)]).astype(np.intp)
 
     @cached_property
@@ -112,7 +112,7 @@ class Layout:
         """Indicators in all."""
         return sum((m - 1) * len(columns) for m, columns in self.groups.items())
 
-    def cells(self, codes: Sequence[Array] | Array) -> Cells:
+    def cells(self, codes: Sequence[Array] | Array) -> MixtureRows:
         """Cells of codes (n, D): 0, 1, ... of a column's values, -1 where missing."""
         codes = np.asarray(codes)
         n, sizes = len(codes), np.asarray(self.sizes)
@@ -120,9 +120,9 @@ class Layout:
         at = self.starts[column] + codes[row, column]
         ones = sp.csr_matrix((np.ones(len(row)), (row, at)), shape=(n, self.width))
         gone = codes[:, self.columns] < 0
-        return Cells(compact(ones), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None)
+        return MixtureRows(compact(ones), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None)
 
-    def codes(self, cells: Cells) -> Array:
+    def codes(self, cells: MixtureRows) -> Array:
         """Codes (n, D) of cells, columns as in `columns`: what `cells` was made of."""
         ones, missing = (part.toarray() if sp.issparse(part) else part for part in (cells.ones, cells.missing))
         found = np.empty((len(cells), len(self.columns)), np.int64)

@@ -21,7 +21,7 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Beta, Dirichlet, Point
 from sksvi.models.base import Blocks, Gradient, Sampleable, Table
-from sksvi.models.mixture.cells import Cells, Layout
+from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ CENTRES_AMONG = 2**16
 
 
 @dataclass
-class View:
+class MixtureView:
     """What rows see of each component: log weight plus log probability of last values (K,), what other values add to
     it (W, K), and the last values by column (D, K).
 
@@ -52,10 +52,10 @@ class View:
     base: Array
     ones: Array
     last: Array
-    bounded: View | None = None
+    bounded: MixtureView | None = None
     draws: dict[str, Any] = field(default_factory=dict)
 
-    def logs(self, cells: Cells) -> Array:
+    def logs(self, cells: MixtureRows) -> Array:
         """Log of weight times probability of the seen cells, (n, K)."""
         found = np.asarray(cells.ones @ self.ones) + self.base
         return found if cells.missing is None else found - np.asarray(cells.missing @ self.last)
@@ -108,7 +108,7 @@ class MixtureModel(Sampleable):
         learns_prior: bool = False,
         binary: bool = True,
     ) -> None:
-        self.n_components, self.layout, self.binary = n_components, Layout(tuple(sizes)), binary
+        self.n_components, self.layout, self.binary = n_components, ColumnGroups(tuple(sizes)), binary
         #: Components that begin at a row, and the share of the row in what they begin with.
         self.n_centres, self.start_share = n_components, START_SHARE
         self.concentration, self.value_prior = float(concentration), float(value_prior)
@@ -201,9 +201,9 @@ class MixtureModel(Sampleable):
     # ---- the sampler
     def chain(self, data: Table, threads: int) -> Any:
         """The collapsed Gibbs sampler over these rows."""
-        from sksvi.models.mixture.sampler import Sampler
+        from sksvi.models.mixture.sampler import MixtureSampler
 
-        return Sampler(self, data)
+        return MixtureSampler(self, data)
 
     def matched(self, draws: list[Any]) -> Blocks:
         """Blocks given the mean counts of draws."""
@@ -236,7 +236,7 @@ class MixtureModel(Sampleable):
             prior = self.best_prior(said)
         return min(prior, self.start_of_prior, key=self.value_prior_of)
 
-    def _said(self, view: View, data: Table) -> Gradient:
+    def _said(self, view: MixtureView, data: Table) -> Gradient:
         """Counts of rows by what they see."""
         parts = (self.batch(data, rows) for rows in self.chunks(slice(0, len(data)), data))
         return parallel.tree_sum(self.pull_back(self.terms(view, part, None, None), part) for part in parts)
@@ -245,7 +245,7 @@ class MixtureModel(Sampleable):
         """Counts of all rows."""
         return self.counted(np.ones((len(data), 1)) if data.weight is None else data.weight[:, None], data.X)
 
-    def _centres(self, data: Any, rng: np.random.Generator) -> Cells:
+    def _centres(self, data: Any, rng: np.random.Generator) -> MixtureRows:
         """A row for each component, by weight; which, does not depend on their order, or on how repeats are told.
 
         Of many rows the centres are among a sample.
@@ -287,7 +287,7 @@ class MixtureModel(Sampleable):
         """These rows."""
         return data.take(rows)
 
-    def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> MixtureView:
         """Log probabilities: expected, or of a draw."""
         if rng is None:
             return self.seen({name: block.moments for name, block in q.items()})
@@ -296,7 +296,7 @@ class MixtureModel(Sampleable):
         view.draws = draws
         return view
 
-    def seen(self, logs: dict[str, Array]) -> View:
+    def seen(self, logs: dict[str, Array]) -> MixtureView:
         """The view at log weights and log probabilities by block."""
         K = self.n_components
         ones, last = [np.empty((0, K))], [np.empty((0, K))]
@@ -305,9 +305,9 @@ class MixtureModel(Sampleable):
             ones.append((part[..., :-1] - part[..., -1:]).reshape(K, -1).T)
             last.append(part[..., -1].T)
         last_ones = np.concatenate(last)
-        return View(logs["weights"] + last_ones.sum(0), np.concatenate(ones), last_ones)
+        return MixtureView(logs["weights"] + last_ones.sum(0), np.concatenate(ones), last_ones)
 
-    def terms(self, view: View, batch: Table, expect: Any, rng: Any) -> MixtureTerms:
+    def terms(self, view: MixtureView, batch: Table, expect: Any, rng: Any) -> MixtureTerms:
         """Responsibilities of the components for each row."""
         logs = view.logs(batch.X)
         top = logs.max(1, keepdims=True)
@@ -326,7 +326,7 @@ class MixtureModel(Sampleable):
         """Expected counts: rows of each component, and of them those with each value."""
         return self.counted(terms.shares, batch.X)
 
-    def counted(self, shares: Array, cells: Cells) -> Gradient:
+    def counted(self, shares: Array, cells: MixtureRows) -> Gradient:
         """Counts that responsibilities make of cells."""
         K, rows = shares.shape[1], shares.sum(0)
         ones = np.asarray(cells.ones.T @ shares).T

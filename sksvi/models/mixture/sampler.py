@@ -24,7 +24,7 @@ SLICE = 0.1
 
 
 @dataclass(frozen=True)
-class Draw:
+class MixtureDraw:
     """Labels (n,) of the rows, counts that they make: rows of each component (K,), of its values (V, K); and log c."""
 
     labels: Array
@@ -38,12 +38,12 @@ class Draw:
         return self.labels[:, None].astype(float)
 
     @property
-    def globals(self) -> Draw:
+    def globals(self) -> MixtureDraw:
         """The draw without what belongs to rows."""
         return replace(self, labels=np.empty(0, np.int64))
 
 
-class Sampler:
+class MixtureSampler:
     """Sweeps over rows that stay in memory.
 
     Parameters
@@ -59,7 +59,7 @@ class Sampler:
         codes = model.layout.codes(data.X)
         self.values = np.where(codes < 0, -1, codes + self.cuts[:-1])
 
-    def begin(self, q: Blocks, labels: Array | None = None) -> Draw:
+    def begin(self, q: Blocks, labels: Array | None = None) -> MixtureDraw:
         """Labels that go on, or the most probable ones under q."""
         if labels is None or len(labels) != len(self.data):
             view = self.model.view(q, None)
@@ -70,9 +70,9 @@ class Sampler:
         row, column = np.nonzero(self.values >= 0)
         np.add.at(counts, (self.values[row, column], labels[row]), 1.0)
         rows = np.bincount(labels, minlength=K).astype(float)
-        return Draw(labels, rows, counts, math.log(self.model.value_prior_of(q)))
+        return MixtureDraw(labels, rows, counts, math.log(self.model.value_prior_of(q)))
 
-    def sweep(self, draw: Draw, rng: np.random.Generator) -> tuple[Draw, float]:
+    def sweep(self, draw: MixtureDraw, rng: np.random.Generator) -> tuple[MixtureDraw, float]:
         """The next labels, and log p(X, labels), nats."""
         from sksvi.models.mixture.loops import sweep
 
@@ -85,7 +85,7 @@ class Sampler:
         log_prior, of_cells = draw.log_prior, partial(self.of_cells, counts)
         if self.model.learns_prior:
             log_prior = sliced(lambda x: of_cells(x) + self.model.log_density_at(x), log_prior, rng)
-        return Draw(labels, rows, counts, log_prior), self.of_labels(rows) + of_cells(log_prior)
+        return MixtureDraw(labels, rows, counts, log_prior), self.of_labels(rows) + of_cells(log_prior)
 
     def seen(self, counts: Array) -> Array:
         """Cells (D, K) that each component has seen of each column."""
@@ -130,7 +130,7 @@ def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Gener
     raise ValueError(f"a log density is {log_density(x)} at {x}: the chain cannot go on. Check probability_prior.")
 
 
-def matched(model: MixtureModel, draws: list[Draw]) -> Blocks:
+def matched(model: MixtureModel, draws: list[MixtureDraw]) -> Blocks:
     """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
     rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
     said: dict[str, Any] = {"weights": (rows,)}

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.special import softmax, xlogy
 
 from sksvi.models.base import InMemory, Table
-from sksvi.models.mixture.model import MixtureModel, View
+from sksvi.models.mixture.model import MixtureModel, MixtureView
 
 Array = np.ndarray
 Counts = dict[str, Array]
@@ -33,14 +33,14 @@ class Shares(InMemory):
         return len(self.weight)
 
 
-def found_shares(model: MixtureModel, view: View, gone: Array, data: Table) -> Shares:
+def found_shares(model: MixtureModel, view: MixtureView, gone: Array, data: Table) -> Shares:
     """Those of components that are not gone."""
     parts = model.chunks(slice(0, len(data)), data)
     found = sp.vstack([sp.csr_matrix(_found(view, gone, data, rows)) for rows in parts], format="csc")
     return Shares(found, np.ones(len(data)) if data.weight is None else data.weight)
 
 
-def _found(view: View, gone: Array, data: Table, rows: slice | Array) -> Array:
+def _found(view: MixtureView, gone: Array, data: Table, rows: slice | Array) -> Array:
     logs = view.logs(data.X[rows])
     logs[:, gone] = -np.inf
     shares = softmax(logs, axis=1)
@@ -92,7 +92,7 @@ def in_other_columns(to: Array, known: Shares) -> Shares:
 
 
 def changes_without(
-    model: MixtureModel, view: View, gone: Array, k: int, data: Table, known: Shares
+    model: MixtureModel, view: MixtureView, gone: Array, k: int, data: Table, known: Shares
 ) -> tuple[Counts, Counts, float]:
     """Counts of the rows of a component before and after they go to others, and what entropy gains by that."""
     rows, old, new = _redistributed(view, gone, k, data, known)
@@ -101,7 +101,7 @@ def changes_without(
     return before, after, _entropy(weight, new) - _entropy(weight, old)
 
 
-def without(view: View, gone: Array, k: int, data: Table, known: Shares) -> Shares:
+def without(view: MixtureView, gone: Array, k: int, data: Table, known: Shares) -> Shares:
     """Those once the rows of a component went to others."""
     rows, _, new = _redistributed(view, gone, k, data, known)
     changed = known.shares.tolil()
@@ -109,6 +109,6 @@ def without(view: View, gone: Array, k: int, data: Table, known: Shares) -> Shar
     return Shares(changed.tocsc(), known.weight)
 
 
-def _redistributed(view: View, gone: Array, k: int, data: Table, known: Shares) -> tuple[Array, Array, Array]:
+def _redistributed(view: MixtureView, gone: Array, k: int, data: Table, known: Shares) -> tuple[Array, Array, Array]:
     rows = np.sort(known.shares[:, [k]].indices)
     return rows, known.shares.tocsr()[rows].toarray(), _found(view, gone, data, rows)

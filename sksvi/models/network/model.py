@@ -21,7 +21,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Rows(InMemory):
+class NetworkRows(InMemory):
     """The rows that mini-batches are drawn of; the factors hold the data themselves."""
 
     numbers: Array
@@ -35,13 +35,13 @@ class Rows(InMemory):
         """The N of every formula."""
         return float(len(self))
 
-    def take(self, rows: Any) -> Rows:
+    def take(self, rows: Any) -> NetworkRows:
         """These rows."""
-        return Rows(self.numbers[rows])
+        return NetworkRows(self.numbers[rows])
 
 
 @dataclass
-class View:
+class NetworkView:
     """q, and what factors without rows and draws are worth and say."""
 
     q: Blocks
@@ -114,7 +114,7 @@ class NetworkModel(Model):
         said = {name: [factor for factor in self.factors if name in factor.nodes] for name in self.priors}
         return frozenset(name for name, all_ in said.items() if all(factor.conjugate_to(name) for factor in all_))
 
-    def begin(self, data: Rows, rng: np.random.Generator) -> Blocks:
+    def begin(self, data: NetworkRows, rng: np.random.Generator) -> Blocks:
         """The first q."""
         return dict(self.starts)
 
@@ -122,7 +122,7 @@ class NetworkModel(Model):
         """Of every node."""
         return self.priors
 
-    def sweep(self, data: Rows, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
+    def sweep(self, data: NetworkRows, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """A segment per node over all rows, or one of all nodes; mini-batches move all nodes."""
         if batch_size is not None and batch_size < len(data):
             yield from default_sweep(data, batch_size, seed, number)
@@ -131,21 +131,21 @@ class NetworkModel(Model):
         else:
             yield Segment(slice(0, len(data)), 1.0)
 
-    def chunks(self, rows: Any, data: Rows) -> list[Any]:
+    def chunks(self, rows: Any, data: NetworkRows) -> list[Any]:
         """All rows of a segment at once."""
         return [np.arange(len(data))[rows]]
 
-    def batch(self, data: Rows, rows: Any, start: Any = None) -> Array:
+    def batch(self, data: NetworkRows, rows: Any, start: Any = None) -> Array:
         """Numbers of the rows in the factors."""
         return data.numbers[rows]
 
-    def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> NetworkView:
         """q, and the factors without rows, once."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             value, said = self.joined(self.whole, q, slice(None))
-        return View(q, float(value.sum()), said)
+        return NetworkView(q, float(value.sum()), said)
 
-    def terms(self, view: View, batch: Array, expect: Any, rng: Any) -> NetworkTerms:
+    def terms(self, view: NetworkView, batch: Array, expect: Any, rng: Any) -> NetworkTerms:
         """The factors with rows at these, and the rows' share of the others."""
         share = 1.0 / max(self.n_rows, 1)
         with np.errstate(divide="ignore"):

@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Cells:
+class CountMatrix:
     """Counts (n, F) as a CSR matrix without stored zeros, and the mask of seen cells; None: all of them.
 
     before (n, K): expected counts of each row from each component in earlier chunks of a stream; None: there were none.
@@ -30,8 +30,10 @@ class Cells:
         """Rows and columns."""
         return self.counts.shape
 
-    def __getitem__(self, rows: Any) -> Cells:
-        return Cells(self.counts[rows], *(None if part is None else part[rows] for part in (self.seen, self.before)))
+    def __getitem__(self, rows: Any) -> CountMatrix:
+        return CountMatrix(
+            self.counts[rows], *(None if part is None else part[rows] for part in (self.seen, self.before))
+        )
 
     @property
     def nbytes(self) -> int:
@@ -51,27 +53,27 @@ class Cells:
         n = float(np.prod(self.shape, dtype=float)) if self.seen is None else float(self.seen.sum())
         return np.array([float(self.counts.sum()), n])
 
-    def stacked(self, other: Cells) -> Cells:
+    def stacked(self, other: CountMatrix) -> CountMatrix:
         """These rows, then the other's."""
         counts = sp.vstack([self.counts, other.counts], format="csr")
         if self.seen is None and other.seen is None:
-            return Cells(counts)
+            return CountMatrix(counts)
         masks = (np.ones(part.shape, bool) if part.seen is None else part.seen for part in (self, other))
-        return Cells(counts, np.concatenate(list(masks)))
+        return CountMatrix(counts, np.concatenate(list(masks)))
 
 
-def cells(X: Any) -> Cells:
+def cells(X: Any) -> CountMatrix:
     """Cells of a CSR matrix, or of an array whose missing cells are NaN."""
     if sp.issparse(X):
         counts = sp.csr_matrix(X, dtype=np.float64, copy=True)
         counts.eliminate_zeros()
-        return Cells(counts)
+        return CountMatrix(counts)
     missing = np.isnan(X)
     counts = sp.csr_matrix(np.where(missing, 0.0, X).astype(np.float64))
-    return Cells(counts, ~missing if missing.any() else None)
+    return CountMatrix(counts, ~missing if missing.any() else None)
 
 
-def table(found: Cells) -> Table:
+def table(found: CountMatrix) -> Table:
     """Rows with what their density owes to counts alone, Σ log Γ(y + 1)."""
     counts = found.counts
     row = np.repeat(np.arange(found.shape[0]), np.diff(counts.indptr))

@@ -14,7 +14,7 @@ import numpy as np
 
 from sksvi.families import Gamma
 from sksvi.models.base import Blocks, Gradient, Table
-from sksvi.models.nmf.rows import VISIT, CountRows, Rows, RowTerms, View
+from sksvi.models.nmf.rows import VISIT, CountChunk, CountRows, FactorView, RowTerms
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -59,7 +59,7 @@ class GammaProcess(CountRows):
         self.component_shape, self.activation_shape = component_shape, activation_shape
         self.concentration, self.visit, self.surplus = concentration, VISIT, SURPLUS
 
-    def prior_rate(self, view: View) -> float:
+    def prior_rate(self, view: FactorView) -> float:
         """b: activations have mean 1."""
         return self.activation_shape
 
@@ -100,17 +100,17 @@ class GammaProcess(CountRows):
         profiles = q["components"].mean
         return np.asarray(profiles * (q["weights"].shape / profiles.sum(1))[:, None])
 
-    def view(self, q: Blocks, rng: np.random.Generator | None) -> View:
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> FactorView:
         """Globals as rows see them: expectations, or a draw."""
         W, weights = q["components"], q["weights"]
         if rng is None:
             logs = W.mean_log + weights.mean_log[:, None]
-            return View(W.mean.T, weights.mean, logs.T)
+            return FactorView(W.mean.T, weights.mean, logs.T)
         own, theta = W.drawn(rng), weights.drawn(rng)
         logs = own.source - np.log(W.rate) + (theta.source - np.log(weights.rate))[:, None]
-        return View(own.value.T, theta.value, logs.T, True, {"components": own, "weights": theta})
+        return FactorView(own.value.T, theta.value, logs.T, True, {"components": own, "weights": theta})
 
-    def pull_back(self, terms: RowTerms, batch: Rows) -> Gradient:
+    def pull_back(self, terms: RowTerms, batch: CountChunk) -> Gradient:
         """Gradients in E log and E of components (K, F, 2) and weights (K, 2)."""
         view, exposure = terms.view, terms.exposure
         covered = view.sums * exposure if exposure.ndim == 1 else (view.components * exposure).sum(0)

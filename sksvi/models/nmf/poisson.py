@@ -18,7 +18,7 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.models.base import Blocks, Gradient, Table
-from sksvi.models.nmf.rows import CHUNKS, SINGLE, CountRows, Effort, Rows, View
+from sksvi.models.nmf.rows import CHUNKS, SINGLE, CountChunk, CountRows, FactorView, RowVisit
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ Array = np.ndarray
 STEP_RATE = RobbinsMonro(delay=1.0, kappa=0.5)
 #: How long a visit of a row is: rows that have settled from the start share their counts among components better than
 #: those that follow the components sweep by sweep (digits: -1.93 for -2.02 nats per unseen pixel).
-VISIT = Effort(10, 1e-2)
+VISIT = RowVisit(10, 1e-2)
 #: By which share sweeps go further in batches. MNIST, 60,000 rows, 100 components, one pass in batches of 100, nats per
 #: unseen pixel at the mean: -10.2 without it, -9.8 with 0.5; in batches of 200 -10.2, -9.8, and with 0.8 -10.0.
 BEYOND = 0.5
@@ -42,7 +42,7 @@ LEAST_ROWS = 64
 
 
 @dataclass
-class RatedView(View):
+class RatedView(FactorView):
     """What rows see, and the rate of their activations a priori."""
 
     rate: float = 1.0
@@ -82,7 +82,7 @@ class GammaPoisson(CountRows):
         self.shape, self.mean, self.start, self.visit = (n_components, n_features), mean, start, VISIT
         self.component_shape, self.activation_shape, self.surplus = component_shape, activation_shape, SURPLUS
 
-    def prior_rate(self, view: View) -> float:
+    def prior_rate(self, view: FactorView) -> float:
         """r."""
         assert isinstance(view, RatedView)
         return view.rate
@@ -163,7 +163,7 @@ class GammaPoisson(CountRows):
         logs = own.source - np.log(W.rate)
         return RatedView(own.value.T, ones, logs.T, True, {"components": own}, rate=rate)
 
-    def pull_back(self, terms: Any, batch: Rows) -> Gradient:
+    def pull_back(self, terms: Any, batch: CountChunk) -> Gradient:
         """Gradients in E log and E of components (K, F, 2), and in log r."""
         exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
         components = np.stack([terms.counts.T, -exposure.T], -1)

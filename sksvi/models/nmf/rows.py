@@ -18,7 +18,7 @@ from sksvi._runtime import parallel
 from sksvi.families.dirichlet import log_gammas
 from sksvi.models.base import Blocks, Local, Table
 from sksvi.models.nmf import response
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.cells import CountMatrix
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ LEAST, SINGLE = {np.float64: 1e-290, np.float32: 1e-30}, 1e7
 
 
 @dataclass(frozen=True)
-class Effort:
+class RowVisit:
     """How long a visit of a row is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the row's counts. draws: of H.
@@ -44,11 +44,11 @@ class Effort:
 
 
 #: Rows that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(6, 1e-2), Effort(60, 1e-2, 20), Effort(500, 1e-6)
+VISIT, PORTION, SETTLE = RowVisit(6, 1e-2), RowVisit(60, 1e-2, 20), RowVisit(500, 1e-6)
 
 
 @dataclass
-class View:
+class FactorView:
     """What rows see: W and θ, and log θ_k W_fk, (F, K): expectations, or with `drawn` a draw; H is drawn then too.
 
     scaled: the same logarithms as the loops take them, once a chunk has asked.
@@ -73,10 +73,10 @@ class View:
 
 
 @dataclass
-class Rows:
+class CountChunk:
     """Rows of a chunk: counts, the mask of seen cells, Σ log Γ(y + 1), and where N starts."""
 
-    cells: Cells
+    cells: CountMatrix
     constant: Array
     start: Array
 
@@ -94,7 +94,7 @@ class RowTerms:
     activations: Array
     counts: Array
     exposure: Array
-    view: View
+    view: FactorView
     repairs: ClassVar[int] = 0
 
 
@@ -108,13 +108,13 @@ class CountRows(Local):
     remedy = "Give X in a unit in which its cells are counts."
     shape: tuple[int, int]
     activation_shape: float
-    visit: Effort
+    visit: RowVisit
     #: Type of the numbers that rows are swept in.
     precision: type = np.float64
     #: Components that a start among rows begins with, for one that is wanted.
     surplus: float = 1.0
 
-    def prior_rate(self, view: View) -> float:
+    def prior_rate(self, view: FactorView) -> float:
         """r, the rate of activations a priori."""
         raise AttributeError(f"{type(self).__name__} has no prior of activations")
 
@@ -133,16 +133,18 @@ class CountRows(Local):
         index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
         return [index[part] for part in parallel.slices(len(index), max(CHUNK_ROWS, -(-len(index) // CHUNKS)))]
 
-    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Rows:
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> CountChunk:
         """The rows, and where N starts."""
         start = np.zeros((len(rows), self.shape[0])) if start is None else start
-        return Rows(data.X[rows], data.y[rows], start)
+        return CountChunk(data.X[rows], data.y[rows], start)
 
-    def terms(self, view: View, batch: Rows, expect: Any, rng: Any) -> RowTerms:
+    def terms(self, view: FactorView, batch: CountChunk, expect: Any, rng: Any) -> RowTerms:
         """Rows continued from where they started, and what they say."""
         return self.settled(view, batch, self.visit, rng)
 
-    def settled(self, view: View, batch: Rows, effort: Effort, rng: Any = None, sums: bool = True) -> RowTerms:
+    def settled(
+        self, view: FactorView, batch: CountChunk, effort: RowVisit, rng: Any = None, sums: bool = True
+    ) -> RowTerms:
         """The local step of every row, and its term of the bound where it ended."""
         b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
         known = 0.0 if cells.before is None else cells.before
@@ -161,14 +163,14 @@ class CountRows(Local):
         seen = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
         return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, seen, view)
 
-    def _rates(self, view: View, cells: Cells) -> Array:
+    def _rates(self, view: FactorView, cells: CountMatrix) -> Array:
         """r + θ_k Σ_f W_fk of each row, (n, K)."""
         if cells.seen is None:
             return np.broadcast_to(self.prior_rate(view) + view.totals, (cells.shape[0], self.shape[0]))
         return self.prior_rate(view) + view.weights * (cells.seen.astype(float) @ view.components)
 
     def _ascended(
-        self, view: View, cells: Cells, rate: Array, local: Array, counts: Array, effort: Effort
+        self, view: FactorView, cells: CountMatrix, rate: Array, local: Array, counts: Array, effort: RowVisit
     ) -> tuple[Array, Array]:
         """Shape of q(H), and Σ y log Σ_k exp(E log θ + E log W + E log H) of each row; N moves."""
         from sksvi.models.nmf.loops import mean_field_rows
@@ -188,7 +190,7 @@ class CountRows(Local):
         return shape + at if cells.before is None else shape + before + at, logs + c @ offset
 
     def _drawn(
-        self, view: View, cells: Cells, rate: Array, local: Array, counts: Array, effort: Effort, rng: Any
+        self, view: FactorView, cells: CountMatrix, rate: Array, local: Array, counts: Array, effort: RowVisit, rng: Any
     ) -> tuple[Array, Array, Array]:
         """Shape that H was last drawn with, log H, and Σ y log Σ_k θ W H there; N moves."""
         from sksvi.models.nmf.loops import counted_rows
@@ -223,7 +225,7 @@ class CountRows(Local):
         """What each component has explained of each cell (K, F): its profile times its counts."""
         raise AttributeError(f"{type(self).__name__} does not say what its components explain")
 
-    def rows(self, q: Blocks, found: Cells, threads: int, start: Array | None = None) -> tuple[Array, Array]:
+    def rows(self, q: Blocks, found: CountMatrix, threads: int, start: Array | None = None) -> tuple[Array, Array]:
         """Shape and rate (n, K) of q(H) of each row by itself: the same whatever the others are.
 
         `start` (n, K): expected counts from each component that rows begin with; None: nothing is known of them.
@@ -233,7 +235,7 @@ class CountRows(Local):
 
         def one(part: slice) -> tuple[Array, Array]:
             own = found[part]
-            batch = Rows(own, np.zeros(own.shape[0]), begun[part])
+            batch = CountChunk(own, np.zeros(own.shape[0]), begun[part])
             terms = self.settled(view, batch, SETTLE, sums=False)
             shape = self.activation_shape + terms.local
             return shape if own.before is None else shape + own.before, terms.rate
@@ -241,7 +243,7 @@ class CountRows(Local):
         parts = list(parallel.in_order(one, parallel.slices(found.shape[0], 64), threads))
         return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
-    def covariances(self, q: Blocks, found: Cells, shape: Array, rate: Array, threads: int) -> Array:
+    def covariances(self, q: Blocks, found: CountMatrix, shape: Array, rate: Array, threads: int) -> Array:
         """Covariances (n, K, K) of the activations of rows whose q(H) is that of `rows`."""
         logs = self.view(q, None).logs
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.special import xlogy
 
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import Cells
+from sksvi.models.nmf.cells import CountMatrix
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ CHOSEN_AMONG, FLOOR = 5000, 3.0
 GROUPED, GROUPINGS, GROUP_FLOOR = 2000, 10, 0.3
 
 
-def some_rows(data: Any, seed: int, most: int) -> Cells:
+def some_rows(data: Any, seed: int, most: int) -> CountMatrix:
     """Rows with counts, not too many: all that a start looks at."""
     parts = data.reduced(_with_counts, operator.add)
     ends = np.cumsum([0, *(n for _, n in parts)])
@@ -45,7 +45,7 @@ def _some(n: int, seed: int, most: int) -> Array:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng([seed, 0, 4]).choice(n, most, replace=False))
 
 
-def from_rows(found: Cells, n_components: int, seed: int) -> Array:
+def from_rows(found: CountMatrix, n_components: int, seed: int) -> Array:
     """Means (K, F) of first components: rows far from each other in the profile that their counts have, of mean 1.
 
     k-means++ on the square roots of shares. Rows without counts are no profile; components that no row is left for
@@ -58,13 +58,13 @@ def from_rows(found: Cells, n_components: int, seed: int) -> Array:
     return start
 
 
-def _chosen(found: Cells, seed: int, most: int = CHOSEN_AMONG) -> Array:
+def _chosen(found: CountMatrix, seed: int, most: int = CHOSEN_AMONG) -> Array:
     """Rows with counts, not too many."""
     some = np.flatnonzero(np.diff(found.counts.indptr))
     return some[_some(len(some), seed, most)]  # type: ignore[no-any-return]
 
 
-def _differing(found: Cells, some: Array, n_components: int, seed: int) -> Array:
+def _differing(found: CountMatrix, some: Array, n_components: int, seed: int) -> Array:
     """Which of some rows to begin with: far from each other in the square roots of their counts' shares."""
     from sklearn.cluster import kmeans_plusplus
 
@@ -77,7 +77,7 @@ def _differing(found: Cells, some: Array, n_components: int, seed: int) -> Array
     return np.asarray(kmeans_plusplus(profiles, K, random_state=seed)[1])
 
 
-def from_groups(found: Cells, n_components: int, seed: int) -> Array:
+def from_groups(found: CountMatrix, n_components: int, seed: int) -> Array:
     """Means (K, F) of first components: groups of rows alike in the profile that their counts have, of mean 1.
 
     k-means on square roots of shares, from `from_rows`'s choice of rows. A group that empties keeps its

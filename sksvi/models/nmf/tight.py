@@ -19,7 +19,7 @@ from sksvi.families import Gamma
 from sksvi.families.base import Draw
 from sksvi.models.base import Blocks, Gradient, Table
 from sksvi.models.nmf.poisson import GammaPoisson, RatedView
-from sksvi.models.nmf.rows import SETTLE, Rows
+from sksvi.models.nmf.rows import SETTLE, CountChunk
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -43,7 +43,7 @@ class DrawnView(RatedView):
 
 
 @dataclass
-class NamedRows(Rows):
+class NamedRows(CountChunk):
     """Rows with a number each that names its random numbers."""
 
     names: Array
@@ -93,13 +93,13 @@ class TightGammaPoisson(GammaPoisson):
         start = np.zeros((len(rows), 2 * self.shape[0])) if start is None else start
         return NamedRows(data.X[rows], data.y[rows], start, data.first + np.asarray(rows))
 
-    def started(self, view: RatedView, batch: Rows) -> Array:
+    def started(self, view: RatedView, batch: CountChunk) -> Array:
         """(n1, c) of every row: where it was, or at its auxiliary counts."""
         new = ~batch.start.any(1)
         if not new.any():
             return np.array(batch.start)
         K = self.shape[0]
-        own = Rows(batch.cells[new], batch.constant[new], np.zeros((int(new.sum()), K)))
+        own = CountChunk(batch.cells[new], batch.constant[new], np.zeros((int(new.sum()), K)))
         found = np.array(batch.start, float)
         found[new, :K] = self.settled(view, own, SETTLE, sums=False).local
         return found
@@ -135,7 +135,7 @@ class TightGammaPoisson(GammaPoisson):
         moved = (1.0 - ROW_RATE) * local + ROW_RATE * said
         return DrawnTerms(value, moved, q.mean, exposure, component_slopes, view)
 
-    def pull_back(self, terms: Any, batch: Rows) -> Gradient:
+    def pull_back(self, terms: Any, batch: CountChunk) -> Gradient:
         """Gradients in E log and E of components (K, F, 2), and in log r (see `GammaPoisson`)."""
         view = terms.view
         (gradient,) = view.block.of_draws(view.several, np.swapaxes(terms.slopes, 1, 2))

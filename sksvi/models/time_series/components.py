@@ -61,7 +61,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Share:
+class Damping:
     """A damping in (0, 1): a number, or a parameter's place in the vector."""
 
     value: float
@@ -78,7 +78,7 @@ class Damped:
 
     states: tuple[int, ...]
     amount: Amount
-    damping: Share
+    damping: Damping
     period: float = np.inf
     learned_period: int = -1
 
@@ -163,12 +163,12 @@ class Dynamics:
         """Logarithm of the variance that states of a kind begin with."""
         return float(np.log(FIRST[kind])) + 2.0 * float(np.log(self.unit))
 
-    def share(self, name: str, given: Any) -> Share:
+    def share(self, name: str, given: Any) -> Damping:
         """A damping as the user gave it, or a new parameter."""
         if not isinstance(given, str):
-            return Share(float(given))
+            return Damping(float(given))
         start = float(np.log(FIRST_DAMPING / (1.0 - FIRST_DAMPING)))
-        return Share(0.0, self.learned(f"{name}_damping", start, *DAMPINGS))
+        return Damping(0.0, self.learned(f"{name}_damping", start, *DAMPINGS))
 
     def state(self, group: str, name: str, h: float, amount: Amount, first: float) -> int:
         """A new state's place."""

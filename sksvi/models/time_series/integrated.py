@@ -14,7 +14,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.integrals.nodes import Nodes, nodes_about
 from sksvi.models.base import Table
-from sksvi.models.time_series.search import Closed
+from sksvi.models.time_series.search import ConjugateOptimum
 
 Array = np.ndarray
 
@@ -52,7 +52,7 @@ class Integrand:
         self.model, self.data, self.expect, self.q, self.free = model, data, expect, q, free
         self.mode = all_parameters(q)
         #: Of Gaussian noise the evidence, whatever the messages.
-        self.closed = Closed(model, data, 1.0) if model.likelihood.closed_posterior else None
+        self.closed = ConjugateOptimum(model, data, 1.0) if model.likelihood.closed_posterior else None
         #: What was found at points that were asked for.
         self.found: dict[bytes, Settled] = {}
 

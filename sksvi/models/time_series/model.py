@@ -12,10 +12,17 @@ from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, LinearTerms, Table
-from sksvi.models.per_latent import PerLatent, Tried
+from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.search import Closed, Reached, Search, closed_messages, first_messages, without_offsets
+from sksvi.models.time_series.search import (
+    ConjugateOptimum,
+    Optimum,
+    SeriesSearch,
+    closed_messages,
+    first_messages,
+    without_offsets,
+)
 from sksvi.models.time_series.weak_prior import WeakPrior
 
 Array = np.ndarray
@@ -146,10 +153,10 @@ class DynamicModel(PerLatent):
         linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
-    def known_best(self, q: dict[str, Any], data: Table, scale: float) -> Reached | None:
+    def known_best(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
         """Under Gaussian noise, at messages that are those of the data."""
         searched = "dynamics" in q and self.at_its_best(q, data)
-        return Closed(self, data, scale)(q)[0] if searched else None
+        return ConjugateOptimum(self, data, scale)(q)[0] if searched else None
 
     # ---- gradients
     def parts(self, n: int) -> list[Any]:
@@ -166,7 +173,7 @@ class DynamicModel(PerLatent):
         """That of the chain."""
         return ChainGaussian(block.chain).mean
 
-    def stepped(self, block: ChainGaussian, here: Tried) -> tuple[float, Callable[[float], _Moments]]:
+    def stepped(self, block: ChainGaussian, here: MeanTrial) -> tuple[float, Callable[[float], _Moments]]:
         """Towards the mean that the data's messages there make."""
         mean, dual, terms = here.point.mean, here.point.dual, here.terms
         curvature = np.maximum(-2.0 * terms.gamma, 0.0)
@@ -184,7 +191,7 @@ class DynamicModel(PerLatent):
         names = [name for name in self.hyper if name not in fit.frozen and fit.q[name].value.size]
         if not self.learned or not names or already_searched(fit, names):
             return fit.q, False
-        search = Search(self, fit, tol, names)
+        search = SeriesSearch(self, fit, tol, names)
         search.ascend(search.start)
         if "dynamics" in names:
             search.elsewhere()

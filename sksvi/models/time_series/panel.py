@@ -57,7 +57,7 @@ class Chains:
         return SweptAll(mean, variance, *sums, said)
 
 
-class Together:
+class JointPanel:
     """The states of several series that share their parameters.
 
     Parameters

@@ -56,7 +56,7 @@ def closed_messages(likelihood: Any, at: Array, weight: Array | None) -> tuple[A
     return at * weights, weights
 
 
-class Reached(NamedTuple):
+class Optimum(NamedTuple):
     """The best q under Gaussian noise, and the bound there."""
 
     q: dict[str, Any]
@@ -69,7 +69,7 @@ class Reached(NamedTuple):
         return {"latents": (block.dual, -0.5 * block.weights)}
 
 
-class Closed:
+class ConjugateOptimum:
     """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that.
 
     Parameters
@@ -85,7 +85,7 @@ class Closed:
         self.at = without_offsets(data)
         self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
-    def __call__(self, q: dict[str, Any]) -> tuple[Reached, dict[str, Array]]:
+    def __call__(self, q: dict[str, Any]) -> tuple[Optimum, dict[str, Array]]:
         """Under the parameters of q, whose own messages do not matter."""
         model, at, weight = self.model, self.at, self.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
@@ -101,10 +101,10 @@ class Closed:
         slopes = {"dynamics": model.slope(settled)}
         if "likelihood" in q:
             slopes["likelihood"] = slope + model.prior_at("likelihood", q["likelihood"].value)[1]
-        return Reached(settled, self.scale * value - swept.kl + model.log_prior(q)), slopes
+        return Optimum(settled, self.scale * value - swept.kl + model.log_prior(q)), slopes
 
 
-class Search(SettledSearch):
+class SeriesSearch(SettledSearch):
     """In the parameters of states and likelihood, from several places."""
 
     def __init__(self, model: Any, fit: Fit, tol: float, names: list[str]) -> None:
@@ -123,7 +123,7 @@ class Search(SettledSearch):
             here = fit.q[name].value.tolist()
             box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
         super().__init__(fit, tol, box)
-        self.closed = Closed(model, fit.data, fit.scale)
+        self.closed = ConjugateOptimum(model, fit.data, fit.scale)
 
     def look(self, bound: float) -> bool:
         """One more look at all data; an error of a callback's is remembered as such."""
@@ -245,7 +245,7 @@ class Search(SettledSearch):
 class _Rival:
     """Tells when a search from elsewhere has ended, or gains too little to catch up with the best."""
 
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: SeriesSearch) -> None:
         self.search, self.best, self.last, self.slow = search, search.best.bound, -np.inf, 0
 
     def __call__(self, value: float, promised: float) -> bool:

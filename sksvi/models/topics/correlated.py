@@ -63,7 +63,7 @@ FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 
 
 @dataclass
-class View:
+class CorrelatedView:
     """What documents see of the globals: topics word by word (V, K), the factor per word taken out, and N(μ, Σ).
 
     ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to.
@@ -74,12 +74,12 @@ class View:
     location: Array
     precision: Array
     log_det: float
-    bounded: View | None = None
+    bounded: CorrelatedView | None = None
     draws: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
-class TopicTerms:
+class CorrelatedTerms:
     """Per document its term of the bound (nats) and its local state; sums of expected counts and of moments."""
 
     value: Array
@@ -93,7 +93,7 @@ class TopicTerms:
 
 
 @dataclass
-class Documents:
+class CorrelatedDocuments:
     """Rows of a block as CSR parts, with the nodes that each uses, and where their local variables start."""
 
     indptr: Array
@@ -227,14 +227,16 @@ class CorrelatedTopics(Local):
         size = max(CHUNK_DOCUMENTS, min(size, CHUNK_NUMBERS // self.n_topics**2))
         return [index[part] for part in parallel.slices(len(index), size)]
 
-    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> CorrelatedDocuments:
         """CSR parts of the rows, and where their log odds start."""
         part = data.X[rows]
         start = self._fresh(len(rows)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return Documents(part.indptr, part.indices, counts, (data.first + np.asarray(rows)) % len(self.nodes), start)
+        return CorrelatedDocuments(
+            part.indptr, part.indices, counts, (data.first + np.asarray(rows)) % len(self.nodes), start
+        )
 
-    def view(self, q: dict[str, Any], rng: Any) -> View:
+    def view(self, q: dict[str, Any], rng: Any) -> CorrelatedView:
         """Topics as documents see them: E log β, log β, or the logarithm of a draw."""
         block = q["topics"]
         if rng is not None:
@@ -242,7 +244,7 @@ class CorrelatedTopics(Local):
             return replace(self._seen(block.log_values(draw), q["population"]), draws={"topics": draw})
         return self._seen(block.moments, q["population"])
 
-    def _seen(self, logs: Array, population: Any) -> View:
+    def _seen(self, logs: Array, population: Any) -> CorrelatedView:
         if self.bound == "simple":
             topics, offset = np.ascontiguousarray(logs.T), np.zeros(self.n_words)
         else:
@@ -250,9 +252,9 @@ class CorrelatedTopics(Local):
             offset[~np.isfinite(offset)] = 0.0
             topics = np.ascontiguousarray(np.exp(logs - offset).T)
         precision = np.ascontiguousarray(population.precision)
-        return View(topics, offset, population.location, precision, population.log_det())
+        return CorrelatedView(topics, offset, population.location, precision, population.log_det())
 
-    def terms(self, view: View, batch: Documents, expect: Any, rng: Any) -> TopicTerms:
+    def terms(self, view: CorrelatedView, batch: CorrelatedDocuments, expect: Any, rng: Any) -> CorrelatedTerms:
         """Local posteriors of the documents, continued from where they started, and what they say."""
         nodes, first = self.nodes, batch.first_node
         if not expect.exact:
@@ -265,8 +267,8 @@ class CorrelatedTopics(Local):
 
     def settled(
         self,
-        view: View,
-        batch: Documents,
+        view: CorrelatedView,
+        batch: CorrelatedDocuments,
         nodes: Array,
         first: Array,
         rule: str,
@@ -274,7 +276,7 @@ class CorrelatedTopics(Local):
         sums: bool,
         posterior: bool,
         roots: bool = False,
-    ) -> TopicTerms:
+    ) -> CorrelatedTerms:
         """The compiled local step; the last three say what is wanted of it."""
         from sksvi.models.topics.loops.sums import sum_documents
 
@@ -287,7 +289,7 @@ class CorrelatedTopics(Local):
         found = records.Sums(np.zeros(n), np.zeros(shape), np.zeros(shape), counts, moments)
         local, factors = np.array(batch.start, float), np.zeros((n, K - 1, K - 1))
         corpus = records.Corpus(batch.indptr, batch.indices, batch.data, nodes, first)
-        prior = records.Population(view.location, view.precision, view.log_det)
+        prior = records.LogOddsPopulation(view.location, view.precision, view.log_det)
         bound = BOUNDS[self.bound]
         repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
         seen = view.bounded or view
@@ -295,15 +297,17 @@ class CorrelatedTopics(Local):
         sum_documents(corpus, view.topics, bounded, seen.offset, prior, bound, self.full, local, factors, found)
         factors = factors if roots else np.empty((0, 0, 0))
         deviations = np.sqrt(np.maximum(found.squares - np.square(found.proportions), 0.0))
-        return TopicTerms(found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors)
+        return CorrelatedTerms(
+            found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors
+        )
 
-    def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> TopicTerms:
+    def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> CorrelatedTerms:
         """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""
         view = self.view(q, None)
         nodes = paired_nodes(1, EXACT_NODES, self.n_topics - 1, np.random.default_rng(NODE_SEED))
         data = Table(X, np.zeros(X.shape[0]))
 
-        def one(part: slice) -> TopicTerms:
+        def one(part: slice) -> CorrelatedTerms:
             rows = np.arange(part.start, part.stop)
             batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
@@ -313,7 +317,7 @@ class CorrelatedTopics(Local):
         rest = {
             name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")
         }
-        return TopicTerms(*joined, np.empty((0, 0)), np.empty((0, 0)), **rest)
+        return CorrelatedTerms(*joined, np.empty((0, 0)), np.empty((0, 0)), **rest)
 
     def grown(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """The topics with new words at their prior."""
@@ -331,6 +335,6 @@ class CorrelatedTopics(Local):
         counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
         return counts / max(counts.sum(), FEWEST_WORDS)
 
-    def pull_back(self, terms: TopicTerms, batch: Documents) -> dict[str, Any]:
+    def pull_back(self, terms: CorrelatedTerms, batch: CorrelatedDocuments) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""
         return {"topics": (terms.counts.T,), "population": (terms.moments,)}

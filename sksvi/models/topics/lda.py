@@ -37,7 +37,7 @@ CHUNK_DOCUMENTS, CHUNKS = 16, 32
 
 
 @dataclass(frozen=True)
-class Effort:
+class DocumentVisit:
     """How long a visit of a document is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
@@ -52,11 +52,15 @@ class Effort:
 
 
 #: Documents that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = Effort(60, 2e-3, 2, 3), Effort(60, 2e-3, 5, 5), Effort(200, 1e-4, 20, 40, 5000)
+VISIT, PORTION, SETTLE = (
+    DocumentVisit(60, 2e-3, 2, 3),
+    DocumentVisit(60, 2e-3, 5, 5),
+    DocumentVisit(200, 1e-4, 20, 40, 5000),
+)
 
 
 @dataclass
-class View:
+class LDAView:
     """What documents see: topics word by word (V, K), the logarithm of the factor per word taken out, and α.
 
     ``bounded`` is what their terms of the bound are taken at where that is another view.
@@ -65,7 +69,7 @@ class View:
     topics: Array
     offset: Array
     alpha: Array
-    bounded: View | None = None
+    bounded: LDAView | None = None
     draws: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -75,7 +79,7 @@ class View:
 
 
 @dataclass
-class Documents:
+class LDADocuments:
     """Rows of a chunk as CSR parts, a number per row that names its random numbers, and where N starts."""
 
     indptr: Array
@@ -89,7 +93,7 @@ class Documents:
 
 
 @dataclass
-class TopicTerms:
+class LDATerms:
     """Per document its term of the bound (nats), N, and E log θ under Dir(α + N); the sum of expected counts (V, K).
 
     own_elog (n|0, K): E log θ of a local step that has N random, where α is learned. squares (n|0, K): E N² of draws,
@@ -102,7 +106,7 @@ class TopicTerms:
     own_elog: Array
     counts: Array
     squares: Array
-    view: View
+    view: LDAView
     repairs: ClassVar[int] = 0
 
 
@@ -220,14 +224,14 @@ class LatentDirichlet(Local):
         size = max(CHUNK_DOCUMENTS, -(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
         return [index[part] for part in parallel.slices(len(index), size)]
 
-    def batch(self, data: Table, rows: Array, start: Array | None = None) -> Documents:
+    def batch(self, data: Table, rows: Array, start: Array | None = None) -> LDADocuments:
         """CSR parts of the rows, and where N starts."""
         part = data.X[rows]
         start = np.zeros((len(rows), self.n_topics)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return Documents(part.indptr, part.indices, counts, data.first + np.asarray(rows, np.int64), start)
+        return LDADocuments(part.indptr, part.indices, counts, data.first + np.asarray(rows, np.int64), start)
 
-    def view(self, q: Blocks, rng: Any) -> View:
+    def view(self, q: Blocks, rng: Any) -> LDAView:
         """Topics as documents see them: E log β, or log β of a draw, up to a factor per word."""
         if rng is None:
             return self._seen(q["topics"].moments, self.alpha_of(q))
@@ -236,19 +240,25 @@ class LatentDirichlet(Local):
         view.draws["topics"] = draw
         return view
 
-    def _seen(self, logs: Array, alpha: Array) -> View:
+    def _seen(self, logs: Array, alpha: Array) -> LDAView:
         offset = logs.max(0)
         seen = np.exp(logs - offset).T
         least = 1e-30 if self.dtype.itemsize == 4 else 1e-290
-        return View(np.maximum(seen, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
+        return LDAView(np.maximum(seen, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
 
-    def terms(self, view: View, batch: Documents, expect: Any, rng: Any) -> TopicTerms:
+    def terms(self, view: LDAView, batch: LDADocuments, expect: Any, rng: Any) -> LDATerms:
         """Documents continued from where they started, and what they say."""
         return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.draws else 0)
 
     def settled(
-        self, view: View, batch: Documents, effort: Effort, key: int, sums: bool = True, squares: bool = False
-    ) -> TopicTerms:
+        self,
+        view: LDAView,
+        batch: LDADocuments,
+        effort: DocumentVisit,
+        key: int,
+        sums: bool = True,
+        squares: bool = False,
+    ) -> LDATerms:
         """The compiled local step, and each document's term of the bound where it ended."""
         from sksvi.models.topics.loops.documents import document_bounds
 
@@ -256,7 +266,7 @@ class LatentDirichlet(Local):
         local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))
         second = np.zeros((n if squares else 0, K))
         own = np.zeros((n if self.learns_alpha and self.local_step != "mean-field" else 0, K))
-        terms = TopicTerms(np.empty(n), local, np.empty((n, K)), own, counts, second, seen)
+        terms = LDATerms(np.empty(n), local, np.empty((n, K)), own, counts, second, seen)
         local_step(self.local_step)(view, batch, effort, key, terms)
         document_bounds(
             batch.indptr,
@@ -271,7 +281,7 @@ class LatentDirichlet(Local):
         )
         return terms
 
-    def pull_back(self, terms: TopicTerms, batch: Documents) -> Gradient:
+    def pull_back(self, terms: LDATerms, batch: LDADocuments) -> Gradient:
         """Expected counts (K, V); gradient and Hessian in log α."""
         found: Gradient = {"topics": (terms.counts.T,)}
         if self.learns_alpha:
@@ -288,12 +298,12 @@ class LatentDirichlet(Local):
         return slope, bend
 
     # ---- what is asked of a fit
-    def documents(self, q: Blocks, X: Any, threads: int, effort: Effort = SETTLE, key: int = 0) -> TopicTerms:
+    def documents(self, q: Blocks, X: Any, threads: int, effort: DocumentVisit = SETTLE, key: int = 0) -> LDATerms:
         """N of documents at the mean of the topics, each by itself: the same whatever the others are."""
         view = self._seen(np.log(q["topics"].mean), self.alpha_of(q))
         data, draws = Table(X, np.zeros(X.shape[0])), self.draws
 
-        def one(part: slice) -> TopicTerms:
+        def one(part: slice) -> LDATerms:
             batch = self.batch(data, np.arange(part.start, part.stop))
             batch.streams = np.zeros(len(batch), np.int64)
             return self.settled(view, batch, effort, key, sums=False, squares=draws)
@@ -301,7 +311,7 @@ class LatentDirichlet(Local):
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], 64), threads))
         joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog", "own_elog"))
         squares = np.concatenate([f.squares for f in found])
-        return TopicTerms(*joined, np.empty((0, 0)), squares, view)
+        return LDATerms(*joined, np.empty((0, 0)), squares, view)
 
     def with_local(self, local_step: str) -> LatentDirichlet:
         """The model with another local step."""
@@ -330,7 +340,7 @@ def local_step(name: str) -> Callable[..., None]:
     if name == "gibbs":
         from sksvi.models.topics.loops.gibbs import gibbs_documents
 
-        def drawn(view: View, b: Documents, effort: Effort, key: int, terms: TopicTerms) -> None:
+        def drawn(view: LDAView, b: LDADocuments, effort: DocumentVisit, key: int, terms: LDATerms) -> None:
             gibbs_documents(
                 b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept,
                 effort.draws, key, b.streams, terms.local, terms.squares, terms.own_elog, terms.counts,
@@ -339,7 +349,7 @@ def local_step(name: str) -> Callable[..., None]:
         return drawn
     from sksvi.models.topics.loops.visits import visited_documents
 
-    def ascended(view: View, b: Documents, effort: Effort, key: int, terms: TopicTerms) -> None:
+    def ascended(view: LDAView, b: LDADocuments, effort: DocumentVisit, key: int, terms: LDATerms) -> None:
         its, integrated = b.counts.astype(view.topics.dtype), name == "cvb0"
         visited_documents(
             b.indptr, b.words, its, view.topics, view.alpha, integrated, effort.sweeps, effort.tol,

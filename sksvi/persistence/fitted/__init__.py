@@ -18,12 +18,12 @@ from sksvi.persistence.fitted.mixture import check_mixture
 from sksvi.persistence.fitted.series import check_dynamic, check_panel
 from sksvi.persistence.fitted.shared import check_fit
 from sksvi.persistence.fitted.topics import check_lda, check_topics
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 __all__ = ["ESTIMATORS", "check_fit", "check_panel"]
 
 #: Key of the table -> what to ask of a fitted estimator of that class.
-ESTIMATORS: dict[str, Callable[[Look], None]] = {
+ESTIMATORS: dict[str, Callable[[Validator], None]] = {
     "BayesianGLMClassifier": check_linear,
     "BayesianGLMRegressor": check_linear,
     "GMEClassifier": check_mixed,

@@ -8,10 +8,10 @@ from sksvi.families import Point
 from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.persistence.fitted.shared import block_of, labels_of, of_size, shown
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_factorization(look: Look) -> None:
+def check_factorization(look: Validator) -> None:
     """Ids, blocks of both sides, and what has been rated."""
     from sksvi.families import GaussianPlates
 
@@ -40,7 +40,7 @@ def check_factorization(look: Look) -> None:
     look.at("_offset").number()
 
 
-def _first_ratings(rows: Look, look: Look) -> None:
+def _first_ratings(rows: Validator, look: Validator) -> None:
     """Ratings that a stream keeps: positions of users and items, -1 where the id is missing."""
     pairs = rows.at("X").array((None, 2), least=-1.0)
     rows.at("X").require(np.all(pairs == np.floor(pairs)), "has positions that are no whole numbers")
@@ -49,7 +49,7 @@ def _first_ratings(rows: Look, look: Look) -> None:
         rows.at("X").require(np.all(column < n), f"names other {side} than the {n} that the fit has")
 
 
-def _seen(seen: Look, look: Look) -> int:
+def _seen(seen: Validator, look: Validator) -> int:
     """Items of each user, as they are told for `recommend`; how many there are."""
     starts, items = seen.sequence(2)
     users = len(look.at("users_").value)
@@ -60,19 +60,19 @@ def _seen(seen: Look, look: Look) -> int:
     return len(items.value)
 
 
-def _sizes(look: Look) -> tuple[int, int]:
+def _sizes(look: Validator) -> tuple[int, int]:
     """Components that the fit has room for, and columns."""
     return int(look.at("_choices").a(dict).value["n_components"]), look.at("n_features_in_").count(1)
 
 
-def _shaped(look: Look, name: str, shape: tuple[int, ...]) -> None:
+def _shaped(look: Validator, name: str, shape: tuple[int, ...]) -> None:
     """A block whose mean has this shape."""
     block = block_of(look, name)
     found = np.shape(block.a(Family).value.mean)
     block.require(found == shape, f"has shape {found}, not {shape}")
 
 
-def check_beta_process(look: Look) -> None:
+def check_beta_process(look: Validator) -> None:
     """Features, draws, and the units of the columns."""
     k, d = _sizes(look)
     look.at("mean_").array((d,))
@@ -109,7 +109,7 @@ def check_beta_process(look: Look) -> None:
         draws.item("weight").array((n,), above=0.0)
 
 
-def check_gamma_process(look: Look) -> None:
+def check_gamma_process(look: Validator) -> None:
     """Components, their weights and shares."""
     k, f = _sizes(look)
     look.at("prior_mean_").number(above=0.0)
@@ -127,12 +127,12 @@ def check_gamma_process(look: Look) -> None:
         local.at("values").array((None, k), least=0.0)
 
 
-def check_gamma_poisson(look: Look) -> None:
+def check_gamma_poisson(look: Validator) -> None:
     """Components, their shares, and the rates of both priors."""
     _poisson_factors(look, *_sizes(look))
 
 
-def check_poisson_pairs(look: Look) -> None:
+def check_poisson_pairs(look: Validator) -> None:
     """The same, and ids, users' factors and counts."""
     k, _ = _sizes(look)
     users, items = (labels_of(look.at(name)) for name in ("users_", "items_"))
@@ -145,7 +145,7 @@ def check_poisson_pairs(look: Look) -> None:
     look.at("_prior_shapes").array((2,), above=0.0)
 
 
-def _poisson_factors(look: Look, k: int, f: int) -> None:
+def _poisson_factors(look: Validator, k: int, f: int) -> None:
     """Of so many components and columns."""
     _shaped(look, "components", (k, f))
     for name in ("_first_mean", "activation_rate_", "component_rate_"):
@@ -163,7 +163,7 @@ def _poisson_factors(look: Look, k: int, f: int) -> None:
         local.at("values").array((None, k), least=0.0)
 
 
-def check_gamma_factors(look: Look) -> None:
+def check_gamma_factors(look: Validator) -> None:
     """Loadings, noise, units and the scatter of the rows."""
     from sksvi.models.gamma_factor.scatter import Scatter
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from sksvi.families.base import Family
 from sksvi.persistence.fitted.shared import block_of, latents_of, of_size, sampled, shown
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_sparse_gp(look: Look) -> None:
+def check_sparse_gp(look: Validator) -> None:
     """Kernel, inducing points and whitened block."""
     d, classes = look.at("n_features_in_").count(1), latents_of(look)
     _kernel(look.at("kernel_"), d)
@@ -36,7 +36,7 @@ def check_sparse_gp(look: Look) -> None:
             block.require(mean == shape, f"has shape {mean}, not {shape}")
 
 
-def check_full_gp(look: Look) -> None:
+def check_full_gp(look: Validator) -> None:
     """Kernel, training rows, and the block over them."""
     d = look.at("n_features_in_").count(1)
     _kernel(look.at("kernel_"), d)
@@ -55,7 +55,7 @@ def check_full_gp(look: Look) -> None:
         weights.array((away, n), least=0.0)
 
 
-def _away(look: Look) -> int:
+def _away(look: Validator) -> int:
     """How many nodes beside the mode predict; all have the values of the kernel, and of the likelihood or not."""
     size, more = look.at("kernel_").value.n_dims, np.size(look.at("likelihood_").value.unconstrained)
     for name in ("_nodes", "_few"):
@@ -66,7 +66,7 @@ def _away(look: Look) -> int:
     return len(look.at("_few").at("weights").value) - 1
 
 
-def _kernel(look: Look, d: int) -> None:
+def _kernel(look: Validator, d: int) -> None:
     from sksvi.models.gp import kernels
 
     try:

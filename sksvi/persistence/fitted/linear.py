@@ -6,15 +6,15 @@ import numpy as np
 
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.persistence.fitted.shared import block_of, labels_of, latents_of, of_size, sampled, shown
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_linear(look: Look) -> None:
+def check_linear(look: Validator) -> None:
     """Coefficients of a GLM."""
     _coefficients(look, _columns(look, look.at("n_features_in_").count(1)), 0, True)
 
 
-def _columns(look: Look, d: int) -> int:
+def _columns(look: Validator, d: int) -> int:
     """Coefficients of d columns."""
     if not look.has("_categories"):
         return d
@@ -24,7 +24,7 @@ def _columns(look: Look, d: int) -> int:
     return int(own.value.width)
 
 
-def check_mixed(look: Look) -> None:
+def check_mixed(look: Validator) -> None:
     """Coefficients, levels and effects of a mixed model."""
     features = look.at("n_features_in_").count(1)
     if not look.has("_factors"):
@@ -57,7 +57,7 @@ def check_mixed(look: Look) -> None:
     look.unless_none("_constant", lambda constant: constant.array((n, fixed), "b"))
 
 
-def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
+def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
     """Of d columns, and `more` effects in the same block; several classes only where it is `plain`."""
     extra = int(bool(look.at("_choices").a(dict).value.get("fit_intercept", True)))
     classes = latents_of(look) if plain else 1
@@ -93,7 +93,7 @@ def _coefficients(look: Look, d: int, more: int, plain: bool) -> None:
     look.at("_unit").number(above=0.0)
 
 
-def _hyperparameters(look: Look, nodes: Look) -> None:
+def _hyperparameters(look: Validator, nodes: Validator) -> None:
     """As many values at each node as their blocks have, and the weights' block under every node."""
     end = 0
     places = look.at("_places").a(dict)

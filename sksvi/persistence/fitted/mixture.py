@@ -8,10 +8,10 @@ from sksvi.families import Point
 from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.persistence.fitted.shared import labels_of
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_mixture(look: Look) -> None:
+def check_mixture(look: Validator) -> None:
     """Weights and probabilities, the categories of columns, and the order of the components."""
     d = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])

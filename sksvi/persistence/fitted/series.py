@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from sksvi.persistence.fitted.shared import block_of
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_dynamic(look: Look) -> None:
+def check_dynamic(look: Validator) -> None:
     """Points in time, the states of the fit, and the messages over them."""
     d = look.at("n_features_in_").count()
     for name in ("_centre", "_scale"):
@@ -48,7 +48,7 @@ def check_dynamic(look: Look) -> None:
     times.require(found == T + before, f"has {found} times for {T + before} points")
 
 
-def check_nodes(look: Look, p: int, n: int) -> None:
+def check_nodes(look: Validator, p: int, n: int) -> None:
     """Values of p parameters of states and the likelihood's, messages and last states of n at each."""
     k = len(look.at("_nodes").at("weights").value)
     P = p + np.size(look.value.likelihood_.unconstrained)
@@ -70,7 +70,7 @@ def check_nodes(look: Look, p: int, n: int) -> None:
             raise look.at("_nodes").fail(f"has no posterior: {error}") from error
 
 
-def check_panel(look: Look) -> list[Any]:
+def check_panel(look: Validator) -> list[Any]:
     """Fits to several series, of this class and each to one; their names, and the rows that were theirs."""
     look.require("state_" not in vars(look.value), "is a fit to one series and to several")
     members = look.at("_members").a(list)

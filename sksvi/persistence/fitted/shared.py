@@ -11,7 +11,7 @@ from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.memory.sites import Sites
 from sksvi.inference.state import State
 from sksvi.persistence.states import arrays_of
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ MOST_OF_ONE_HASH = 1_000
 
 
 # ---- what every fit leaves behind
-def check_fit(look: Look) -> None:
+def check_fit(look: Validator) -> None:
     """State, counters and history; `look` is at the estimator."""
     state = look.at("state_").a(State)
     features = look.at("n_features_in_").count()
@@ -37,7 +37,7 @@ def check_fit(look: Look) -> None:
     check_state(state)
 
 
-def labels_of(look: Look, length: int | None = None) -> int:
+def labels_of(look: Validator, length: int | None = None) -> int:
     """Distinct names, of columns, classes, levels or ids; how many."""
     n = np.shape(look.a(np.ndarray).value)
     look.require(len(n) == 1 and length in (None, n[0]), f"has shape {n}, not ({'any' if length is None else length},)")
@@ -49,7 +49,7 @@ def labels_of(look: Look, length: int | None = None) -> int:
     return int(n[0])
 
 
-def _are_distinct(look: Look) -> bool:
+def _are_distinct(look: Validator) -> bool:
     """Whether labels differ, found by sorting them: a table of hashes is a search through a list where those agree."""
     import pandas as pd
 
@@ -74,7 +74,7 @@ def _most_of_one_hash(labels: Any) -> int:
     return int(np.unique(hashes, return_counts=True)[1].max())
 
 
-def _targets(look: Look) -> None:
+def _targets(look: Validator) -> None:
     """As many classes or levels as the likelihood has."""
     cuts = getattr(look.at("likelihood_").value, "cut_points", None)
     if look.has("levels_"):
@@ -87,7 +87,7 @@ def _targets(look: Look) -> None:
         look.at("classes_").require(right, f"has {n} classes for a likelihood of {latents} latents")
 
 
-def check_state(look: Look) -> None:
+def check_state(look: Validator) -> None:
     q = {block.where: block.a(Family) for block in look.at("q").mapping()}
     look.at("q").require(q, "is empty")
     for name in ("passes", "steps", "repairs", "seed"):
@@ -105,7 +105,7 @@ def check_state(look: Look) -> None:
     _progress(look)
 
 
-def _memory(look: Look) -> None:
+def _memory(look: Validator) -> None:
     blocks = look.at("q").value
     for name, memory in zip(look.at("memory").a(dict).value, look.at("memory").mapping(), strict=True):
         memory.require(name in blocks, "is of a block that is not there")
@@ -133,7 +133,7 @@ def _coordinates(block: Family) -> Array:
     return np.asarray(block.mean)
 
 
-def _messages(look: Look) -> None:
+def _messages(look: Validator) -> None:
     blocks, messages = look.at("q").value, look.at("messages")
     if isinstance(messages.value, Sites):
         sums = (*messages.at("total").sequence(), *messages.at("first").sequence())
@@ -146,7 +146,7 @@ def _messages(look: Look) -> None:
             _said(said.a(Message), blocks[name])
 
 
-def _said(look: Look, block: Family) -> None:
+def _said(look: Validator, block: Family) -> None:
     """A message's parts are as the block's natural parameters."""
     for number, part in enumerate(look.at("parts").items()):
         first = np.shape(part.value) in (np.shape(block.mean), np.shape(_coordinates(block)), _natural(block))
@@ -168,7 +168,7 @@ def _gaussian_part(part: Any, block: Family) -> bool:
     return part.shape in (shape, (*shape, *shape[-1:]))
 
 
-def _progress(look: Look) -> None:
+def _progress(look: Validator) -> None:
     blocks, progress = look.at("q").value, look.at("progress")
     own = vars(progress.value)
     for name in ("damping", "small_changes", "since"):
@@ -204,25 +204,25 @@ def _progress(look: Look) -> None:
             first.require(np.size(first.value) in sizes, f"has {np.size(first.value)} numbers, its block {sizes}")
 
 
-def latents_of(look: Look) -> int:
+def latents_of(look: Validator) -> int:
     """Latents of a row."""
     from sksvi.likelihoods import Likelihood
 
     return int(look.at("likelihood_").a(Likelihood).value.n_latents)
 
 
-def block_of(look: Look, name: str) -> Look:
+def block_of(look: Validator, name: str) -> Validator:
     """A block of q."""
     q = look.at("state_").at("q")
     q.require(name in q.value, f"has no block {name!r}")
     return q.item(name)
 
 
-def of_size(look: Look, size: int) -> None:
+def of_size(look: Validator, size: int) -> None:
     look.require(np.size(look.value.mean) == size, f"has {np.size(look.value.mean)} coordinates, not {size}")
 
 
-def shown(look: Look, name: str, shape: tuple[int, ...]) -> None:
+def shown(look: Validator, name: str, shape: tuple[int, ...]) -> None:
     """A block as users see it."""
     blocks = look.at("posterior_").at("_blocks")
     blocks.require(name in blocks.a(dict).value, f"has no block {name!r}")
@@ -230,7 +230,7 @@ def shown(look: Look, name: str, shape: tuple[int, ...]) -> None:
     block.require(np.shape(block.value.mean) == shape, f"has shape {np.shape(block.value.mean)}, not {shape}")
 
 
-def sampled(look: Look, d: int) -> None:
+def sampled(look: Validator, d: int) -> None:
     """Past rows of a stream have the columns of the fit."""
     sample = getattr(look.at("state_").at("messages").value, "sample", None)
     if sample is not None:

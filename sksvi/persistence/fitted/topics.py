@@ -10,10 +10,10 @@ from sksvi.families.base import Family
 from sksvi.inference.memory.locals import Locals
 from sksvi.models.base import Table
 from sksvi.persistence.fitted.shared import shown
-from sksvi.persistence.validator import Look
+from sksvi.persistence.validator import Validator
 
 
-def check_topics(look: Look) -> None:
+def check_topics(look: Validator) -> None:
     """Topics, and the population of documents."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])
@@ -35,17 +35,17 @@ def check_topics(look: Look) -> None:
         local.require(found in widths, f"has {found} numbers for a document of {k} topics")
 
 
-def _kept(look: Look, words: int) -> None:
+def _kept(look: Validator, words: int) -> None:
     """Documents that a stream keeps: of no more words than the model knows."""
 
-    def ask(rows: Look) -> None:
+    def ask(rows: Validator) -> None:
         kept = rows.a(Table).at("X").a(sp.csr_matrix)
         kept.require(kept.value.shape[1] <= words, f"has {kept.value.shape[1]} words, of {words}")
 
     look.unless_none("_first_rows", ask)
 
 
-def check_lda(look: Look) -> None:
+def check_lda(look: Validator) -> None:
     """Topics, and the hyperparameters that are learned."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])

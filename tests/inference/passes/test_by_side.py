@@ -14,14 +14,14 @@ from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.start import first_state
-from sksvi.models.base import Segment, Sided
+from sksvi.models.base import Bipartite, Segment
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.testing import check_model
 
 SIDES = ("users", "items")
 
 
-class Counts(Sided):
+class Counts(Bipartite):
     """y_ij ~ Poisson(u_iᵀ v_j), u and v Gamma, every pair seen: the bound with each count split among the factors."""
 
     sides, first_passes, reach, batchable = SIDES, 0, 0.1, True

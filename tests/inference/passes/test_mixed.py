@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from sksvi.families import Gaussian
 from sksvi.families.base import Message
-from sksvi.inference.passes.subspace import Seen, highest, paired
+from sksvi.inference.passes.subspace import Iterate, highest, paired
 
 
 def test_the_highest_point_of_a_parabola_leaves_directions_that_bend_up(global_random_seed):
@@ -24,7 +24,7 @@ def test_slopes_pair_with_moments_as_the_bound_changes():
     prior = Gaussian(np.zeros(2), np.eye(2))
     target = Message((np.array([1.0, -2.0]), np.array([[3.0, 1.0], [1.0, 2.0]])))
     block = prior.times(target.faded(0.25))
-    seen = Seen(block, prior, block.told(target)[0])
+    seen = Iterate(block, prior, block.told(target)[0])
     assert_allclose(seen.said.parts[1], 0.25 * target.parts[1])
     assert_allclose(seen.slope.parts[0], 0.75 * target.parts[0])
     assert_allclose(seen.slope.parts[1], 0.75 * target.parts[1])

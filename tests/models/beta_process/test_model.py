@@ -21,7 +21,7 @@ from sksvi.models.base import Segment, Table
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.globals import at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, split
-from sksvi.models.beta_process.sampler import Draw, Sampler
+from sksvi.models.beta_process.sampler import BetaProcessDraw, BetaProcessSampler
 from sksvi.testing import check_family
 from tests.chance import assert_drawn, errors_allowed
 
@@ -403,7 +403,7 @@ def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed)
         noise = rng.standard_gamma(np.ones(noise_size)) / 10.0
         phi = rng.standard_normal((K, D)) / np.sqrt(D)
         omega = np.where(rng.random((n, K)) < use, rng.standard_normal((n, K)) / np.sqrt(weight), 0.0)
-        return Draw(phi, np.log(use) - np.log1p(-use), noise, weight, omega)
+        return BetaProcessDraw(phi, np.log(use) - np.log1p(-use), noise, weight, omega)
 
     def summary(d, X):
         used = d.omega != 0
@@ -420,7 +420,7 @@ def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed)
         rows_now = data(state)
         before.append(summary(state, rows_now.X))
         for _ in range(3):
-            state, _ = Sampler(model, rows_now).sweep(state, rng)
+            state, _ = BetaProcessSampler(model, rows_now).sweep(state, rng)
             rows_now = data(state)
         after.append(summary(state, rows_now.X))
     difference = np.array(after) - np.array(before)

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from sksvi import expectations
-from sksvi.algorithms.rules import Moved, Newton
+from sksvi.algorithms.rules import Newton, StepResult
 from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian.plates import packed
@@ -17,7 +17,14 @@ from sksvi.inference import plan
 from sksvi.inference.passes import alternating
 from sksvi.inference.priors import divergence
 from sksvi.inference.start import first_state
-from sksvi.models.factorization.columns import SIDES, Columns, JointColumns, SampledColumns, SquaredColumns, columns_of
+from sksvi.models.factorization.columns import (
+    SIDES,
+    JointColumns,
+    SampledColumns,
+    SideColumns,
+    SquaredColumns,
+    columns_of,
+)
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
@@ -100,7 +107,7 @@ def test_plain_route_is_the_gradient_of_the_surrogate(name, full, global_random_
     pairs, data, y, weight = ratings_for(name, global_random_seed, weight=True)
     model = model_for(name, biases=True, full=full, offset=0.3)
     q = random_q(model, data, rng)
-    columns = Columns(model.seen_from(q, "items"), data.sides["items"], AUTO, None)
+    columns = SideColumns(model.seen_from(q, "items"), data.sides["items"], AUTO, None)
     value, (d, D) = columns.terms(q["items"])
     np.testing.assert_allclose(value, terms_by_item(model, q, pairs, y, weight), rtol=2e-6, atol=2e-6)
     np.testing.assert_allclose(columns.value(q["items"]), value, rtol=1e-12)
@@ -163,7 +170,7 @@ def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
         q[side] = GaussianPlates.constant(mean, np.full(k, 0.2), True)
     view, entries = model.seen_from(q, "items"), data.sides["items"]
     joint = JointColumns(view, entries, expectations.resolve("quadrature"), None).terms(q["items"])[1][1]
-    plain = Columns(view, entries, AUTO, None).terms(q["items"])[1][1]
+    plain = SideColumns(view, entries, AUTO, None).terms(q["items"])[1][1]
     view = model.seen_from(q, "items", expectations.MonteCarlo(n=20_000), rng)
     truth = SampledColumns(view, entries, AUTO, None).terms(q["items"])[1][1]
 
@@ -210,8 +217,8 @@ def test_expectation_chooses_the_route():
         view = model.seen_from(model.begin(data, rng), "items", expect, rng)
         return type(columns_of(view, data.sides["items"], expect, rng))
 
-    assert route("logit", "auto") is route("logit", "gauss-hermite") is Columns
-    assert route("logit", "quadrature") is JointColumns and route("logit", "quadrature", full=False) is Columns
+    assert route("logit", "auto") is route("logit", "gauss-hermite") is SideColumns
+    assert route("logit", "quadrature") is JointColumns and route("logit", "quadrature", full=False) is SideColumns
     assert route("gaussian", "auto") is route("gaussian", "quadrature") is SquaredColumns
     assert route("gaussian", "monte-carlo") is route("logit", "monte-carlo", full=False) is SampledColumns
 
@@ -224,7 +231,7 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
     model.likelihood = cases.LEARNED["gaussian"].start(y, weight)
     q = random_q(model, data, rng)
     for side in SIDES:
-        both = [c(model.seen_from(q, side), data.sides[side], AUTO, None) for c in (Columns, SquaredColumns)]
+        both = [c(model.seen_from(q, side), data.sides[side], AUTO, None) for c in (SideColumns, SquaredColumns)]
         (value, gradient), (closed, closed_gradient) = (columns.terms(q[side]) for columns in both)
         np.testing.assert_allclose(closed, value, rtol=1e-10)
         np.testing.assert_allclose(both[1].value(q[side]), value, rtol=1e-10)
@@ -365,12 +372,14 @@ def test_entries_drawn_by_column_are_unbiased(global_random_seed):
     model = model_for("poisson")
     q, entries = random_q(model, data, rng), data.sides["items"]
     view = model.seen_from(q, "items")
-    exact = np.concatenate([g.reshape(4, -1) for g in Columns(view, entries, AUTO, None).terms(q["items"])[1]], axis=1)
+    exact = np.concatenate(
+        [g.reshape(4, -1) for g in SideColumns(view, entries, AUTO, None).terms(q["items"])[1]], axis=1
+    )
     draws = []
     for _ in range(400):
         part = entries.drawn(3, rng)
         assert np.all(part.counts == np.minimum(entries.counts, 3))
-        gradient = Columns(view, part, AUTO, None).terms(q["items"])[1]
+        gradient = SideColumns(view, part, AUTO, None).terms(q["items"])[1]
         scale = (entries.counts / part.counts)[:, None]
         draws.append(np.concatenate([scale * g.reshape(4, -1) for g in gradient], axis=1))
     error = np.std(draws, axis=0, ddof=1) / np.sqrt(len(draws))
@@ -404,7 +413,7 @@ def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed
 
     class Told(Newton):
         def step(self, name, q, prior, gradient, memory, pace):
-            return Moved(q[name].moved(np.array([step]), pace.rate * pace.damping), memory)
+            return StepResult(q[name].moved(np.array([step]), pace.rate * pace.damping), memory)
 
     monkeypatch.setattr(model, "hyper", {**model.hyper, "likelihood": Told()})
     state, halvings = alternating.with_hyper(problem, replace(state, progress=progress))

@@ -18,7 +18,7 @@ from sksvi.integrals.gamma_nodes import orders
 from sksvi.models.gamma_factor.density import log_density
 from sksvi.models.gamma_factor.model import POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import scatter_of
-from sksvi.models.gamma_factor.start import _Search, laplace, mode
+from sksvi.models.gamma_factor.start import _DensitySearch, laplace, mode
 from sksvi.schedules import Constant
 
 
@@ -56,7 +56,7 @@ def nothing_is_left(noise, seed):
     first = np.zeros(0) if noise == "fixed" else np.full(model.noise_size, -1.0)
     starts = [rng.gamma(1.0, 1.0, (2, 5)) for _ in range(2)]
     L, log_noise = mode(starts, first if len(first) else None, data, model._prior, model._noise_at)
-    search = _Search((2, 5), first, data, model._prior, model._noise_at)
+    search = _DensitySearch((2, 5), first, data, model._prior, model._noise_at)
     here = np.concatenate([np.log(L).ravel(), [] if log_noise is None else log_noise])
     value, _ = search.climbed(here, True)
     best = minimize(lambda at: [-part for part in search.climbed(at, True)], here, jac=True, method="BFGS")

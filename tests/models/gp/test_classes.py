@@ -11,13 +11,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 import sksvi
 from sksvi import BayesianGLMClassifier, SparseGPClassifier, algorithms, expectations
 from sksvi.inference import plan
-from sksvi.inference.passes.line_search import settle
+from sksvi.inference.passes.line_search import run_until_settled
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.integrals import joint_softmax
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
-from sksvi.models.gp.collapsed import Search
+from sksvi.models.gp.collapsed import CollapsedSearch
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.testing import check_model
 from tests.gaussian_process.test_sparse import numerical
@@ -58,8 +58,8 @@ def test_the_search_follows_the_slope(full, global_random_seed, monkeypatch):
     # The slope is a small rest of a gradient ten times as long, of which the 192 points of a fit miss up to 1 / 400.
     monkeypatch.setattr(joint_softmax, "LEVELS", ((np.inf, 2048),))
     problem = problem_for(global_random_seed, full)
-    state = settle(problem, first_state(problem, 0), 50, 1e-10)
-    search = Search(problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"])
+    state = run_until_settled(problem, first_state(problem, 0), 50, 1e-10)
+    search = CollapsedSearch(problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"])
     x = search.start()
     direction = np.random.default_rng(global_random_seed).standard_normal(len(x)) / np.sqrt(len(x))
     slope = search(x)[1] @ direction

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import algorithms, expectations
-from sksvi.algorithms.rules import Flat, OneNumber
+from sksvi.algorithms.rules import OneNumber, StandardCoordinates
 from sksvi.families import Rayleigh
 from sksvi.families.gaussian.arrow import ArrowGaussian
 from sksvi.inference import engine
@@ -365,6 +365,6 @@ def test_a_noise_block_moves_by_its_algorithm(algorithm, rng):
     rule = algorithms.resolve(algorithm).rule(Rayleigh(1.0))
     q, memory = rule.start(Rayleigh(1.0), 40.0)
     assert isinstance(q, Rayleigh) and (memory is None) == (algorithm == "cvi")
-    assert isinstance(rule, OneNumber if algorithm == "cvi" else Flat) and rule.knows(memory)
+    assert isinstance(rule, OneNumber if algorithm == "cvi" else StandardCoordinates) and rule.knows(memory)
     state = fitted(problem_for(model, data, algorithm), max_iter=3)
     assert state.q["noise"].scale != model.begin(data, None)["noise"].scale

@@ -15,7 +15,7 @@ from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.mixture.cells import Layout
+from sksvi.models.mixture.cells import ColumnGroups
 from sksvi.models.mixture.model import MixtureModel
 
 
@@ -53,7 +53,7 @@ def settled(model, data, algorithm="svi", **options):
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (2, 3, 1, 4, 3)])
 def test_codes_come_back(sizes, global_random_seed):
-    layout, codes = Layout(sizes), table(sizes, 40, global_random_seed, 0.3)
+    layout, codes = ColumnGroups(sizes), table(sizes, 40, global_random_seed, 0.3)
     np.testing.assert_array_equal(layout.codes(layout.cells(codes)), codes[:, layout.columns])
     assert layout.cells(np.abs(codes)).missing is None
 

@@ -14,7 +14,7 @@ from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.moves import Moves
-from sksvi.models.mixture.sampler import Draw, Sampler
+from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler
 from sksvi.models.mixture.shares import entropies_of_merges
 from tests.models.mixture.test_model import data_of, evidence_of, table
 
@@ -24,7 +24,7 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     sizes = (2, 3, 2)
     codes = table(sizes, 4, 2, 0.2)
     model = MixtureModel(2, sizes, concentration=1.5, value_prior=0.5, binary=False)
-    sampler = Sampler(model, data_of(model.layout, codes))
+    sampler = MixtureSampler(model, data_of(model.layout, codes))
     every = list(product(range(2), repeat=4))
     logs = []
     for labels in every:
@@ -51,7 +51,7 @@ def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
     """All rows in the only component: p(log c | X) on a grid."""
     codes = table((2, 3, 2, 2), 30, global_random_seed, 0.2)
     model = MixtureModel(1, (2, 3, 2, 2), learns_prior=True, binary=False)
-    sampler = Sampler(model, data_of(model.layout, codes))
+    sampler = MixtureSampler(model, data_of(model.layout, codes))
     rng, draw = np.random.default_rng(global_random_seed), sampler.begin(model.start_of_prior, np.zeros(30))
     grid = np.linspace(-6.0, 6.0, 2001)
     wanted = softmax([sampler.of_cells(draw.counts, x) + model.log_density_at(x) for x in grid])
@@ -72,7 +72,7 @@ def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
 def test_counts_stay_those_of_the_labels(global_random_seed):
     codes = table((2, 4, 3), 50, global_random_seed, 0.2)
     model = MixtureModel(5, (2, 4, 3), concentration=4.0, binary=False)
-    sampler = Sampler(model, data_of(model.layout, codes))
+    sampler = MixtureSampler(model, data_of(model.layout, codes))
     draw = sampler.begin({}, np.zeros(50))
     rng = np.random.default_rng(global_random_seed)
     for _ in range(5):
@@ -85,7 +85,7 @@ def test_counts_stay_those_of_the_labels(global_random_seed):
         for j, d in enumerate(columns):
             counts = [np.bincount(codes[(draw.labels == k) & (codes[:, d] >= 0), d], minlength=m) for k in range(5)]
             np.testing.assert_allclose(q[name].theta[:, j], 1.0 + np.array(counts))
-    assert isinstance(draw.globals, Draw) and not len(draw.globals.labels)
+    assert isinstance(draw.globals, MixtureDraw) and not len(draw.globals.labels)
 
 
 def groups(seed, n=120, d=20, missing=0.1):

@@ -17,10 +17,10 @@ from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, log_poisson, moments_of
 from sksvi.models.nmf.model import GammaProcess
-from sksvi.models.nmf.rows import Effort, View
+from sksvi.models.nmf.rows import FactorView, RowVisit
 from sksvi.models.nmf.start import FLOOR, from_rows, merged
 
-SETTLED = Effort(2000, 0.0)
+SETTLED = RowVisit(2000, 0.0)
 
 
 def counts(rng, n=20, F=8, K=3, missing=0.0):
@@ -31,7 +31,7 @@ def counts(rng, n=20, F=8, K=3, missing=0.0):
 
 def fixed(W, theta):
     """Rows see known components (K, F) and weights."""
-    return View(W.T, theta, (np.log(W) + np.log(theta)[:, None]).T)
+    return FactorView(W.T, theta, (np.log(W) + np.log(theta)[:, None]).T)
 
 
 def local(model, view, X, start=None):
@@ -92,7 +92,7 @@ def test_no_step_of_svi_lowers_the_bound(missing, global_random_seed):
     X = counts(rng, missing=missing)
     for sweeps in (1, 3):
         model = GammaProcess(5, 8, mean=float(np.nanmean(X)) or 1.0, start=rng.gamma(0.5, 2.0, (5, 8)))
-        model.visit = Effort(sweeps, 0.0)
+        model.visit = RowVisit(sweeps, 0.0)
         problem = plan.problem(model, table(cells(X)), SVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
         assert state.repairs == 0 and len(state.bounds) == 80
@@ -108,7 +108,7 @@ def test_weights_step_after_components(global_random_seed):
     for at_once in (False, True):
         start = rng.uniform(0.005, 0.02, (3, 8))
         model = GammaProcess(3, 8, activation_shape=1e3, mean=float(X.mean()), start=start)
-        model.visit = Effort(1, 0.0)
+        model.visit = RowVisit(1, 0.0)
         if at_once:
             model.in_turn = lambda name, gradient, before, q: gradient
         problem = plan.problem(model, table(cells(X)), SVI())
@@ -125,7 +125,7 @@ def test_draws_keep_every_count_and_are_the_posterior_where_counts_are_many(glob
     drawn = replace(view, drawn=True)
     data = table(cells(X))
     start = local(model, view, X).local
-    terms = model.settled(drawn, model.batch(data, np.arange(3), start), Effort(1, 0.0, 3), np.random.default_rng(1))
+    terms = model.settled(drawn, model.batch(data, np.arange(3), start), RowVisit(1, 0.0, 3), np.random.default_rng(1))
     np.testing.assert_allclose(terms.local.sum(1), X.sum(1))
     np.testing.assert_allclose(terms.counts.sum(1), X.sum(0))
     # A draw is a count: 0 where less than one is expected, and its square root off.

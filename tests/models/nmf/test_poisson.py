@@ -15,9 +15,9 @@ from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.poisson import GammaPoisson
-from sksvi.models.nmf.rows import Effort
+from sksvi.models.nmf.rows import RowVisit
 
-SETTLED = Effort(2000, 0.0)
+SETTLED = RowVisit(2000, 0.0)
 
 
 def counts(rng, n=20, F=8, K=3, missing=0.0):
@@ -77,7 +77,7 @@ def test_no_pass_lowers_the_bound(missing, longest, global_random_seed):
     X = counts(rng, missing=missing)
     for sweeps in (1, 3):
         model = GammaPoisson(5, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (5, 8)))
-        model.visit, model.over_relaxation = Effort(sweeps, 0.0), longest
+        model.visit, model.over_relaxation = RowVisit(sweeps, 0.0), longest
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
         # Once gains are rounding there is nowhere to go.

@@ -113,9 +113,9 @@ def test_no_smaller_than_with_auxiliary_counts(global_random_seed):
     tight, auxiliary = TightGammaPoisson(3, 6), GammaPoisson(3, 6)
     tight.n_draws = 200
     data = table(cells(X))
-    from sksvi.models.nmf.rows import Effort
+    from sksvi.models.nmf.rows import RowVisit
 
-    settled = auxiliary.settled(auxiliary.view(q, None), auxiliary.batch(data, np.arange(12)), Effort(3000, 0.0))
+    settled = auxiliary.settled(auxiliary.view(q, None), auxiliary.batch(data, np.arange(12)), RowVisit(3000, 0.0))
     local = np.concatenate([settled.local, np.zeros_like(settled.local)], 1)
     each = np.array([at(tight, q, X, local, seed)[0].value for seed in range(20)])
     error = each.std(0) / np.sqrt(20)

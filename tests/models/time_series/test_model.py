@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sksvi.inference.passes.line_search import judging, settle
+from sksvi.inference.passes.line_search import line_search_state, run_until_settled
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
@@ -15,7 +15,7 @@ from sksvi.likelihoods import StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.models.time_series.search import Search
+from sksvi.models.time_series.search import SeriesSearch
 from tests.cases import LEARNED, TRUTH, expected_log_prob, fitted, problem_for
 
 SCALAR = [name for name, likelihood in TRUTH.items() if likelihood.n_latents == 1]
@@ -133,9 +133,9 @@ def test_what_is_known_of_gaussian_noise_is_what_a_fit_would_find(kind, missing)
     problem = problem_for(model, data, "cvi")
     state = first_state(problem, 0)
     names = list(model.hyper)
-    state = settle(problem, state, 300, 1e-13)
-    here = judging(state).here
-    search = Search(model, Fitting(problem, state, lambda bound: False), 1e-6, names)
+    state = run_until_settled(problem, state, 300, 1e-13)
+    here = line_search_state(state).here
+    search = SeriesSearch(model, Fitting(problem, state, lambda bound: False), 1e-6, names)
     found, slopes = search.closed(dict(here.q))
     assert found.bound == pytest.approx(here.bound, rel=1e-10)
     wanted, _ = model.slopes(here.q, data, problem.expect)
@@ -162,8 +162,8 @@ def test_the_curvature_of_gaussian_noise_is_that_of_the_slopes(kind):
     data = series("gaussian", exposure=False)
     model = model_for("gaussian", data, kind, learned=True)
     problem = problem_for(model, data, "cvi")
-    state = settle(problem, first_state(problem, 0), 300, 1e-13)
-    search = Search(model, Fitting(problem, state, lambda bound: False), 1e-6, list(model.hyper))
+    state = run_until_settled(problem, first_state(problem, 0), 300, 1e-13)
+    search = SeriesSearch(model, Fitting(problem, state, lambda bound: False), 1e-6, list(model.hyper))
     x = search.start + 0.1
     _, slope = search.evaluated(x)
     found, wanted = search.curvature(x, slope), np.empty((len(x), len(x)))
@@ -193,8 +193,8 @@ def test_the_slope_of_the_profile_bound_is_that_of_finite_differences(name, kind
     def settled(values):
         fixed = DynamicModel(model.likelihood, model.dynamics, data.X, data.weight, learned=False)
         own = problem_for(fixed, data, "cvi", frozen=frozenset(names))
-        state = settle(own, State(fixed.at(values, first), 0), 300, 1e-13)
-        return judging(state).here
+        state = run_until_settled(own, State(fixed.at(values, first), 0), 300, 1e-13)
+        return line_search_state(state).here
 
     here = settled(start)
     slopes, _ = model.slopes(here.q, data, problem.expect)

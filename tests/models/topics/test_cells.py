@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import betaln, gammaln
 
-from sksvi.models.topics.lda import Documents, Effort, LatentDirichlet, View
+from sksvi.models.topics.lda import DocumentVisit, LatentDirichlet, LDADocuments, LDAView
 from sksvi.models.topics.loops import cells
 
 DRAWS = 40_000
@@ -62,10 +62,12 @@ def test_the_sampler_is_the_sum_over_all_counts(few, global_random_seed):
     weight = np.exp(logs - np.logaddexp.reduce(logs))
     wanted = [weight @ first.sum(0), weight @ np.square(first.sum(0)), *(first @ weight)]
     model, runs = LatentDirichlet(2, len(counts), alpha=alpha, eta=np.ones((2, len(counts))), local_step="gibbs"), []
-    batch = Documents(np.array([0, len(counts)]), np.arange(len(counts)), counts * 1.0, np.array([5]), np.zeros((1, 2)))
+    batch = LDADocuments(
+        np.array([0, len(counts)]), np.arange(len(counts)), counts * 1.0, np.array([5]), np.zeros((1, 2))
+    )
     for key in range(60):
         terms = model.settled(
-            View(topics, np.zeros(len(counts)), alpha), batch, Effort(0, 0.0, 50, 1000), key, True, True
+            LDAView(topics, np.zeros(len(counts)), alpha), batch, DocumentVisit(0, 0.0, 50, 1000), key, True, True
         )
         np.testing.assert_allclose(terms.counts.sum(0), terms.local[0])
         np.testing.assert_allclose(terms.counts.sum(1), counts)

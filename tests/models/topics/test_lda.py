@@ -17,11 +17,11 @@ from sksvi.inference.globals import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.topics import lda
-from sksvi.models.topics.lda import Documents, Effort, LatentDirichlet, View, dirichlet_marginal
+from sksvi.models.topics.lda import DocumentVisit, LatentDirichlet, LDADocuments, LDAView, dirichlet_marginal
 from sksvi.models.topics.loops import gibbs
 
 K, V = 3, 6
-LONG = Effort(20_000, 1e-13, 200, 4000)
+LONG = DocumentVisit(20_000, 1e-13, 200, 4000)
 
 
 def model_of(local_step="mean-field", **options):
@@ -35,8 +35,8 @@ def document_of(rng, counts):
     words = np.arange(len(counts))
     topics = rng.dirichlet(np.ones(V), K)
     offset = np.log(topics).max(0)
-    view = View(np.ascontiguousarray(np.exp(np.log(topics) - offset).T), offset, np.array([0.3, 0.8, 1.3]))
-    batch = Documents(np.array([0, len(words)]), words, np.asarray(counts, float), np.array([5]), np.zeros((1, K)))
+    view = LDAView(np.ascontiguousarray(np.exp(np.log(topics) - offset).T), offset, np.array([0.3, 0.8, 1.3]))
+    batch = LDADocuments(np.array([0, len(words)]), words, np.asarray(counts, float), np.array([5]), np.zeros((1, K)))
     return topics, view, batch
 
 
@@ -76,7 +76,7 @@ def test_gibbs_is_the_enumeration(counts, global_random_seed):
     model, runs = model_of("gibbs", learns_alpha="auto"), []
     for key in range(60):
         batch.streams = np.array([key])
-        terms = model.settled(view, batch, Effort(0, 0.0, 30, 300), global_random_seed, squares=True)
+        terms = model.settled(view, batch, DocumentVisit(0, 0.0, 30, 300), global_random_seed, squares=True)
         of_n = [terms.local, terms.squares, terms.own_elog]
         runs.append(np.concatenate([one.ravel() for one in (*of_n, terms.counts)]))
     of_n, cells, _ = enumerated(topics, view.alpha, counts)
@@ -94,9 +94,11 @@ def test_gibbs_of_two_words_and_many_topics(global_random_seed):
     cells = np.stack([joint.sum(1), joint.sum(0)]) / joint.sum()
     wanted = np.concatenate([cells.ravel(), cells.sum(0) + 2.0 * np.diagonal(joint) / joint.sum()])
     model = LatentDirichlet(n_topics, 2, alpha=alpha, eta=np.ones((n_topics, 2)), local_step="gibbs")
-    batch = Documents(np.array([0, 2]), np.arange(2), np.ones(2), np.array([5]), np.zeros((1, n_topics)))
+    batch = LDADocuments(np.array([0, 2]), np.arange(2), np.ones(2), np.array([5]), np.zeros((1, n_topics)))
     for key in range(60):
-        terms = model.settled(View(topics, np.zeros(2), alpha), batch, Effort(0, 0.0, 30, 600), key, squares=True)
+        terms = model.settled(
+            LDAView(topics, np.zeros(2), alpha), batch, DocumentVisit(0, 0.0, 30, 600), key, squares=True
+        )
         np.testing.assert_allclose(terms.counts.sum(0), terms.local[0])
         runs.append(np.concatenate([terms.counts.ravel(), terms.squares.ravel()]))
     error = np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
@@ -138,7 +140,7 @@ def test_mean_field_never_lowers_the_bound(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     _, view, batch = document_of(rng, rng.integers(1, 9, V))
     batch.start = rng.gamma(1.0, 3.0, (1, K))
-    values = [model_of().settled(view, batch, Effort(n, 0.0, 0, 0), 0).value[0] for n in range(1, 30)]
+    values = [model_of().settled(view, batch, DocumentVisit(n, 0.0, 0, 0), 0).value[0] for n in range(1, 30)]
     assert np.all(np.diff(values) >= -1e-10)
 
 
@@ -192,7 +194,7 @@ def test_gibbs_rounds_fractions_to_their_mean(global_random_seed):
     totals = []
     for key in range(2000):
         batch.streams = np.array([key])
-        totals.append(model_of("gibbs").settled(view, batch, Effort(0, 0.0, 0, 1), 7).local.sum())
+        totals.append(model_of("gibbs").settled(view, batch, DocumentVisit(0, 0.0, 0, 1), 7).local.sum())
     error = np.std(totals) / np.sqrt(len(totals))
     assert abs(np.mean(totals) - 4.05) < 4.0 * error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.records import Corpus, Document, Population, Work
+from sksvi.models.topics.loops.records import Corpus, Document, LogOddsPopulation, Work
 
 Array = np.ndarray
 
@@ -250,7 +250,7 @@ def node_slopes(bound: int, document: Document, work: Work, out: Array) -> None:
 
 
 @compiled
-def pull_of(mean: Array, prior: Population, out: Array) -> float:
+def pull_of(mean: Array, prior: LogOddsPopulation, out: Array) -> float:
     """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
     centre, precision = prior.location, prior.precision
     value = 0.0
@@ -263,7 +263,7 @@ def pull_of(mean: Array, prior: Population, out: Array) -> float:
 
 
 @compiled
-def local_value(value: float, mean: Array, root: Array, full: bool, prior: Population) -> float:
+def local_value(value: float, mean: Array, root: Array, full: bool, prior: LogOddsPopulation) -> float:
     """The document's term of the bound: E log p(words | η) - KL(q(η) ‖ N(μ, Σ))."""
     p, precision = len(mean), prior.precision
     value -= pull_of(mean, prior, np.empty(p)) + 0.5 * (prior.log_det - p)

@@ -8,7 +8,7 @@ from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, load_square, store_square
 from sksvi.models.topics.loops.bound import look, node_slopes, opened, pull_of, workspace
 from sksvi.models.topics.loops.newton import settle_root
-from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Effort, Population, Rates
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Effort, LogOddsPopulation, Rates
 
 Array = np.ndarray
 
@@ -17,7 +17,7 @@ ROOT_SHARE = 0.5
 
 
 @compiled
-def mean_step(slope: Array, prior: Population, rates: Rates, mean: Array, sums: Array) -> None:
+def mean_step(slope: Array, prior: LogOddsPopulation, rates: Rates, mean: Array, sums: Array) -> None:
     """AdaGrad on the mean."""
     pull = np.empty(len(mean))
     pull_of(mean, prior, pull)
@@ -29,7 +29,7 @@ def mean_step(slope: Array, prior: Population, rates: Rates, mean: Array, sums: 
 
 @compiled
 def root_step(
-    slopes: Array, nodes: Array, prior: Population, full: bool, rates: Rates, root: Array, sums: Array
+    slopes: Array, nodes: Array, prior: LogOddsPopulation, full: bool, rates: Rates, root: Array, sums: Array
 ) -> None:
     """AdaGrad on C by reparameterised gradients; `slopes` (S, P) at the nodes."""
     in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior.precision)
@@ -51,7 +51,7 @@ def root_step(
 def hybrid_documents(
     corpus: Corpus,
     topics: Array,
-    prior: Population,
+    prior: LogOddsPopulation,
     bound: int,
     full: bool,
     effort: Effort,
@@ -83,7 +83,7 @@ def hybrid_documents(
 def standard_documents(
     corpus: Corpus,
     topics: Array,
-    prior: Population,
+    prior: LogOddsPopulation,
     bound: int,
     full: bool,
     effort: Effort,

@@ -8,7 +8,7 @@ from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS
-from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, Population, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, LogOddsPopulation, Work
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ def message_target(
 
 
 @compiled
-def message_mean(prior: Population, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
+def message_mean(prior: LogOddsPopulation, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
     """Mean of the product of N(μ, Σ) and messages; a diagonal q hears the other coordinates through their means."""
     precision = prior.precision
     p = len(mean)
@@ -43,7 +43,7 @@ def message_mean(prior: Population, full: bool, linear: Array, mean: Array, root
 def message_steps(
     bound: int,
     document: Document,
-    prior: Population,
+    prior: LogOddsPopulation,
     full: bool,
     effort: Effort,
     mean: Array,
@@ -100,7 +100,7 @@ def message_steps(
 def message_documents(
     corpus: Corpus,
     topics: Array,
-    prior: Population,
+    prior: LogOddsPopulation,
     bound: int,
     full: bool,
     effort: Effort,

@@ -18,7 +18,7 @@ from sksvi.models.topics.loops.algebra import (
     store_square,
 )
 from sksvi.models.topics.loops.bound import curvature, look, opened, pull_of, workspace
-from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, Population, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Curvature, Document, Effort, LogOddsPopulation, Work
 
 Array = np.ndarray
 
@@ -32,7 +32,7 @@ HELD = 3
 def settle_mean(
     bound: int,
     document: Document,
-    prior: Population,
+    prior: LogOddsPopulation,
     effort: Effort,
     mean: Array,
     root: Array,
@@ -86,7 +86,7 @@ def settle_mean(
 def settle_root(
     bound: int,
     document: Document,
-    prior: Population,
+    prior: LogOddsPopulation,
     full: bool,
     mean: Array,
     root: Array,
@@ -110,7 +110,7 @@ def settle_root(
 def newton_documents(
     corpus: Corpus,
     topics: Array,
-    prior: Population,
+    prior: LogOddsPopulation,
     bound: int,
     full: bool,
     effort: Effort,

@@ -27,7 +27,7 @@ DOCUMENTS = (
 )
 
 
-class Population(NamedTuple):
+class LogOddsPopulation(NamedTuple):
     """N(μ, Σ) of the log odds.
 
     ``location`` (P,): μ. ``precision`` (P, P): Σ⁻¹. ``log_det``: log |Σ|.

@@ -7,7 +7,7 @@ import numpy as np
 from sksvi._runtime.compiled import entry
 from sksvi.models.topics.loops.algebra import compiled
 from sksvi.models.topics.loops.bound import MEAN_FIELD, SIMPLE, local_value, look, opened, workspace
-from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, Population, Sums, Work
+from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, LogOddsPopulation, Sums, Work
 
 Array = np.ndarray
 
@@ -69,7 +69,7 @@ def sum_documents(
     topics: Array,
     bounded: Array,
     offset: Array,
-    prior: Population,
+    prior: LogOddsPopulation,
     bound: int,
     full: bool,
     state: Array,
