@@ -399,12 +399,6 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         self.noise_precision_ = float(precision[0]) if self._noise_size == 1 else precision
         self.n_effective_components_ = float(effective_number(self.feature_probability_))
 
-    def _from_earlier(self) -> None:
-        super()._from_earlier()
-        # Before there was "auto" the weights' precision was learned, or given.
-        if hasattr(self, "state_") and self.weight_precision != "auto":
-            vars(self).setdefault("_wide", True)
-
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)

@@ -435,12 +435,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self.fit_mean_ = self._scatter.centred and not model.without_mean
         self.mean_ = self._fitted_to.mean
 
-    def _from_earlier(self) -> None:
-        super()._from_earlier()
-        if hasattr(self, "state_"):
-            vars(self).setdefault("fit_mean_", self._scatter.centred)
-            vars(self).setdefault("_loadings_prior", np.array([self.prior_shape, self.prior_rate], float))
-
     def _findings(self, problem: Problem, state: State) -> Iterator[str]:
         """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""
         if self._fitted_to.freedom < 2:

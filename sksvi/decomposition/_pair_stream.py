@@ -191,12 +191,6 @@ class PairStream(PairCounts, PoissonFit):
     def _shapes(self) -> Array:
         return np.array([self.component_shape, self.activation_shape], float)
 
-    def _from_earlier(self) -> None:
-        super()._from_earlier()
-        if hasattr(self, "state_"):
-            vars(self).setdefault("_prior_shapes", self._shapes)
-            vars(self).setdefault("_began_with", len(self._seen_counts))
-
 
 def said_of(counts: Array, constant: float) -> StreamState:
     """What counts (K, I) of earlier chunks say of components: they are exposed to all users, of whatever chunk."""

@@ -149,9 +149,6 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """An error where a parameter changed that a fit which goes on cannot change."""
         check_changes(self, self._choices)
 
-    def _from_earlier(self) -> None:
-        """Bring a fit that an earlier version saved up to date."""
-
     # ---- fitting
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

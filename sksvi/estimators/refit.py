@@ -119,8 +119,7 @@ def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
     """An error where a parameter is not what it was in the fit, and a fit that goes on cannot change it."""
     now = kept_choices(estimator)
     for name, was in fitted.items():
-        # Files of earlier versions say "fixed" of every number.
-        if name not in now or now[name] == was or (was == "fixed" and not isinstance(now[name], str)):
+        if name not in now or now[name] == was:
             continue
         was, is_now = ("a number" if choice == "fixed" else repr(choice) for choice in (was, now[name]))
         raise ValueError(

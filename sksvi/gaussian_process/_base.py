@@ -354,11 +354,6 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self._began_at: tuple[Array, Array] | None = (which, points[which])
         return state
 
-    # ---- going on from a fit
-    def _from_earlier(self) -> None:
-        vars(self).setdefault("mean_", 0.0)
-        vars(self).setdefault("_target_unit", 1.0)
-
     # ---- what a fit leaves behind
     #: Inducing points that began at a training row and have not left it.
     _points_at_rows: int = 0

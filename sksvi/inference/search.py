@@ -82,9 +82,7 @@ class Fitting:
         """Blocks that stay."""
         return self.problem.frozen
 
-    def settle(
-        self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None
-    ) -> Evaluation:
+    def settle(self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None) -> Evaluation:
         """Where at most `passes` judged passes from q end; by natural steps under another model, where one is given."""
         problem = self.problem if model is None else replace(self.problem, model=model, algorithm=MCSSVI())
         here = line_search_state(run_until_settled(problem, replace(self.state, q=q), passes, tol, seen)).here

@@ -35,7 +35,6 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._columns import ColumnScaling
-from sksvi.linear_model._compat import in_units
 from sksvi.linear_model._fit_warnings import LinearFindings
 from sksvi.linear_model._integrated import IntegratedScales, NodeFit
 from sksvi.linear_model._scale_prior import SharedScales
@@ -274,9 +273,6 @@ class BayesianGLM(
     def _scales_before(self, scales: Any) -> Any:
         """The prior of scales that the fit has had so far: its columns are of the same kinds."""
         return scales
-
-    def _from_earlier(self) -> None:
-        in_units(vars(self))
 
     def _without_rows(self) -> Any:
         bare = super()._without_rows()

@@ -26,7 +26,7 @@ from sksvi.estimators.stage import Stage
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
-from sksvi.families import InUnits, Marginal, Point
+from sksvi.families import InUnits, Marginal
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
@@ -302,18 +302,6 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         model, data = super()._model_of_fit(data)
         model.tabulate(data.y)
         return model, data
-
-    def _from_earlier(self) -> None:
-        """One scale for all columns, as of a fit from before those that levels fix had their own."""
-        super()._from_earlier()
-        own = vars(self)
-        if self.groups is None or "_constant" in own or own.get("_factors") is None or "state_" not in own:
-            return
-        self._constant = np.zeros((len(self._factors), self._n_fixed), bool)
-        q = self.state_.q
-        if self._prior_kind == "auto" and "prior_precision" in q and self._columns.known is not None:
-            point = Point(np.repeat(q["prior_precision"].value, 1 + len(self._factors)))
-            self.state_ = replace(self.state_, q={**q, "prior_precision": point})
 
     def _scales_before(self, scales: Any) -> Any:
         kinds = getattr(self, "_kinds_before", None)

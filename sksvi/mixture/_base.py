@@ -278,11 +278,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         self.weights_ = self.posterior_["weights"].mean
         self.n_components_ = max(n_used(rows), 1)
 
-    def _from_earlier(self) -> None:
-        super()._from_earlier()
-        if hasattr(self, "weights_") and not hasattr(self, "probability_prior_"):
-            self.probability_prior_ = float(self.probability_prior)
-
     # ---- rows
     def _logs(self) -> MixtureView:
         """Logarithms of the posterior means: what the predictive density of a row is made of."""

@@ -21,7 +21,6 @@ from sksvi.persistence import container
 from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
-from sksvi.persistence.upgrade import upgraded
 from sksvi.persistence.validator import Validator
 from sksvi.persistence.writer import Encoder, class_key
 
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
 Expected = TypeVar("Expected")
 
-#: What is written; an earlier sksvi that reads less refuses it. `EARLIER` are read too.
-FORMAT, EARLIER = 2, (1,)
+#: What is written and read; files of another format are refused.
+FORMAT = 3
 #: Most characters of a message that tells what a file holds.
 LONGEST = 500
 
@@ -86,11 +85,10 @@ REGISTRY: dict[str, str] = {
     "ProjectedGaussian": "sksvi.families.gaussian.views:ProjectedGaussian",
     "ClassGaussian": "sksvi.families.gaussian.views:ClassGaussian",
     "Point": "sksvi.families.point:Point",
-    "Free": "sksvi.families.point:Point",
     "InUnits": "sksvi.families.gaussian.units:InUnits",
-    "Columns": "sksvi.linear_model._columns:ColumnScaling",
-    "Categories": "sksvi.linear_model._categories:CategoricalColumns",
-    "Known": "sksvi.linear_model._columns:ColumnStats",
+    "ColumnScaling": "sksvi.linear_model._columns:ColumnScaling",
+    "CategoricalColumns": "sksvi.linear_model._categories:CategoricalColumns",
+    "ColumnStats": "sksvi.linear_model._columns:ColumnStats",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",
     "ArrowMatrix": "sksvi.families.gaussian.arrow:ArrowMatrix",
@@ -109,9 +107,9 @@ REGISTRY: dict[str, str] = {
     "FlatMemory": "sksvi.algorithms.steps:FlatMemory",
     "State": "sksvi.inference.state:State",
     "Sites": "sksvi.inference.memory.sites:Sites",
-    "NothingSaid": "sksvi.inference.memory.factors:NoFactors",
-    "Said": "sksvi.inference.memory.factors:BlockFactors",
-    "Past": "sksvi.inference.stream_state:StreamState",
+    "NoFactors": "sksvi.inference.memory.factors:NoFactors",
+    "BlockFactors": "sksvi.inference.memory.factors:BlockFactors",
+    "StreamState": "sksvi.inference.stream_state:StreamState",
     "Sample": "sksvi.inference.memory.sample:Sample",
     "Table": "sksvi.models.base:Table",
     "ValueCells": "sksvi.models.mixture.cells:MixtureRows",
@@ -122,10 +120,10 @@ REGISTRY: dict[str, str] = {
     "Locals": "sksvi.inference.memory.locals:Locals",
     "PlateMemory": "sksvi.inference.memory.plates:PlateMemory",
     "Progress": "sksvi.inference.progress:Progress",
-    "Judging": "sksvi.inference.progress:LineSearchState",
-    "Averaging": "sksvi.inference.progress:AveragingState",
-    "Siding": "sksvi.inference.progress:AlternatingState",
-    "Sampling": "sksvi.inference.progress:SamplingState",
+    "LineSearchState": "sksvi.inference.progress:LineSearchState",
+    "AveragingState": "sksvi.inference.progress:AveragingState",
+    "AlternatingState": "sksvi.inference.progress:AlternatingState",
+    "SamplingState": "sksvi.inference.progress:SamplingState",
     "Evaluation": "sksvi.inference.progress:Evaluation",
     "GibbsDraw": "sksvi.models.beta_process.sampler:BetaProcessDraw",
     "MixtureDraw": "sksvi.models.mixture.sampler:MixtureDraw",
@@ -329,12 +327,12 @@ def _read(file: BinaryIO) -> tuple[Any, str]:
         container.check_directory(archive, os.fstat(file.fileno()).st_size)
         manifest = container.read_manifest(archive, budget)
         found = manifest["format_version"]
-        if type(found) is not int or found not in (FORMAT, *EARLIER):
-            raise ValueError(
-                f"it has format version {found!r}, this sksvi ({_version()}) reads up to {FORMAT}; "
-                "load it with the version that wrote it or upgrade sksvi"
-            )
         members, version = manifest["sha256"], manifest["versions"]["sksvi"]
+        if type(found) is not int or found != FORMAT:
+            raise ValueError(
+                f"it has format version {found!r} and was written by sksvi {_printable(str(version))}, and this sksvi "
+                f"({_version()}) reads format {FORMAT}: load it with the version that wrote it, or fit again"
+            )
         if set(members) != set(archive.namelist()) - {container.MANIFEST}:
             raise ValueError("its members and its manifest do not agree")
         if not isinstance(version, str):
@@ -343,7 +341,6 @@ def _read(file: BinaryIO) -> tuple[Any, str]:
         estimator = decoder.decode(manifest["estimator"])
     if not _is_estimator(type(estimator)):
         raise ValueError("it holds no estimator")
-    upgraded(estimator)
     _check_state(estimator)
     return estimator, version
 

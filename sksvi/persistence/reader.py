@@ -228,9 +228,6 @@ class Decoder:
         slots, before = slot_names(cls), self._made
         self._spend(KEYED)
         for name, child in node["state"]:
-            if name in getattr(cls, "_found_again", ()):  # an earlier version held what is derived now
-                self.decode(child)
-                continue
             if not allowed_name(cls, name, slots):
                 raise ValueError(f"attribute name {name!r} of {key} is not allowed")
             if name in slots:

@@ -431,12 +431,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         self._series = self._working(data)
         return self._series
 
-    def _from_earlier(self) -> None:
-        super()._from_earlier()
-        if "_unit" in vars(self) and "_spread" not in vars(self):
-            self._spread = self._unit
-            self._leave_mixture()  # what is found of the messages now
-
     def _hold_times(self, times: dict[str, Any]) -> None:
         """Keep the points in time; what was found at others is forgotten."""
         vars(self).pop("index_", None)

@@ -93,9 +93,6 @@ class MixedLatents:
 class IntegratedSeries(IntegratedHyperparameters):
     """Nodes of the hyperparameters of a `DynamicGLM`: found at the end of a fit, held while points are appended."""
 
-    #: Held by files of earlier versions, and found of the messages now.
-    _found_again = frozenset({"posterior_", "coef_", "coef_std_"})
-
     #: Messages (k, 2, T) that the nodes had at the end of the fit; None: those of the fit serve.
     _node_messages: Array | None = None
     #: Of a file without rows: mean and covariance of the last states at each node.

@@ -158,8 +158,6 @@ def test_a_changed_value_is_named_with_the_reason():
         changed = pickle.loads(pickle.dumps(model)).set_params(**{name: value})
         with pytest.raises(ValueError, match=f"{name} was .* cannot change it, as "):
             changed.fit(X, y)
-    model._choices["noise_variance"] = "fixed"  # as earlier versions saved it
-    model.fit(X, y)
 
 
 def test_another_number_of_a_fixed_prior_of_the_intercept_counts():

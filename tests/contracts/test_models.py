@@ -53,8 +53,8 @@ from sksvi.models.per_latent import PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.topics.correlated import CorrelatedTopics
-from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda import DocumentVisit as Settled
+from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.loops.records import Effort
 from sksvi.network._build import Built
 from sksvi.testing import check_model

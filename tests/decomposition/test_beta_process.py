@@ -127,14 +127,6 @@ def test_weights_have_a_known_precision_where_rows_are_many(rows, total, same, g
         assert (one["weight_precision"].mean[0] == pytest.approx(1.0, rel=1e-3)) == (same == 1.0)
 
 
-def test_a_fit_from_before_there_was_a_choice_answers_under_the_default(problem):
-    model = BetaProcessFA(weight_precision="learned", **QUICK).fit(problem[0])
-    wanted = model.transform(problem[0])
-    del model._wide
-    model._from_earlier()
-    np.testing.assert_array_equal(model.set_params(weight_precision="auto").transform(problem[0]), wanted)
-
-
 def test_intervals_of_little_seen_digits_hold_most_of_the_rest(global_random_seed):
     from sklearn.datasets import load_digits
 

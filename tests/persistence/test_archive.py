@@ -9,6 +9,7 @@ import os
 import struct
 import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -380,7 +381,7 @@ KEYS = {"type": "array", "member": "0.npy", "writeable": True}
     [
         (set_class, "unknown class key 'os:system'"),
         (lambda t: t.update(format="other"), "not one of sksvi"),
-        (lambda t: t.update(format_version=3), "format version 3"),
+        (lambda t: t.update(format_version=4), "format version 4"),
         (lambda t: t.update(format_version=True), "format version True"),
         (lambda t: t.pop("estimator"), "missing 'estimator'"),
         (lambda t: t.pop("sha256"), "missing 'sha256'"),
@@ -735,18 +736,14 @@ def estimator(kind, **parameters):
     return BayesianGLMRegressor(likelihood="poisson", random_state=0, **parameters)
 
 
-#: Names of classes in files of earlier versions, and what these classes are now.
-EARLIER = {"Free": "Point"}
-
-
 def test_every_entry_of_the_table_is_found_by_its_class():
-    """An earlier name is read as its class of today, which is written by its own."""
     for key, target in REGISTRY.items():
-        assert class_key(REGISTRY, resolve_class(target)) == EARLIER.get(key, key)
-    assert {key for key, target in REGISTRY.items() if list(REGISTRY.values()).count(target) > 1} == {
-        *EARLIER,
-        *EARLIER.values(),
-    }
+        assert class_key(REGISTRY, resolve_class(target)) == key
+
+
+def test_a_file_of_an_earlier_format_is_refused_by_the_version_that_wrote_it():
+    with pytest.raises(ValueError, match=r"format version 1 and was written by sksvi 0\.1\.0\.dev0, .* reads format 3"):
+        load(Path(__file__).with_name("files") / "0.1.0.dev0-format1.sksvi")
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -13,7 +13,6 @@ from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import PARTS, check_parts
-from sksvi.persistence.upgrade import _progress
 from sksvi.persistence.validator import Malformed, Validator
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
@@ -87,7 +86,7 @@ RIGHT = {
         "data": of(y=TWO),
         "sites": of(value=TWO),
     },
-    "Past": {"constant": -1.0, "weight": 1.0, "waiting": 1.0},
+    "StreamState": {"constant": -1.0, "weight": 1.0, "waiting": 1.0},
     "GroupedDesign": {
         "codes": np.array([[0, 1], [1, 2]], np.int32),
         "X": TABLE,
@@ -95,8 +94,8 @@ RIGHT = {
         "values": [None, TABLE],
         "arrow": 1,
     },
-    "Columns": {"scale": TWO, "centre": TWO, "varies": TRUTH, "scaled": True, "known": of(low=TWO)},
-    "Known": {
+    "ColumnScaling": {"scale": TWO, "centre": TWO, "varies": TRUTH, "scaled": True, "known": of(low=TWO)},
+    "ColumnStats": {
         "low": TWO,
         "high": TWO,
         "centre": TWO,
@@ -106,7 +105,7 @@ RIGHT = {
         "weight": 1.0,
         "eps": 1.0,
     },
-    "Categories": {
+    "CategoricalColumns": {
         "n_columns": 4,
         "columns": [1, 3],
         "levels": [np.array(["a", "b"], object), ROWS],
@@ -157,13 +156,13 @@ ALSO_RIGHT = [
     ("LinearTerms", "variance", np.ones((2, 2, 2))),
     ("Sample", "priority", ZERO),
     ("Sample", "dropped", 0.0),
-    ("Past", "weight", 0.0),
-    ("Past", "waiting", 0.0),
-    ("Columns", "known", None),
-    ("Categories", "levels", [np.array([], object), ROWS]),
-    ("Known", "square", ZERO),
-    ("Known", "weight", 0.0),
-    ("Known", "eps", 0.0),
+    ("StreamState", "weight", 0.0),
+    ("StreamState", "waiting", 0.0),
+    ("ColumnScaling", "known", None),
+    ("CategoricalColumns", "levels", [np.array([], object), ROWS]),
+    ("ColumnStats", "square", ZERO),
+    ("ColumnStats", "weight", 0.0),
+    ("ColumnStats", "eps", 0.0),
     ("LogScales", "weights", ZERO),
     ("GibbsDraw", "omega", np.empty((0, 0))),
     ("Ordinal", "cut_points", 3),
@@ -293,9 +292,9 @@ WRONG = [
     ("Sample", "dropped", -1e-9),
     ("Sample", "data", of(y=THREE)),
     ("Sample", "sites", of(value=THREE)),
-    ("Past", "constant", np.inf),
-    ("Past", "weight", -1e-9),
-    ("Past", "waiting", -1e-9),
+    ("StreamState", "constant", np.inf),
+    ("StreamState", "weight", -1e-9),
+    ("StreamState", "waiting", -1e-9),
     ("GroupedDesign", "codes", np.array([[0, 1], [1, 2]])),
     ("GroupedDesign", "codes", np.array([[0, 1], [2, 2]], np.int32)),
     ("GroupedDesign", "X", np.ones((3, 2))),
@@ -303,27 +302,27 @@ WRONG = [
     ("GroupedDesign", "levels", [2]),
     ("GroupedDesign", "values", [None, np.ones((3, 2))]),
     ("GroupedDesign", "arrow", 2),
-    ("Columns", "scale", ZERO),
-    ("Columns", "centre", THREE),
-    ("Columns", "varies", TWO),
-    ("Columns", "scaled", None),
-    ("Columns", "known", of(low=THREE)),
-    ("Categories", "n_columns", 3),
-    ("Categories", "columns", [3, 1]),
-    ("Categories", "columns", [1, 1]),
-    ("Categories", "columns", []),
-    ("Categories", "levels", [ROWS]),
-    ("Categories", "levels", [ROWS, TABLE]),
-    ("Categories", "levels", [ROWS, np.array(["a", "a"])]),
-    ("Categories", "levels", [ROWS, np.array([])]),
-    ("Categories", "missing", [True]),
-    ("Categories", "missing", [True, None]),
-    ("Categories", "reference", None),
-    ("Known", "high", THREE),
-    ("Known", "square", NEGATIVE),
-    ("Known", "two", TWO),
-    ("Known", "weight", -1e-9),
-    ("Known", "eps", -1e-9),
+    ("ColumnScaling", "scale", ZERO),
+    ("ColumnScaling", "centre", THREE),
+    ("ColumnScaling", "varies", TWO),
+    ("ColumnScaling", "scaled", None),
+    ("ColumnScaling", "known", of(low=THREE)),
+    ("CategoricalColumns", "n_columns", 3),
+    ("CategoricalColumns", "columns", [3, 1]),
+    ("CategoricalColumns", "columns", [1, 1]),
+    ("CategoricalColumns", "columns", []),
+    ("CategoricalColumns", "levels", [ROWS]),
+    ("CategoricalColumns", "levels", [ROWS, TABLE]),
+    ("CategoricalColumns", "levels", [ROWS, np.array(["a", "a"])]),
+    ("CategoricalColumns", "levels", [ROWS, np.array([])]),
+    ("CategoricalColumns", "missing", [True]),
+    ("CategoricalColumns", "missing", [True, None]),
+    ("CategoricalColumns", "reference", None),
+    ("ColumnStats", "high", THREE),
+    ("ColumnStats", "square", NEGATIVE),
+    ("ColumnStats", "two", TWO),
+    ("ColumnStats", "weight", -1e-9),
+    ("ColumnStats", "eps", -1e-9),
     ("Nodes", "weights", TWO),
     ("Nodes", "weights", np.ones(3) / 3),
     ("NodeBlocks", "precision", ZERO),
@@ -371,7 +370,7 @@ def test_what_is_wrong_is_refused(key, name, value):
 
 
 def test_every_kind_of_part_is_asked_here():
-    alike = {"Free", "Beta", "kernel.Matern", "kernel.RationalQuadratic", "kernel.ExpSineSquared"}
+    alike = {"Beta", "kernel.Matern", "kernel.RationalQuadratic", "kernel.ExpSineSquared"}
     assert set(RIGHT) | alike == set(PARTS)
     assert {key for key, *_ in WRONG} == set(RIGHT)
 
@@ -382,18 +381,6 @@ def test_no_array_anywhere_is_complex_or_infinite(value):
         with pytest.raises(Malformed, match=r"complex|not finite"):
             check_parts(Validator(within, "state_"), lambda cls: "key" if cls is SimpleNamespace else None)
     check_parts(Validator([of(a=np.array(["text"])), None, 1.5, np.array([1, 2])], "state_"), lambda cls: "key")
-
-
-def test_plates_of_an_earlier_version_have_seen_nothing_where_it_kept_no_count():
-    clock, seen = np.array([3, 1]), np.array([2.0, 5.0])
-    old = {"previous": None, "damping": {}, "small_changes": 2, "average": None, "checks": []}
-    old["memory"] = {"users_clock": clock, "users": "rule", "items_clock": clock, "items_seen": seen, "items": None}
-    progress = _progress(old)
-    assert set(old["memory"]) == {"users", "items"}
-    np.testing.assert_array_equal(old["memory"]["users"].seen, [0.0, 0.0])
-    np.testing.assert_array_equal(old["memory"]["items"].seen, seen)
-    assert old["memory"]["users"].rule == "rule"
-    assert progress.gradient == {} and progress.small_changes == 2
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("extension", "Sparse[float]"), ("sparse", "str")])

@@ -174,13 +174,11 @@ def check_gamma_factors(look: Validator) -> None:
     for name in ("noise_variance_", "scale_"):
         look.at(name).array((d,), above=0.0)
     look.at("mean_").array((d,))
-    if look.has("_loadings_prior"):  # not in files of earlier versions
-        look.at("_loadings_prior").array((2,), above=0.0)
+    look.at("_loadings_prior").array((2,), above=0.0)
     scatter = look.at("_scatter").a(Scatter)
     scatter.at("mean").array((d,))
-    if look.has("fit_mean_"):  # not in files of earlier versions
-        means = look.at("fit_mean_")
-        means.require(not means.flag() or bool(scatter.value.centred), "is True of a scatter about 0")
+    means = look.at("fit_mean_")
+    means.require(not means.flag() or bool(scatter.value.centred), "is True of a scatter about 0")
     if "noise" in look.at("state_").at("q").value:
         noise = block_of(look, "noise").a(Point).value.value
         learned = 1 if look.at("noise_variance").value == "auto" else d

@@ -19,7 +19,7 @@ def _columns(look: Validator, d: int) -> int:
     if not look.has("_categories"):
         return d
     own = look.at("_categories")
-    own.require(type(own.value).__name__ == "Categories", "says nothing of categorical columns")
+    own.require(type(own.value).__name__ == "CategoricalColumns", "says nothing of categorical columns")
     own.at("n_columns").require(own.value.n_columns == d, f"is {own.value.n_columns}, not {d}")
     return int(own.value.width)
 
