@@ -86,7 +86,7 @@ def starts(quick: bool) -> None:
     from sksvi import BernoulliMixture
     from sksvi.models.mixture.model import MixtureModel
 
-    rows, usual = [], MixtureModel.forming_passes
+    rows, usual = [], MixtureModel.warmup_passes
     made: dict[str, dict[str, Any]] = {
         "svi (default)": {},
         "svi, all rows": {"batch_size": None},
@@ -94,7 +94,7 @@ def starts(quick: bool) -> None:
     }
     for method, own in made.items():
         for passes in (0, usual):
-            MixtureModel.forming_passes = MixtureModel.forming_whole = passes
+            MixtureModel.warmup_passes = MixtureModel.warmup_full_batch = passes
             row: dict[str, Any] = {"method": method, "first passes": passes}
             for name, (generator, n_seeds) in SETS.items():
                 sets = [generator(seed) for seed in range(1 if quick else n_seeds)]
@@ -104,7 +104,7 @@ def starts(quick: bool) -> None:
                 row |= {f"{name}: used": ", ".join(str(model.n_components_) for model in fits)}
             rows.append(row)
             progress(row)
-    MixtureModel.forming_passes = MixtureModel.forming_whole = usual
+    MixtureModel.warmup_passes = MixtureModel.warmup_full_batch = usual
     report("mixture/bernoulli_start", "Passes that see means, and none", rows, ["As the first table."], quick)
 
 

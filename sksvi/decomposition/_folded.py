@@ -153,7 +153,7 @@ class FoldingMethods(PairMethods):
         with parallel.working():
             for _ in range(FOLD_STEPS):
                 block = alternating.moved(problem, state, "users", said).block
-                change = block.kl_by_plate(state.q["users"].precise()).max()
+                change = block.kl_by_plate(state.q["users"].natural_form()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:
                     break

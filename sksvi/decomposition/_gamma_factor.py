@@ -287,7 +287,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             problem = self._problem(*self._build_model(data))
             state = self._absorbed(problem, None if first else self.state_, known, came)
             self._finish(problem.model, state, seen + came)
-            found = list(self._findings(problem, state))
+            found = list(self._fit_warnings(problem, state))
         fit_warnings.warn_all(found)
         return self
 
@@ -435,7 +435,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self.fit_mean_ = self._scatter.centred and not model.without_mean
         self.mean_ = self._fitted_to.mean
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""
         if self._fitted_to.freedom < 2:
             return

@@ -152,7 +152,7 @@ class PairStream(PairCounts, PoissonFit):
     def _beside(self, problem: Problem, old: Table, before: State, fade: float) -> tuple[Problem, State]:
         """The portion beside what is left of earlier ones, and where it begins: at q, new items at the prior."""
         counts = self._counts_of("components")
-        rest = plan.changed(problem, model=self._model(counts.shape[1]), data=old, said=said_of(counts, 0.0))
+        rest = plan.changed(problem, model=self._model(counts.shape[1]), data=old, prior_factors=said_of(counts, 0.0))
         constant = self.lower_bound_ - exact_bound(rest, self._begun(rest, before))
         n_users, n_items = problem.data.X.shape
         users = np.zeros((n_users, self._k))
@@ -161,7 +161,7 @@ class PairStream(PairCounts, PoissonFit):
         items[:, : counts.shape[1]] = fade * counts
         self._portion = replace(problem.data.X, before=users)
         data, size = replace(problem.data, X=self._portion), None if self.batch_size == "auto" else problem.batch_size
-        problem = plan.changed(problem, data=data, said=said_of(items, fade * constant), batch_size=size)
+        problem = plan.changed(problem, data=data, prior_factors=said_of(items, fade * constant), batch_size=size)
         return problem, self._begun(problem, before)
 
     def _remember(self, found: CountMatrix, fade: float) -> None:

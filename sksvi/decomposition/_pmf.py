@@ -368,7 +368,7 @@ class GeneralizedPMF(
     def _fix_scales(self, base: Any, y: Array, weight: Array | None) -> None:
         """Where the likelihood begins, and where f does and how widely."""
         few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
-        self.likelihood_ = base.start(few.y, few.weight).left(LEFT)
+        self.likelihood_ = base.start(few.y, few.weight).with_less_dispersion(LEFT)
         self._scale(few.y, few.weight)
 
     def _fix_ids(self, columns: Any, fresh: bool) -> None:

@@ -96,8 +96,8 @@ class PoissonFit(GammaPosterior, GammaFit):
             return problem
         return replace(problem, model=model.of_batches(data.reduced(_largest, max)))
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
         yield from self._of_unit(problem.data)
 
     def _of_unit(self, data: Any) -> Iterator[str]:

@@ -193,7 +193,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
                         self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
                 monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
-            found += [] if interruption.asked else self._findings(problem, state)
+            found += [] if interruption.asked else self._fit_warnings(problem, state)
         # The fit stands, whatever becomes of the warnings.
         if self._one_sided:
             undone = None  # the finding says so, and more passes are no remedy
@@ -270,12 +270,12 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
         return None
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         """What a user should know about a fit that stands: what was found, and what to do."""
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
             yield from fit_warnings.of_target(likelihood, problem.data.y, len(problem.data))
-            yield from likelihood.extremes()
+            yield from likelihood.parameter_warnings()
 
     def _too_small(self, X: Array) -> Iterator[str]:
         """`findings.too_small` of a table without columns of categories."""

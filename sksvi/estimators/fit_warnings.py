@@ -1,6 +1,6 @@
 """What a user should know about a fit that stands, and would not see in its numbers: told here and nowhere else.
 
-A finding is one sentence: what was found, and what to do. Any estimator contributes its own in `BaseSVI._findings`.
+A finding is one sentence: what was found, and what to do. Any estimator contributes its own in `BaseSVI._fit_warnings`.
 """
 
 from __future__ import annotations

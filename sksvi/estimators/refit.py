@@ -17,7 +17,7 @@ import numpy as np
 _WORDS: dict[tuple[Any, ...], str] = {}
 MOST_WORDS = 256
 #: What of a parameter must stay, given the estimator and the parameter's name.
-Kept = Callable[[Any, str], Any]
+Extract = Callable[[Any, str], Any]
 
 
 def value(estimator: Any, name: str) -> Any:
@@ -68,13 +68,13 @@ class ParameterChange:
     """Of one parameter.
 
     why : reason that a fit which goes on refuses another value; empty where it takes it.
-    kept : what of the value must stay, where it refuses.
-    anew : parts of the fit's state that begin anew with another value.
+    must_match : what of the value must stay, where it refuses.
+    resets : parts of the fit's state that begin anew with another value.
     """
 
     why: str = ""
-    kept: Kept = value
-    anew: tuple[str, ...] = ()
+    must_match: Extract = value
+    resets: tuple[str, ...] = ()
 
 
 #: Another value serves from here on.
@@ -83,21 +83,21 @@ UNCHECKED = ParameterChange()
 AT_START = ParameterChange()
 
 
-def stays(why: str, kept: Kept = value) -> ParameterChange:
+def stays(why: str, must_match: Extract = value) -> ParameterChange:
     """A fit that goes on cannot take another value."""
-    return ParameterChange(why, kept)
+    return ParameterChange(why, must_match)
 
 
-def anew(*parts: str) -> ParameterChange:
+def resets(*parts: str) -> ParameterChange:
     """Another value serves from here on, and these parts of the state begin anew."""
-    return ParameterChange(anew=parts)
+    return ParameterChange(resets=parts)
 
 
 #: Parameters that every estimator has.
 SHARED = {
-    "algorithm": anew("memory", "messages", "locals", "progress"),
+    "algorithm": resets("memory", "messages", "locals", "progress"),
     "expectation": UNCHECKED,
-    "batch_size": anew("messages", "progress"),
+    "batch_size": resets("messages", "progress"),
     "max_iter": UNCHECKED,
     "tol": UNCHECKED,
     "total_samples": UNCHECKED,
@@ -130,4 +130,4 @@ def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
 
 def kept_choices(estimator: Any) -> dict[str, Any]:
     """Of every parameter that a fit which goes on may not change, what must stay."""
-    return {name: change.kept(estimator, name) for name, change in estimator._changes.items() if change.why}
+    return {name: change.must_match(estimator, name) for name, change in estimator._changes.items() if change.why}

@@ -138,7 +138,7 @@ class Family:
     #: Whether slopes of a function at `nodes` give its gradient; else values do.
     slopes_at_nodes: ClassVar[bool] = False
     #: Names of the arrays that hold the block and how many axes of each are no plates; all else is found from them.
-    held_in: ClassVar[dict[str, int]] = {}
+    array_dims: ClassVar[dict[str, int]] = {}
 
     @property
     def instead(self) -> str | None:
@@ -206,11 +206,11 @@ class Family:
 
     def blended(self, other: Any, weight: float) -> Any:
         """(1 - weight) of what holds this block plus weight of the other's: an average over a fit's path."""
-        mine, its = ([getattr(block, name) for name in self.held_in] for block in (self, other))
+        mine, its = ([getattr(block, name) for name in self.array_dims] for block in (self, other))
         return self._made(*((1 - weight) * a + weight * b for a, b in zip(mine, its, strict=True)))
 
     def _made(self, *parts: Any) -> Any:
-        """A block of this kind from the arrays of `held_in`."""
+        """A block of this kind from the arrays of `array_dims`."""
         return type(self)(*parts)
 
     # ---- messages
@@ -222,11 +222,11 @@ class Family:
         """This prior times a message, in the structure of the message."""
         raise AttributeError(f"{type(self).__name__} has no messages")
 
-    def heard(self, gradient: tuple[Any, ...]) -> Message:
+    def message_from_gradient(self, gradient: tuple[Any, ...]) -> Message:
         """The message whose expected logarithm has this gradient in the block's moments, here."""
         raise AttributeError(f"{type(self).__name__} has no messages")
 
-    def told(self, message: Message) -> tuple[tuple[Any, ...], float]:
+    def expected_log_message(self, message: Message) -> tuple[tuple[Any, ...], float]:
         """Gradient in the block's moments and value of E log of a message, nats; the message need not be proper."""
         raise AttributeError(f"{type(self).__name__} has no messages")
 
@@ -250,21 +250,21 @@ class Family:
     @property
     def plate_axes(self) -> int:
         """Leading axes that are plates."""
-        name, own = next(iter(self.held_in.items()))
+        name, own = next(iter(self.array_dims.items()))
         return int(np.ndim(getattr(self, name))) - own
 
     def __getitem__(self, plates: Any) -> Any:
         """Some plates."""
-        return self._made(*(getattr(self, name)[plates] for name in self.held_in))
+        return self._made(*(getattr(self, name)[plates] for name in self.array_dims))
 
     @property
     def n_plates(self) -> int:
         """Plates of the first axis."""
-        return len(getattr(self, next(iter(self.held_in))))
+        return len(getattr(self, next(iter(self.array_dims))))
 
     def of_plates(self, plates: Any, q: Family) -> Any:
         """This prior for some plates of q: what all plates share stays as it is."""
-        parts = ((getattr(self, name), own) for name, own in self.held_in.items())
+        parts = ((getattr(self, name), own) for name, own in self.array_dims.items())
         return self._made(*(a[plates] if np.ndim(a) - own == q.plate_axes else a for a, own in parts))
 
     def kl_by_plate(self, prior: Any) -> Array:
@@ -274,38 +274,38 @@ class Family:
     def copy(self) -> Self:
         """Arrays of its own, to be written to."""
         new = copy.copy(self)
-        for name in self.held_in:
+        for name in self.array_dims:
             setattr(new, name, np.array(getattr(self, name)))
         new._changed()
         return new
 
     def put(self, plates: Any, other: Any) -> None:
         """Write some plates."""
-        for name in self.held_in:
+        for name in self.array_dims:
             getattr(self, name)[plates] = getattr(other, name)
         self._changed()
 
     def _changed(self) -> None:
         """Forget what was found from arrays that have changed."""
 
-    def precise(self) -> Any:
+    def natural_form(self) -> Any:
         """The same distribution in the coordinates of natural steps."""
         return self
 
-    def holding(self, block: Any) -> Any:
+    def converted(self, block: Any) -> Any:
         """Another block, of natural coordinates, in the coordinates of this one."""
         return block
 
-    def stepping(self) -> Any:
+    def for_step(self) -> Any:
         """The block as a step wants it."""
         return self
 
-    def bare(self) -> Any:
+    def for_full_step(self) -> Any:
         """The block for a step of rate 1, which does not look at all that it replaces."""
-        return self.stepping()
+        return self.for_step()
 
     @classmethod
-    def held(cls, block: Any) -> Any:
+    def from_step(cls, block: Any) -> Any:
         """The way back: plates as they are kept after a step."""
         return block
 

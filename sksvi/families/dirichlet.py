@@ -44,7 +44,7 @@ class Dirichlet(Flat):
     2.196
     """
 
-    held_in = {"concentration": 1}
+    array_dims = {"concentration": 1}
     concentration: Array
 
     def __init__(self, concentration: Array) -> None:
@@ -185,7 +185,7 @@ class Beta(Dirichlet):
     [0.5  0.75] 0.432
     """
 
-    held_in = {"a": 0, "b": 0}
+    array_dims = {"a": 0, "b": 0}
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         self.a, self.b = np.asarray(a, float), np.asarray(b, float)

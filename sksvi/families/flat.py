@@ -120,11 +120,11 @@ class Flat(Family):
         (said,) = message.added()
         return self.of_theta(self.theta + said)
 
-    def heard(self, gradient: tuple[Array, ...]) -> Message:
+    def message_from_gradient(self, gradient: tuple[Array, ...]) -> Message:
         """The gradient in the moments is a message itself."""
         return Message(tuple(gradient))
 
-    def told(self, message: Message) -> tuple[tuple[Array, ...], float]:
+    def expected_log_message(self, message: Message) -> tuple[tuple[Array, ...], float]:
         """θ of the message, and θ·η."""
         (said,) = message.added()
         return (said,), float(np.sum(said * self.moments))

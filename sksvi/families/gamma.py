@@ -48,7 +48,7 @@ class Gamma(Flat):
     [2.] [1.] 0.67
     """
 
-    held_in = {"shape": 0, "rate": 0}
+    array_dims = {"shape": 0, "rate": 0}
     slopes_at_nodes = True
 
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:

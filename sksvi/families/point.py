@@ -33,7 +33,7 @@ class Point(PointMass):
     """
 
     column = "hyper"
-    held_in = {"value": 1}
+    array_dims = {"value": 1}
     # Files that have only a value are of points that remember nothing.
     centre: Array | None = None
     information: Array | None = None
@@ -103,15 +103,15 @@ class Point(PointMass):
             return ascent(g, hessian)
         return ascent(g - self.information @ self._strayed(), hessian - self.information)
 
-    def heard(self, gradient: tuple[Array, Array]) -> Message:
+    def message_from_gradient(self, gradient: tuple[Array, Array]) -> Message:
         """(g + J θ, J) with J = -H, for gradient and Hessian at the value θ."""
         g, information = self.natural_gradient(gradient)
         return Message((g + information @ self.value, information))
 
     def bounded(self, message: Message) -> Message:
         """The same slope at the value, without parabolas that open upwards, which are the higher the farther off."""
-        (g, hessian), _ = self.told(message)
-        return self.heard((g, -_convex(-hessian)))
+        (g, hessian), _ = self.expected_log_message(message)
+        return self.message_from_gradient((g, -_convex(-hessian)))
 
     @staticmethod
     def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -119,7 +119,7 @@ class Point(PointMass):
         g, hessian = gradient
         return g, -hessian
 
-    def told(self, message: Message) -> tuple[tuple[Array, Array], float]:
+    def expected_log_message(self, message: Message) -> tuple[tuple[Array, Array], float]:
         """Gradient and Hessian at the value θ of hᵀθ - θᵀJ θ / 2, and itself."""
         linear, information = message.added()
         there = information @ self.value

@@ -39,7 +39,7 @@ class Population(PointMass, Flat):
     """
 
     full = True
-    held_in = {"sums": 2}
+    array_dims = {"sums": 2}
 
     def __init__(self, sums: Array) -> None:
         self.sums = np.asarray(sums, float)

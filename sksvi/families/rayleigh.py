@@ -119,12 +119,12 @@ class Rayleigh(Flat):
         return gradient[:1]
 
     # ---- what rows that are gone said: a parabola in the moment, for a slope alone bears no other scale
-    def heard(self, gradient: tuple[Array, ...]) -> Message:
+    def message_from_gradient(self, gradient: tuple[Array, ...]) -> Message:
         """(g + J η, J) for a slope g and a curvature -J at the moment η."""
         slope, curvature = gradient
         return Message((slope - curvature @ self.moments, -curvature))
 
-    def told(self, message: Message) -> tuple[tuple[Array, ...], float]:
+    def expected_log_message(self, message: Message) -> tuple[tuple[Array, ...], float]:
         """Slope and curvature at the moment η of h η - J η² / 2, and itself."""
         linear, information = message.added()
         there = information @ self.moments
@@ -137,14 +137,16 @@ class Rayleigh(Flat):
 
     def exchanged(self, total: Message, old: Message, new: Message) -> Message:
         """The slope here by the difference; the curvature by the ratio, so that it keeps its sign."""
-        (slope, known), (before, its), (now, other) = (self.told(message)[0] for message in (total, old, new))
+        (slope, known), (before, its), (now, other) = (
+            self.expected_log_message(message)[0] for message in (total, old, new)
+        )
         ratio = np.divide(other, its, out=np.ones_like(its), where=its < 0)
-        return self.heard((slope + now - before, known * ratio))
+        return self.message_from_gradient((slope + now - before, known * ratio))
 
     def remembered(self, message: Message) -> Message:
         """The slope of what was said, with the fit's curvature."""
         curvature = np.zeros((1, 1)) if self.information is None else -self.information
-        return self.heard((*message.added(), curvature))
+        return self.message_from_gradient((*message.added(), curvature))
 
     def absorbed(self, curvature: Array) -> Self:
         """The distribution with the curvature of the data that it was fitted to."""

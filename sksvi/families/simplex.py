@@ -39,7 +39,7 @@ class Simplex(PointMass, Flat):
     array([0.5 , 0.25, 0.25])
     """
 
-    held_in = {"counts": 1}
+    array_dims = {"counts": 1}
 
     def __init__(self, counts: Array, by_gradient: bool = False) -> None:
         counts = np.asarray(counts, float)

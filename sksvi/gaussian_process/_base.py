@@ -315,9 +315,9 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self.algorithm_ = problem.algorithm
         return problem
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         """Who asked for messages by an instance is told that there were none; a string is documented."""
-        yield from super()._findings(problem, state)
+        yield from super()._fit_warnings(problem, state)
         if problem.data.at_hand:
             yield from self._too_small(problem.data.X)
         asked = self.algorithm

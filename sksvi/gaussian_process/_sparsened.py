@@ -29,7 +29,7 @@ OF_REGRESSION = {"likelihood_", "noise_variance_", "posterior_", "lower_bound_",
 class _OfMessages(SparseGPRegressor):
     """A regression on what messages say, a Gaussian each: its findings are about no data of a user's."""
 
-    def _findings(self, problem: Any, state: Any) -> Iterator[str]:
+    def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
         return iter(())
 
 

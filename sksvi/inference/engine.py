@@ -121,13 +121,13 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     look = BatchGradient(
         model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between, drawn
     )
-    gradient, value, repairs = data.seen(look, segment.rows)
+    gradient, value, repairs = data.evaluate(look, segment.rows)
     state.locals.count(repairs)
     scale = segment.scale * problem.scale
     if gradient_wanted:
         gradient = problem.messages.blown_up(seen.corrected(gradient, q, view), scale)
         gradient = model.completed(gradient, q)
-    earlier, known = problem.said.told(q)
+    earlier, known = problem.prior_factors.expected_log_message(q)
     if gradient_wanted and earlier:
         gradient = {**gradient, **{name: parallel.add(gradient.get(name), part) for name, part in earlier.items()}}
     return gradient, value * scale + known

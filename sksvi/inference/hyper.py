@@ -45,13 +45,13 @@ def settled(problem: Problem, q: Blocks, said: Any = None, n_steps: int = PRIOR_
     return q
 
 
-def levelled(problem: Problem, state: State, q: Blocks) -> Blocks:
+def recentred(problem: Problem, state: State, q: Blocks) -> Blocks:
     """q along what rows at hand do not feel, where all data are at hand: rows that went say what they said about q."""
     model = problem.model
-    alone = state.messages is NO_FACTORS and problem.said is NO_FACTORS
+    alone = state.messages is NO_FACTORS and problem.prior_factors is NO_FACTORS
     if not alone or not isinstance(model, Linear) or problem.frozen & {model.main, "likelihood"}:
         return q
-    return model.levelled(q)
+    return model.recentred(q)
 
 
 def remembering(problem: Problem, q: Blocks, gradient: Gradient) -> Blocks:

@@ -60,8 +60,8 @@ def problem(
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
     own = algorithm.schedule is None and not algorithm.row.sampler
-    few = ready.steps_per_pass <= model.whole_steps and not ready.stream
-    rate = model.whole_rate if few and model.whole_rate is not None else model.step_rate
+    few = ready.steps_per_pass <= model.full_batch_steps and not ready.stream
+    rate = model.full_batch_rate if few and model.full_batch_rate is not None else model.step_rate
     if rate is not None and own and not ready.deterministic:
         ready.algorithm = clone(algorithm).set_params(schedule=rate)
     return ready
@@ -70,7 +70,7 @@ def problem(
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
     seen = globals_of(bare)
-    return replace(bare, globals=seen, forming=forming_of(bare, seen), messages=messages_of(bare))
+    return replace(bare, globals=seen, forming=warmup_globals(bare, seen), messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
@@ -83,9 +83,9 @@ def globals_of(bare: Problem) -> ExpectedGlobals:
     return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
 
 
-def forming_of(bare: Problem, seen: ExpectedGlobals) -> ExpectedGlobals | None:
+def warmup_globals(bare: Problem, seen: ExpectedGlobals) -> ExpectedGlobals | None:
     """How they are seen while a start forms: at their mean, where the model begins so and the fit goes on otherwise."""
-    return None if seen is GLOBALS["mean"] or not bare.model.forming_passes else GLOBALS["mean"]
+    return None if seen is GLOBALS["mean"] or not bare.model.warmup_passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
@@ -191,7 +191,7 @@ REFUSALS = (
         "{steps}.",
     ),
     (
-        lambda p: p.model.globals is None and p.algorithm.row.globals not in p.model.seen_as,
+        lambda p: p.model.globals is None and p.algorithm.row.globals not in p.model.global_modes,
         "algorithm={algorithm!r} is not known to {estimator}: choose {steps}.",
     ),
     (

@@ -22,8 +22,8 @@ class Problem:
     local steps see the globals, and what stands between terms and pull-back. ``forming``: how they see them while a fit
     forms its start, where that is another way. ``total`` is the population's weight where
     the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
-    earlier portions (nats): `tol` is relative to all data seen. ``said``: what rows that are no longer at hand said, a
-    part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
+    earlier portions (nats): `tol` is relative to all data seen. ``prior_factors``: what rows that are no longer at
+    hand said, a part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
     at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
     """
 
@@ -40,7 +40,7 @@ class Problem:
     total: float | None = None
     frozen: frozenset[str] = frozenset()
     past: float = 0.0
-    said: NoFactors = NO_FACTORS
+    prior_factors: NoFactors = NO_FACTORS
     stream: bool = False
     least_rate: float = 0.0
     rate_share: float = 1.0
@@ -64,7 +64,7 @@ class Problem:
     def forms(self, number: int) -> bool:
         """Whether pass (or portion) `number` looks for a start."""
         whole = self.stream or self.deterministic
-        return number < (self.model.forming_whole if whole else self.model.forming_passes)
+        return number < (self.model.warmup_full_batch if whole else self.model.warmup_passes)
 
     def globals_in(self, number: int) -> ExpectedGlobals:
         """How local steps see the globals in pass (or portion) `number`."""

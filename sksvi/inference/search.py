@@ -179,7 +179,7 @@ def profile(
     """
     model = problem.model
     assert isinstance(model, Linear)
-    q = {key: block if block.natural_coordinates else block.precise() for key, block in state.q.items()}
+    q = {key: block if block.natural_coordinates else block.natural_form() for key, block in state.q.items()}
     said = q[model.main].over(model.prior(q)[model.main])
     still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
     start = replace(state, memory={}, messages=NO_FACTORS)

@@ -41,7 +41,7 @@ def restarted(problem: Problem, state: State) -> State:
     # Few entries inform a plate, so that a step of AdaGrad's rate is in units of its first deviation.
     weight = 0.0 if isinstance(problem.model, Bipartite) else problem.data.total_weight
     for name in q.keys() - problem.model.hyper.keys():
-        block = q[name] if q[name].natural_coordinates else q[name].precise()
+        block = q[name] if q[name].natural_coordinates else q[name].natural_form()
         q[name], memory[name] = problem.rule(name, q).start(block, weight)
         if isinstance(problem.model, Bipartite):
             memory[name] = PlateMemory.empty(q[name].n_plates, memory[name])
@@ -106,7 +106,7 @@ def freed(problem: Problem, state: State) -> State:
         return state
     block = state.q["likelihood"]
     there = likelihood.replace(block.value)
-    away = there.freed().unconstrained - there.unconstrained
+    away = there.moved_off_limits().unconstrained - there.unconstrained
     if not away.any():
         return state
 
@@ -192,5 +192,5 @@ def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     if not isinstance(problem.model, Local):
         return NO_LOCALS
     if not problem.data.at_hand:
-        return RemoteLocals(problem.data.held(problem.model.local_begin))
+        return RemoteLocals(problem.data.persist(problem.model.local_begin))
     return Locals(problem.model.local_begin(problem.data), rule=problem.local_rule)

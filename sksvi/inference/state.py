@@ -70,7 +70,7 @@ class State:
         return replace(self, locals=NO_LOCALS, messages=messages, progress=self.progress.without_rows)
 
     @property
-    def bare(self) -> State:
+    def without_history(self) -> State:
         """The blocks alone, without what is kept per row and without the way that led here."""
         return State(self.shown, self.seed)
 

@@ -141,16 +141,16 @@ def settled_after(
     """
     assert isinstance(alone.model, Linear)
     name, n, size = alone.model.main, len(alone.data), 0 if past.sample is None else len(past.sample)
-    now, sure = replace(alone, said=past), None
+    now, sure = replace(alone, prior_factors=past), None
     if past.complete or (past.samples and past.waiting + n >= SAMPLE_SHARE * size):
         past, now, sure = joined(alone, state, past, lagged)
         past = past.looked(alone, state)
-        now = replace(now, said=past)
+        now = replace(now, prior_factors=past)
         loose = freed(now, state)
         if loose is not state:
             past, state = past.looked(now, loose, wholly="likelihood"), loose
     past = past.bounded(state.q)
-    now = replace(now, said=past)
+    now = replace(now, prior_factors=past)
     if sure is not None and not past.samples and not lagged and len(sure) <= n:
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         state = replace(state, q=first_state(now, state.seed).q)
@@ -161,7 +161,7 @@ def settled_after(
             past, now, sure = joined(alone, state, past, lagged)
         elif looks:
             past, looks = past.looked(alone, state), looks - 1
-            now = replace(now, said=past)
+            now = replace(now, prior_factors=past)
         else:
             break
         before, state = state, settled_on(now, replace(state, progress=START), tol, False)
@@ -176,7 +176,7 @@ def joined(
     Fitted together with the portion they are never behind it: no sample stands for the rare column that few rows have.
     """
     if not past.samples_alone:
-        return past, replace(alone, said=past), None
+        return past, replace(alone, prior_factors=past), None
     past, sure = past.parted(alone.model, state.q)
     assert isinstance(alone.data, Table)
     both, likelihood = alone.data.joined(sure.blown_up), getattr(alone.model, "likelihood", None)
@@ -184,7 +184,7 @@ def joined(
         # What the portion alone says nothing of (a dispersion, of counts that are all zero) all rows may.
         informed = {"likelihood"} if likelihood is not None and likelihood.informed(both.y) else set()
         alone = replace(alone, frozen=alone.frozen - (informed - lagged))
-    return past, replace(alone, data=both, said=past), sure
+    return past, replace(alone, data=both, prior_factors=past), sure
 
 
 def past_of(problem: Problem, state: State) -> StreamState:
@@ -197,12 +197,12 @@ def past_of(problem: Problem, state: State) -> StreamState:
     for name, rule in problem.model.hyper.items():
         if rule.streams:
             zero = np.zeros_like(state.q[name].value)
-            by_block[name] = state.q[name].heard((zero, state.q[name].curvature))
+            by_block[name] = state.q[name].message_from_gradient((zero, state.q[name].curvature))
     if state.steps == 0:
         return StreamState({name: message.faded(0.0) for name, message in by_block.items()})
     past = StreamState(by_block, weight=state.counted - problem.data.total_weight)
     value = state.bound + divergence(problem, replace(state, messages=NO_FACTORS), state.q)
-    return replace(past, constant=value - past.told(state.q)[1])
+    return replace(past, constant=value - past.expected_log_message(state.q)[1])
 
 
 def ended(problem: Problem, state: State) -> tuple[State, LinearTerms, Gradient, float]:

@@ -69,9 +69,9 @@ class StreamState(BlockFactors):
         """What the rows said, without the sample of them."""
         return replace(self, sample=None)
 
-    def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
+    def expected_log_message(self, q: Blocks) -> tuple[dict[str, Any], float]:
         """Gradient and value of what was said, at q."""
-        found = {name: q[name].told(message) for name, message in self.by_block.items()}
+        found = {name: q[name].expected_log_message(message) for name, message in self.by_block.items()}
         value = self.constant + sum(value for _, value in found.values())
         return {name: gradient for name, (gradient, _) in found.items()}, value
 
@@ -79,7 +79,9 @@ class StreamState(BlockFactors):
         """The same near q, and nothing that grows without end away from there."""
         by_block = {name: q[name].bounded(message) for name, message in self.by_block.items()}
         found = replace(self, by_block=by_block)
-        return replace(found, constant=self.constant + self.told(q)[1] - found.told(q)[1])
+        return replace(
+            found, constant=self.constant + self.expected_log_message(q)[1] - found.expected_log_message(q)[1]
+        )
 
     def faded(self, share: float) -> StreamState:
         """All rows count less: natural parameters decay towards the prior's."""
@@ -92,10 +94,12 @@ class StreamState(BlockFactors):
 
     def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> StreamState:
         """After the rows of `data`, where gradient and value of the sum of all rows are known at q."""
-        by_block = {name: q[name].heard(part) for name, part in gradient.items() if speaks(q[name], part)}
+        by_block = {
+            name: q[name].message_from_gradient(part) for name, part in gradient.items() if speaks(q[name], part)
+        }
         came = data.total_weight
         now = StreamState(by_block, 0.0, self.weight + came, self.waiting + len(data))
-        return replace(now, constant=value - now.told(q)[1])
+        return replace(now, constant=value - now.expected_log_message(q)[1])
 
     @property
     def samples(self) -> bool:
@@ -127,13 +131,13 @@ class StreamState(BlockFactors):
         assert isinstance(model, Linear) and sample is not None
         main, block = model.main, q[model.main]
         kept = RecordedTerms(main)
-        there = replace(problem, data=sample.blown_up, messages=kept, said=NO_FACTORS)
+        there = replace(problem, data=sample.blown_up, messages=kept, prior_factors=NO_FACTORS)
         gradient, _ = evaluate(there, state, whole(there))
         terms = kept.of(there, q)
         assert terms is not None
         terms = terms.weighted(1.0 / sample.factor)
         old, constant = sample.messages(model, q)
-        moved = gradient[main][0] - block.told(old[main])[0][0]
+        moved = gradient[main][0] - block.expected_log_message(old[main])[0][0]
         sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
         prior = model.prior(q)[main]
         before = prior.times(self.by_block[main])
@@ -152,8 +156,13 @@ class StreamState(BlockFactors):
         sample = seen
         found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=sample)
         # Ratios move what the other rows said; what they said of the bound stays.
-        value = self.told(q)[1] + now - constant + sum(q[k].told(new[k])[1] - q[k].told(old[k])[1] for k in new)
-        return replace(found, constant=value - found.told(q)[1])
+        value = (
+            self.expected_log_message(q)[1]
+            + now
+            - constant
+            + sum(q[k].expected_log_message(new[k])[1] - q[k].expected_log_message(old[k])[1] for k in new)
+        )
+        return replace(found, constant=value - found.expected_log_message(q)[1])
 
     @property
     def complete(self) -> bool:
@@ -205,7 +214,7 @@ def wavering(problem: Problem, state: State, terms: LinearTerms) -> Array:
     v = terms.variance if terms.variance.ndim < 3 else np.diagonal(terms.variance, axis1=1, axis2=2)
     deviation, kept = np.sqrt(np.abs(v)), RecordedTerms(problem.model.main)
     data = problem.data.moved(-np.copysign(deviation, terms.alpha))
-    there = replace(problem, data=data, messages=kept, said=NO_FACTORS, expect=problem.exact)
+    there = replace(problem, data=data, messages=kept, prior_factors=NO_FACTORS, expect=problem.exact)
     evaluate(there, state, whole(there))
     found = kept.of(there, state.q)
     assert found is not None

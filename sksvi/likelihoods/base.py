@@ -330,15 +330,15 @@ class Likelihood(BaseEstimator):
         """Whether a learned parameter can take what a model's latents are to explain: a variance beyond the mean's."""
         return False
 
-    def left(self, share: float) -> Likelihood:
+    def with_less_dispersion(self, share: float) -> Likelihood:
         """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
         return self
 
-    def quieter(self, share: float) -> Likelihood:
+    def with_less_noise(self, share: float) -> Likelihood:
         """Copy of a started one whose learned noise, as a standard deviation, ends at a `share` of where it would."""
         return self
 
-    def freed(self) -> Likelihood:
+    def moved_off_limits(self) -> Likelihood:
         """Copy whose learned parameters other data can move: near an end of its range one may have next to no slope."""
         return self
 
@@ -356,7 +356,7 @@ class Likelihood(BaseEstimator):
         """Whether y says anything about the learned parameters; where not, they stay as `start` found them."""
         return True
 
-    def extremes(self) -> list[str]:
+    def parameter_warnings(self) -> list[str]:
         """What learned parameters say that a user should know: what was found, and what to do."""
         return []
 

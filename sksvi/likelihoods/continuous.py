@@ -103,7 +103,7 @@ class Gaussian(Likelihood):
         started.least = LEAST_NOISE**2 * size
         return started
 
-    def quieter(self, share: float) -> Likelihood:
+    def with_less_noise(self, share: float) -> Likelihood:
         found = self._replaced({}, self.learned)
         found.least = share**2 * self.least
         return found
@@ -239,17 +239,17 @@ class StudentT(Likelihood):
         started.least = LEAST_NOISE * values.get("scale", 0.0)
         return started
 
-    def quieter(self, share: float) -> Likelihood:
+    def with_less_noise(self, share: float) -> Likelihood:
         found = self._replaced({}, self.learned)
         found.least = share * self.least
         return found
 
-    def freed(self) -> Likelihood:
+    def moved_off_limits(self) -> Likelihood:
         if "df" not in self.learned:
             return self
         return self._replaced({"df": min(self._number("df"), HIGH_DF)}, self.learned)
 
-    def extremes(self) -> list[str]:
+    def parameter_warnings(self) -> list[str]:
         df = self._number("df")
         if "df" not in self.learned or df > LOW_DF:
             return []

@@ -500,13 +500,13 @@ class NegativeBinomial(Likelihood):
     def takes_excess(self) -> bool:
         return bool(self.learned)
 
-    def left(self, share: float) -> Likelihood:
+    def with_less_dispersion(self, share: float) -> Likelihood:
         if not self.takes_excess:
             return self
         return self._replaced({"dispersion": max(share * self._number("dispersion"), LEAST_LEFT)}, self.learned)
 
-    def freed(self) -> Likelihood:
-        return self.left(1.0)
+    def moved_off_limits(self) -> Likelihood:
+        return self.with_less_dispersion(1.0)
 
     def informed(self, y: Array) -> bool:
         """Counts that are all zero are explained by any dispersion, the better the larger it is."""

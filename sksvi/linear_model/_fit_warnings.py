@@ -43,8 +43,8 @@ class LinearFindings:
     #: Whether such rows went into the past before others came.
     _one_sided_past = False
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
         yield from self._names_of_rows(problem)
         yield from self._uneven()
         known = self._columns.known

@@ -68,11 +68,11 @@ def in_basis(X: Any, scale: Array, basis: Array) -> Array:
     return inner
 
 
-def precise(block: Any) -> Any:
+def natural_form(block: Any) -> Any:
     """The block held as mean and precision."""
     if isinstance(block, ClassGaussian):
-        return ClassGaussian(precise(block.joint), block.n_classes)
-    return block.precise() if isinstance(block, StandardGaussian) else block
+        return ClassGaussian(natural_form(block.joint), block.n_classes)
+    return block.natural_form() if isinstance(block, StandardGaussian) else block
 
 
 def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -> Any:
@@ -89,7 +89,7 @@ def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -
     """
     wide = isinstance(before, ProjectedGaussian)
     if subspace is None and wide:
-        return ProjectedGaussian(before.scale, before.basis, precise(before.inner), before.off_std).dense()
+        return ProjectedGaussian(before.scale, before.basis, natural_form(before.inner), before.off_std).dense()
     if subspace is None:
         return block
     if wide and np.array_equal(before.scale, subspace[0]) and np.array_equal(before.basis, subspace[1]):

@@ -351,8 +351,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             self._along = None
         return None
 
-    def _findings(self, problem: Any, state: Any) -> Iterator[str]:
-        yield from super()._findings(problem, state)
+    def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
         if self.groups is not None:
             yield from self._slopes_far_from_zero(problem.data)
         alone = self.likelihood_.noise is not None or self._noisy or self.likelihood_.levels is not None

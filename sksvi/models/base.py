@@ -63,7 +63,7 @@ class Data(Sized, Protocol):
         """Batches of pass `number`: rows, how many they are, and their weight."""
         ...
 
-    def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
+    def evaluate(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
         """What a look at some rows says, where they lie; of rows that lie in parts the sum over these."""
         ...
 
@@ -74,15 +74,15 @@ class Data(Sized, Protocol):
     def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
         """`function` of all rows where they lie; of rows that lie in parts, what it says of each, combined (summed).
 
-        ``beside``: what `held` left with the rows, the function's second argument.
+        ``beside``: what `persist` left with the rows, the function's second argument.
         """
         ...
 
-    def held(self, function: Callable[[Any], Any]) -> Any:
+    def persist(self, function: Callable[[Any], Any]) -> Any:
         """What a function says of the rows, kept where they lie: numbers per row do not travel."""
         ...
 
-    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+    def mapped(self, function: Callable[..., Any], beside: Any = None) -> Any:
         """Data that a function makes of the rows, kept where they lie; ``beside``: data made of them before."""
         ...
 
@@ -116,7 +116,7 @@ class InMemory(Weighed):
         for rows in parallel.shuffled(len(self), size, seed, number):
             yield rows, len(rows), float(len(rows)) if self.weight is None else float(self.weight[rows].sum())
 
-    def seen(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
+    def evaluate(self, look: Callable[[Any, Any], Any], rows: Any) -> Any:
         """What a look at some rows says."""
         return look(self, rows)
 
@@ -128,11 +128,11 @@ class InMemory(Weighed):
         """`function` of the rows, with what was kept beside them."""
         return function(self) if beside is None else function(self, beside)
 
-    def held(self, function: Callable[[Any], Any]) -> Any:
+    def persist(self, function: Callable[[Any], Any]) -> Any:
         """What a function says of the rows."""
         return function(self)
 
-    def made(self, function: Callable[..., Any], beside: Any = None) -> Any:
+    def mapped(self, function: Callable[..., Any], beside: Any = None) -> Any:
         """What a function makes of the rows."""
         return self.reduced(function, beside=beside)
 
@@ -413,16 +413,16 @@ class Model(ABC):
     ``drawn_start`` : `begin` takes random numbers.
     ``main`` : the Gaussian block in which latents are linear, if there is one.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
-    ``seen_as``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
+    ``global_modes``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
     ``over_relaxation`` : the longest rate of judged natural steps: above 1 they go on beyond the best value while the
     bound rises.
     ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
-    ``forming_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
-    globals at their mean; averages and checks begin after them. ``forming_whole`` : the same of judged passes and
-    of portions of a stream. ``held_forming`` : hyperparameters that stay meanwhile.
+    ``warmup_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
+    globals at their mean; averages and checks begin after them. ``warmup_full_batch`` : the same of judged passes and
+    of portions of a stream. ``frozen_in_warmup`` : hyperparameters that stay meanwhile.
     ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
-    ``whole_rate`` : that of steps on all rows, or of passes of `whole_steps` steps at most, whose noise is mostly that
-    of drawn variables; None: `step_rate`.
+    ``full_batch_rate`` : that of steps on all rows, or of passes of `full_batch_steps` steps at most, whose noise is
+    mostly that of drawn variables; None: `step_rate`.
     ``segmented`` : in a judged pass every segment of `sweep` is stepped and judged on its own; ``conjugate`` : blocks
     whose natural step of rate 1 is then their optimum given the others, so that no schedule shortens it.
     ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
@@ -442,14 +442,14 @@ class Model(ABC):
     globals: str | None = "expected"
     over_relaxation: float = 1.0
     averages: bool = True
-    seen_as: tuple[str, ...] = ("expected", "sampled")
+    global_modes: tuple[str, ...] = ("expected", "sampled")
     expected_bound: bool = False
-    forming_passes: int = 0
-    forming_whole: int = 0
-    held_forming: frozenset[str] = frozenset()
+    warmup_passes: int = 0
+    warmup_full_batch: int = 0
+    frozen_in_warmup: frozenset[str] = frozenset()
     step_rate: Any = None
-    whole_rate: Any = None
-    whole_steps: int = 1
+    full_batch_rate: Any = None
+    full_batch_steps: int = 1
     segmented: bool = False
     conjugate: Any = frozenset()
     log_unit: float = 0.0
@@ -472,11 +472,11 @@ class Model(ABC):
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
 
-    def at_its_best(self, q: Blocks, data: Any) -> bool:
+    def is_optimal(self, q: Blocks, data: Any) -> bool:
         """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
         return False
 
-    def known_best(self, q: Blocks, data: Any, scale: float) -> Any:
+    def closed_form_optimum(self, q: Blocks, data: Any, scale: float) -> Any:
         """``q``, ``gradient`` and ``bound`` where they are known without a look at every row's terms; else None."""
         return None
 
@@ -549,7 +549,7 @@ class Linear(Model):
         """
         raise AttributeError(f"{type(self).__name__} has no density at draws")
 
-    def levelled(self, q: Blocks) -> Blocks:
+    def recentred(self, q: Blocks) -> Blocks:
         """q moved along what the data do not feel to where it is nearest its prior: E log p stays."""
         return q
 
@@ -583,13 +583,13 @@ class Bipartite(Model):
     first_passes: int
     held_passes: int = 0
 
-    def heated(self, passes: int) -> Bipartite | None:
+    def tempered(self, passes: int) -> Bipartite | None:
         """The model that pass number `passes` of a new fit serves, on its way to this one; None: this one."""
         return None
 
     @property
     @abstractmethod
-    def reach(self) -> float:
+    def max_hyper_step(self) -> float:
         """In unconstrained coordinates."""
 
     @abstractmethod

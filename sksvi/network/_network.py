@@ -251,7 +251,7 @@ class Network:
             raise ValueError(f"{name!r} is no latent node; those are {list(self.posterior_)}.")
         q = dict(self.posterior_)
         return {
-            key: q[name].heard(factor.terms(q, slice(None))[1][name])
+            key: q[name].message_from_gradient(factor.terms(q, slice(None))[1][name])
             for key, factor in self._joined.items()
             if name in factor.nodes
         }

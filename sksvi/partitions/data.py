@@ -89,7 +89,7 @@ class Partitioned:
         return self.targets.alone.y
 
     # ---- verbs
-    def seen(self, look: Any, rows: Any) -> Any:
+    def evaluate(self, look: Any, rows: Any) -> Any:
         """What a look at rows says, summed over partitions; what these keep beside them is renewed."""
         pieces = getattr(rows, "pieces", [(p, None) for p in range(len(self.parts))])
         local, sites = look.locals.apart, look.sites
@@ -134,11 +134,11 @@ class Partitioned:
         """`function` of every partition, with what was kept beside it, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
-    def held(self, function: Callable[[Any], Any]) -> RemoteRows:
+    def persist(self, function: Callable[[Any], Any]) -> RemoteRows:
         """What a function says of every partition, kept where it lies."""
         return RemoteRows(self.executor.kept(function, self._with(None)))
 
-    def made(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
+    def mapped(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
         """Data that a function makes of every partition, kept where it lies."""
         return replace(self, parts=self.executor.kept(function, self._with(beside)))
 

@@ -170,7 +170,7 @@ def travelling(estimator: Any) -> Any:
     new = copy.copy(estimator)
     vars(new).pop("_skl_callbacks", None)
     if hasattr(new, "state_"):
-        new.state_ = new.state_.bare
+        new.state_ = new.state_.without_history
     return new
 
 

@@ -60,7 +60,7 @@ def check_family(q: Family, prior: Family | None = None, *, seed: int = 0) -> No
         # Of a covariance that is hardly regular dense algebra itself knows less.
         rounding = np.finfo(float).eps * float(np.max(np.linalg.cond(q.cov)))
         _assert_close(q.kl(prior), _dense_kl(q, prior), "KL(q || p)", q, max(1e-8, rounding))
-        if isinstance(getattr(q.precise(), "precision", None), np.ndarray):
+        if isinstance(getattr(q.natural_form(), "precision", None), np.ndarray):
             _check_natural_gradient(q, prior, rng)
             _check_standard_gradient(q, prior, rng)
 
@@ -73,7 +73,7 @@ def _check_moments(q: Any) -> None:
 
 def _check_plates(q: Any, prior: Any, rng: np.random.Generator) -> None:
     """Plates are taken and written like those of an array, and have a share of the divergence each."""
-    if not q.held_in or q.plate_axes < 1:
+    if not q.array_dims or q.plate_axes < 1:
         return
     n = len(q.std)
     chosen, others = np.arange(n)[: max(n // 2, 1)], np.arange(n)[::-1][: max(n // 2, 1)]
@@ -257,7 +257,7 @@ def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> Non
     """The step of the natural parameters is the gradient of the bound in the mean parameters (m, S + mmᵀ)."""
     from sksvi.algorithms.steps import natural_step
 
-    q = q.precise()
+    q = q.natural_form()
     gradient = _random_gradient(q, rng)
     new = natural_step(q, prior, gradient, 1.0)
     dm, ds = _directions_of(q, rng)
@@ -271,7 +271,7 @@ def _check_natural_gradient(q: Any, prior: Any, rng: np.random.Generator) -> Non
 
 def _check_standard_gradient(q: Any, prior: Any, rng: np.random.Generator) -> None:
     """The gradient in mean and C, S = CᵀC, by finite differences."""
-    q = (q if isinstance(q, StandardGaussian) else q.precise()).standard()
+    q = (q if isinstance(q, StandardGaussian) else q.natural_form()).standard()
     gradient = _random_gradient(q, rng)
     in_mean, in_root = q.standard_gradient(prior, gradient)
     dm, tilt = rng.standard_normal(q.mean.shape), rng.uniform(-1, 1, q.root.shape)

@@ -124,7 +124,7 @@ def _near(problem: Problem, q: Blocks, rng: Any) -> Blocks:
     """A q near the model's first one; a Gaussian's mean is a draw."""
     for name in sorted(q.keys() - problem.model.hyper.keys()):
         block = q[name]
-        step = block.stepping()
+        step = block.for_step()
         away = [sum(parts) for parts in zip(*_directions(step, rng, positive=True), strict=True)]
 
         def short(share: float, block: Any = block, away: list[Any] = away) -> Any:
@@ -163,9 +163,9 @@ def _directions(block: Any, rng: Any, positive: bool = False) -> list[list[Any]]
 
 
 def _moved(block: Any, direction: list[Any], share: float) -> Any:
-    step = block.stepping()
+    step = block.for_step()
     natural = [theta + share * d for theta, d in zip(step.natural(step), direction, strict=True)]
-    return block.held(step.replace(natural))
+    return block.from_step(step.replace(natural))
 
 
 # ---- gradients
@@ -239,7 +239,7 @@ def _check_gradient(
         f"the gradient of {name!r} has another shape than what it is taken in."
     )
     for _ in range(DIRECTIONS):
-        for word, direction in zip(words, _directions(block.stepping(), rng), strict=True):
+        for word, direction in zip(words, _directions(block.for_step(), rng), strict=True):
 
             def rise(step: float, direction: list[Any] = direction) -> Rise:
                 ends = [_moved(block, direction, share) for share in (step, -step)]
@@ -287,10 +287,10 @@ def _check_blocks(model: Any, data: Any, q: Blocks) -> None:
 def _check_names(model: Any, q: Blocks, gradient: Gradient) -> None:
     """Every block that steps along a gradient has one."""
     assert set(gradient) <= set(q), f"{sorted(set(gradient) - set(q))} has a gradient and is no block of q."
-    stepping = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
+    for_step = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
     if not isinstance(model, Bipartite):
-        stepping |= set(q) - set(model.hyper)
-    assert stepping <= set(gradient), f"{sorted(stepping - set(gradient))} has no gradient."
+        stepped |= set(q) - set(model.hyper)
+    assert stepped <= set(gradient), f"{sorted(stepped - set(gradient))} has no gradient."
 
 
 def _check_segments(problem: Problem, q: Blocks) -> None:

@@ -507,7 +507,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         if self.likelihood_.measured and not shared:  # what a slope moves is no scale of the noise
-            self.likelihood_ = self.likelihood_.quieter(roughness(at))
+            self.likelihood_ = self.likelihood_.with_less_noise(roughness(at))
         measured = self.likelihood_.measured
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
@@ -621,8 +621,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
         return state if same else replace(state, q=q, progress=START)
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
         yield from self._too_small(problem.data.X)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"

@@ -192,8 +192,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         if empty:
             warn_user(f"{empty} of {n} documents have no words: they get the prior.")
 
-    def _findings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._findings(problem, state)
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
         if self.n_components > 1 and np.count_nonzero(self.topic_prevalence_) == 1:
             yield (
                 f"one of {self.n_components} topics has all the words: these documents tell no two apart, or are no "

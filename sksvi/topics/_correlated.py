@@ -15,7 +15,7 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, Names, RandomState
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, anew, stays
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, resets, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
@@ -162,7 +162,7 @@ class CorrelatedTopicModel(TopicModel):
         "topic_word_prior": UNCHECKED,
         "covariance_prior": UNCHECKED,
         "prior_words": UNCHECKED,
-        "covariance": anew("locals"),
+        "covariance": resets("locals"),
     }
 
     def __init__(

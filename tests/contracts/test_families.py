@@ -288,7 +288,7 @@ def test_divergence_against_monte_carlo(name, global_random_seed):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_coordinates_round_trip(make, shape, global_random_seed):
     q = make(shape, global_random_seed)
-    for other in (q.replace(q.natural(q)), q.standard().precise(), q.standard().standard().precise()):
+    for other in (q.replace(q.natural(q)), q.standard().natural_form(), q.standard().standard().natural_form()):
         np.testing.assert_allclose(other.mean, q.mean, rtol=1e-10)
         np.testing.assert_allclose(other.precision, q.precision, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(other.cov, q.cov, rtol=1e-8, atol=1e-10)

@@ -55,7 +55,7 @@ CASES = [(name, {}) for name in OPTIONS] + list(MORE.items())
 
 
 @pytest.fixture(autouse=True)
-def heard():
+def message_from_gradient():
     """Signals are heard, also where the tests were started in the background of a shell, which ignores them there."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -219,7 +219,7 @@ def independent_topics(learns_alpha):
     options = {"alpha": np.array([0.3, 0.8, 0.5]), "eta": np.full((3, 30), 0.2), "start": rng.uniform(0.5, 3, (3, 30))}
     model = LatentDirichlet(3, 30, learns_alpha=learns_alpha, **options)
     model.visit, model.globals = Settled(20000, 1e-14, 0, 0), "expected"
-    model.forming_whole = model.forming_passes = 0  # gradients of a start that forms are not those of the bound
+    model.warmup_full_batch = model.warmup_passes = 0  # gradients of a start that forms are not those of the bound
     return model, Table(X, np.zeros(24))
 
 

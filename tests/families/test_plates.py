@@ -37,10 +37,10 @@ def test_plates_are_gaussians(full, global_random_seed):
         ]
         np.testing.assert_allclose(block.kl_by_plate(prior), by_plate, rtol=1e-9)
         assert block.kl(prior) == pytest.approx(np.sum(by_plate))
-    again = GaussianPlates.of(block.precise())
+    again = GaussianPlates.of(block.natural_form())
     np.testing.assert_allclose(again.values, block.values, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(again.log_det, block.log_det, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(block.kl_by_plate(block.precise()), 0.0, atol=1e-9)
+    np.testing.assert_allclose(block.kl_by_plate(block.natural_form()), 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])

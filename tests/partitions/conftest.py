@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.fixture
-def heard():
+def message_from_gradient():
     """Ctrl-C is heard, also where the suite runs in the background of a shell that ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

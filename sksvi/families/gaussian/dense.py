@@ -80,7 +80,7 @@ class PreciseGaussian(Normal):
     def _changed(self) -> None:
         self._root = None
 
-    def precise(self) -> Any:
+    def natural_form(self) -> Any:
         """Itself."""
         return self
 
@@ -153,12 +153,12 @@ class PreciseGaussian(Normal):
         mean = structure.solve(root, self.dot(self.mean) + linear)
         return structure.block(mean, precision, root)
 
-    def heard(self, gradient: tuple[Array, Any]) -> Message:
+    def message_from_gradient(self, gradient: tuple[Array, Any]) -> Message:
         """(g + P m, P) with P = -2 H, for the gradient (g, H) in mean and covariance."""
         g, precision = self.natural_gradient(gradient)
         return Message((g + self.structure.dot(precision, self.mean), precision))
 
-    def told(self, message: Message) -> tuple[tuple[Any, ...], float]:
+    def expected_log_message(self, message: Message) -> tuple[tuple[Any, ...], float]:
         """(h - P m, -P / 2), and hᵀm - (mᵀP m + tr P S) / 2."""
         linear, precision = message.added()
         value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
@@ -179,7 +179,7 @@ class PreciseGaussian(Normal):
 
     # ---- plates
     @property
-    def held_in(self) -> dict[str, int]:  # type: ignore[override]
+    def array_dims(self) -> dict[str, int]:  # type: ignore[override]
         """Mean and precision."""
         return {"mean": 1, "precision": self.structure.rank}
 

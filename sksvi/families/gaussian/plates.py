@@ -87,7 +87,7 @@ class GaussianPlates(Family):
     """
 
     column = "gaussian"
-    held_in = {"mean": 1, "values": 1}
+    array_dims = {"mean": 1, "values": 1}
     mean: Array
 
     def __init__(self, mean: Array, values: Array, log_det: Array | None, full: bool) -> None:
@@ -197,20 +197,20 @@ class GaussianPlates(Family):
             part = slice(start, start + TURNED)
             self.values[part] = packed(whole @ unpacked(self.values[part], size, True) @ whole.T, True)
 
-    def precise(self) -> Any:
+    def natural_form(self) -> Any:
         """Held as means and precisions."""
         return gaussian(self.mean, np.linalg.inv(self.cov) if self.full else 1.0 / self.values)
 
-    def stepping(self) -> Any:
+    def for_step(self) -> Any:
         """As a step wants them: means and precisions."""
-        return self.precise()
+        return self.natural_form()
 
     @classmethod
-    def held(cls, block: Any) -> GaussianPlates:
+    def from_step(cls, block: Any) -> GaussianPlates:
         """Packed again after a step."""
         return cls.of(block)
 
-    def bare(self) -> Any:
+    def for_full_step(self) -> Any:
         """The means alone, for a step of rate 1: it does not look at the precision that it replaces."""
         size = self.mean.shape[1]
         shape = (len(self), size, size) if self.full else (len(self), size)
@@ -218,7 +218,7 @@ class GaussianPlates(Family):
 
     def over(self, prior: Any) -> PackedMessage:
         """What the data said of each plate."""
-        linear, precision = self.precise().over(prior).parts
+        linear, precision = self.natural_form().over(prior).parts
         return PackedMessage((linear, packed(precision, self.full)), self.full)
 
     def kl_by_plate(self, prior: Any) -> Array:
@@ -238,7 +238,7 @@ class GaussianPlates(Family):
     @property
     def root(self) -> Array:
         """C of each plate, S = CᵀC."""
-        return self.precise().root
+        return self.natural_form().root
 
     def standard(self) -> GaussianPlates:
         """Itself: a step goes to the coordinates that it needs."""
@@ -252,7 +252,7 @@ class GaussianPlates(Family):
 
     def of_slopes(self, draw: Draw, slope: Array) -> Any:
         """As of the plates held as means and precisions."""
-        return self.precise().of_slopes(draw, slope)
+        return self.natural_form().of_slopes(draw, slope)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, P, F)."""

@@ -48,11 +48,11 @@ class StandardGaussian(Normal):
         return DENSE if self.root.ndim > self.mean.ndim else DIAGONAL
 
     @property
-    def held_in(self) -> dict[str, int]:  # type: ignore[override]
+    def array_dims(self) -> dict[str, int]:  # type: ignore[override]
         """Mean and C."""
         return {"mean": 1, "root": self.structure.rank}
 
-    def holding(self, block: Any) -> Any:
+    def converted(self, block: Any) -> Any:
         """Another block held as mean and C."""
         return block.standard()
 
@@ -60,7 +60,7 @@ class StandardGaussian(Normal):
         """Itself."""
         return self
 
-    def precise(self) -> Any:
+    def natural_form(self) -> Any:
         """The same distribution held as mean and precision."""
         if not self.full:
             return DIAGONAL.block(self.mean, 1.0 / np.square(self.root), self.root)
@@ -69,7 +69,7 @@ class StandardGaussian(Normal):
 
     def over(self, prior: Any) -> Message:
         """What the data said."""
-        return self.precise().over(prior)
+        return self.natural_form().over(prior)
 
     def standard_gradient(self, prior: Any, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
         """Gradient of the bound in mean and C (equations.md 1, `standard`), KL included."""
@@ -82,4 +82,4 @@ class StandardGaussian(Normal):
 
     def of_slopes(self, draw: Draw, slope: Array) -> tuple[Array, Array]:
         """As of the block held as mean and precision."""
-        return self.precise().of_slopes(draw, slope)
+        return self.natural_form().of_slopes(draw, slope)

@@ -15,7 +15,7 @@ class NoFactors:
         """The prior itself."""
         return prior
 
-    def told(self, q: Blocks) -> tuple[dict[str, Any], float]:
+    def expected_log_message(self, q: Blocks) -> tuple[dict[str, Any], float]:
         """Gradient per block and value, nats, of what was said as a part of the data's sum: none."""
         return {}, 0.0
 

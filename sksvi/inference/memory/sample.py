@@ -129,8 +129,8 @@ class Sample:
         found = {name: q[name].summed(part) for name, part in sums.items()}
         constant = float(weighted.value.sum())
         if self.at is not None:
-            found[main] = self.at.heard(sums[main])
-            constant -= self.at.told(found[main])[1]
+            found[main] = self.at.message_from_gradient(sums[main])
+            constant -= self.at.expected_log_message(found[main])[1]
         return found, constant
 
     def changes(self, now: LinearTerms) -> tuple[Array, Array]:

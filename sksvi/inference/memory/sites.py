@@ -210,7 +210,7 @@ class PlainGradients:
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """How a block moves: what waits until a start is found not at all."""
-        waits = name in problem.model.held_forming and problem.forms(state.passes)
+        waits = name in problem.model.frozen_in_warmup and problem.forms(state.passes)
         return FIXED if waits else problem.rule(name, state.q)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
@@ -249,7 +249,7 @@ class SiteUpdates(PlainGradients):
         if isinstance(state.messages, Sites):
             return state
         prior, n = prior_of(problem, state, state.q)[self.main], len(problem.data)
-        rows = problem.data.held(partial(no_messages, problem.model.message_shapes, n))  # type: ignore[attr-defined]
+        rows = problem.data.persist(partial(no_messages, problem.model.message_shapes, n))  # type: ignore[attr-defined]
         sites = rows if isinstance(rows, Sites) else RemoteSites(rows, n)
         return replace(state, messages=sites.summing(state.q[self.main], prior))
 

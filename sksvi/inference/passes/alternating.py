@@ -128,7 +128,7 @@ class Alternating:
         """The problem of a pass of a new fit that is on its way to its model, or None."""
         if not problem.deterministic or problem.stream or self.said is not None:
             return None
-        model = sided(problem).heated(state.steps)
+        model = sided(problem).tempered(state.steps)
         return None if model is None else replace(problem, model=model)
 
     def _cooled(self, problem: Problem, hot: Problem, state: State) -> tuple[State, StepInfo]:
@@ -166,7 +166,7 @@ def with_hyper(problem: Problem, state: State) -> tuple[State, int]:
             here = {**state.q, name: before}
             state.q[name] = rule.step(name, here, None, gradient, None, pace).block
             if not halvings:
-                near = np.max(np.abs(state.q[name].value - before.value)) <= sided(problem).reach
+                near = np.max(np.abs(state.q[name].value - before.value)) <= sided(problem).max_hyper_step
             if near or data_value(problem, state) >= least:
                 repairs += halvings
                 break
@@ -296,6 +296,6 @@ def rejoined(problem: Problem, q: Blocks, said: BlockFactors) -> Blocks:
         touched = np.flatnonzero(entries_of(problem)[side].counts)
         if len(touched):
             block = q[side].copy()
-            block.put(touched, block.held(prior.of_plates(touched, block).times(said.by_block[side].of(touched))))
+            block.put(touched, block.from_step(prior.of_plates(touched, block).times(said.by_block[side].of(touched))))
             q[side] = block
     return q

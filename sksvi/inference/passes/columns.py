@@ -101,19 +101,19 @@ class Stepper:
         if self.problem.algorithm.row.natural and np.all(rate == 1.0):
             whole = StepSize(1.0, 1.0, self.weight)
             try:  # a step of rate 1 does not look at the covariance that it replaces
-                step = self.rule.step(side, {side: own.bare()}, prior, gradient, None, whole)
+                step = self.rule.step(side, {side: own.for_full_step()}, prior, gradient, None, whole)
             except NotPositiveDefinite:
-                step = self.rule.step(side, {side: own.stepping()}, prior, gradient, None, whole)
-            return columns.refined(own, own.held(step.block), prior)
+                step = self.rule.step(side, {side: own.for_step()}, prior, gradient, None, whole)
+            return columns.refined(own, own.from_step(step.block), prior)
         memory = chosen(self.memory.rule, plates)
-        here = self.rule.start(own.stepping(), self.weight)[0]
+        here = self.rule.start(own.for_step(), self.weight)[0]
         if self.problem.stream:
             known = (self.clock[plates] > 0) & (scale > 0)
             share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
             memory = self.rule.cautious(here, memory, share, self.weight)
         block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, StepSize(rate, 1.0, self.weight))
         put(self.memory.rule, plates, memory)
-        return own.held(block)
+        return own.from_step(block)
 
     def _judged(
         self, plates: Any, own: Any, new: Any, prior: Any, gradient: Any, before: Array, after: Array
@@ -131,8 +131,8 @@ class Stepper:
             repairs += len(left)
             some, part = prior.of_plates(left, own), tuple(g[left] for g in gradient)
             pace = StepSize(rate[left], 0.5**halving, self.weight)
-            step = self.rule.step(self.side, {self.side: own[left].stepping()}, some, part, None, pace)
-            trial = own.held(step.block)
+            step = self.rule.step(self.side, {self.side: own[left].for_step()}, some, part, None, pace)
+            trial = own.from_step(step.block)
             entries = self.entries.of(rows[left])
             columns = sided(self.problem).columns(self.view, entries, self.problem.expect, None)
             value = columns.value(trial)

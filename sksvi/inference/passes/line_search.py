@@ -82,7 +82,7 @@ class LineSearch:
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        if natural and not forms and reported(problem, state) and problem.model.at_its_best(state.q, problem.data):
+        if natural and not forms and reported(problem, state) and problem.model.is_optimal(state.q, problem.data):
             return state, None
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not forms:
@@ -168,7 +168,7 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
         raise impossible(problem, state, error) from error
     if problem.algorithm.row.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
         q = hyper.settled(problem, q)
-        q = hyper.levelled(problem, state, q)
+        q = hyper.recentred(problem, state, q)
     return with_best_mean(problem, replace(state, q=q)), memory, promised
 
 
@@ -285,7 +285,11 @@ def settled_bound(problem: Problem, state: State) -> float:
 
 def first_backtracked(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
-    known = problem.model.known_best(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
+    known = (
+        problem.model.closed_form_optimum(state.q, problem.data, problem.scale)
+        if problem.algorithm.row.natural
+        else None
+    )
     if known is not None and np.isfinite(known.bound):
         here = Evaluation(known.q, known.gradient, known.bound, state.memory)
         return replace(state, q=known.q, progress=replace(line_search_state(state), here=here))

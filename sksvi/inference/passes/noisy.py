@@ -42,7 +42,7 @@ class Noisy:
         """One pass; the exact bound of the average where a check is due."""
         if ended(problem, state, tol):
             return state, None
-        forming = problem.model.forming_passes
+        forming = problem.model.warmup_passes
         if state.passes == forming:  # what was averaged until now served another end
             state = replace(state, progress=replace(averaging_state(state), average={}, since=state.steps))
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
@@ -77,7 +77,7 @@ class Noisy:
 def ended(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last checks say that there is nothing to gain."""
     if problem.model.draws:
-        return tol > 0 and hidden(state.bounds[problem.model.forming_passes :], tol, problem.size)
+        return tol > 0 and hidden(state.bounds[problem.model.warmup_passes :], tol, problem.size)
     return settled(averaging_state(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
 
 

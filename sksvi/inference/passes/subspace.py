@@ -63,7 +63,7 @@ class Iterate:
     @cached_property
     def slope(self) -> Message:
         """What the data say at q beyond that."""
-        heard: Message = self.block.heard(self._gradient)
+        heard: Message = self.block.message_from_gradient(self._gradient)
         return heard.plus(self.said, -1.0)
 
     @cached_property

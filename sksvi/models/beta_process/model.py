@@ -101,7 +101,7 @@ class BetaProcess(Sampleable):
     """
 
     globals = None
-    step_rate, whole_rate, whole_steps = STEP_RATE, WHOLE_RATE, WHOLE_STEPS
+    step_rate, full_batch_rate, full_batch_steps = STEP_RATE, WHOLE_RATE, WHOLE_STEPS
     remedy = "Scale the columns, or lower the step size."
 
     def __init__(

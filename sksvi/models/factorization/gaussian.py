@@ -105,7 +105,7 @@ class FactorModel(Bipartite):
         return HELD_PASSES if self.likelihood.takes_excess else 0
 
     @property
-    def reach(self) -> float:
+    def max_hyper_step(self) -> float:
         """The longest step of the likelihood's parameters that is taken before the bound after it is known."""
         return TRUSTED_STEP * min(1.0, self.likelihood.width)
 
@@ -113,7 +113,7 @@ class FactorModel(Bipartite):
         """The likelihood with its learned parameters as q has them."""
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
-    def heated(self, passes: int) -> FactorModel | None:
+    def tempered(self, passes: int) -> FactorModel | None:
         """The model with more noise than is given, while it comes down."""
         given = self.likelihood.given_scale
         if given is None:

@@ -38,7 +38,7 @@ class CollapsedSearch:
         self.model, self.names, self.fit = copy(model), names, fit
         self.model.bound = model.teacher
         self.closed = model.likelihood.noise_variance is not None
-        self.q = {**fit.q, "inducing": fit.q["inducing"].precise()}
+        self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
         self.value = -np.inf
 
@@ -198,5 +198,5 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         search.q["inducing"], _ = search._collapsed(search.q)
     if search.first is None:
         return fit.q, False
-    q = {**search.q, "inducing": fit.q["inducing"].holding(search.q["inducing"])}
+    q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
     return q, search.value - search.first > tol * fit.size(search.value)

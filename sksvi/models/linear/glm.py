@@ -181,7 +181,7 @@ class LinearModel(LinearLatents):
         """Whether the intercept and learned parameters say one thing twice: rows do not feel a shift of both."""
         return self.fit_intercept and self.likelihood.creeps and "likelihood" in q
 
-    def levelled(self, q: dict[str, Any]) -> dict[str, Any]:
+    def recentred(self, q: dict[str, Any]) -> dict[str, Any]:
         """The intercept at its prior mean where learned parameters take the rest of it, as cut points do.
 
         Steps of the one given the other creep there, by the share that the prior has in what is known of the intercept.
@@ -264,7 +264,7 @@ class LinearModel(LinearLatents):
         if not likelihood.discrete:
             return q
         block = q["weights"]
-        block = block if block.natural_coordinates else block.precise()
+        block = block if block.natural_coordinates else block.natural_form()
         bend, total = np.zeros(()), 0.0
         for rows in self.chunks(slice(0, len(data)), data):
             batch = self.batch(data, rows)

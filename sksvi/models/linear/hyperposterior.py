@@ -55,7 +55,7 @@ class LinearHyperposterior:
 
     def __post_init__(self) -> None:
         block = self.q[self.model.main]
-        self.block = block if block.natural_coordinates else block.precise()
+        self.block = block if block.natural_coordinates else block.natural_form()
         self.q = {**self.q, self.model.main: self.block}
         scales = self.model.scales
         if scales is not None and "prior_precision" in self.q:

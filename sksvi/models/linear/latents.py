@@ -106,7 +106,7 @@ class LinearLatents(Linear):
 
         block = q[self.main]
         block.prepare()
-        variances = data.held(partial(self._variances, q, threads))
+        variances = data.persist(partial(self._variances, q, threads))
 
         def negative(flat: Array) -> tuple[float, Array]:
             mean = block.mean + block.coloured(flat.reshape(block.mean.shape))

@@ -90,12 +90,12 @@ class MixtureModel(Sampleable):
     """
 
     globals = None
-    seen_as = ("expected", "sampled", "corrected", "mean")
+    global_modes = ("expected", "sampled", "corrected", "mean")
     expected_bound = True
-    forming_passes = forming_whole = FORMING_PASSES
+    warmup_passes = warmup_full_batch = FORMING_PASSES
     #: Components that are alike at the start would make c large, and stay alike under it.
-    held_forming = frozenset({"value_prior"})
-    step_rate, whole_rate = STEP_RATE, WHOLE_RATE
+    frozen_in_warmup = frozenset({"value_prior"})
+    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
     remedy = "Raise concentration or probability_prior."
 
     def __init__(

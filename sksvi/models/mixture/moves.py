@@ -56,7 +56,7 @@ class Moves:
         self.model, self.data = model, data
         self.prior = model.prior(q)
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
-        self.shares = data.made(partial(found_shares, model, self.view, self.gone))
+        self.shares = data.mapped(partial(found_shares, model, self.view, self.gone))
         self.counts = self._counted()
         #: What entropy loses when two components become one, as far as it was asked.
         self.lost: dict[tuple[int, int], float] = {}
@@ -132,7 +132,7 @@ class Moves:
         before, old = (self.shares, self.counts, self.gone), self.bound()
         to = np.zeros((self.model.n_components, self.model.n_components))
         to[:, used[-1]] = 1.0
-        self.shares = self.shares.made(partial(in_other_columns, to))
+        self.shares = self.shares.mapped(partial(in_other_columns, to))
         self.counts = {name: np.tensordot(to.T, part, axes=1) for name, part in self.counts.items()}
         self.gone = np.arange(len(to)) != used[-1]
         if self.bound() > old:
@@ -173,7 +173,7 @@ class Moves:
     def _merge(self, k: int, other: int) -> None:
         to = np.eye(self.model.n_components)
         to[k, k], to[k, other] = 0.0, 1.0
-        self.shares = self.shares.made(partial(in_other_columns, to))
+        self.shares = self.shares.mapped(partial(in_other_columns, to))
         self.gone[k] = True
         for part in self.counts.values():
             part[other] += part[k]
@@ -193,7 +193,7 @@ class Moves:
             counts = {name: np.maximum(part - before[name], 0.0) + after[name] for name, part in self.counts.items()}
             gain += self._worth(counts) - self._worth(self.counts)  # rows may go to components that had none
             if gain > LEAST_GAIN:
-                self.shares = self.data.made(partial(without, *how), beside=self.shares)
+                self.shares = self.data.mapped(partial(without, *how), beside=self.shares)
                 self.counts, self.gone = counts, gone
                 self.lost.clear()
                 return True

@@ -40,7 +40,7 @@ class GammaProcess(CountRows):
         First means of the components.
     """
 
-    step_rate, whole_rate = STEP_RATE, WHOLE_RATE
+    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
 

@@ -69,7 +69,7 @@ class TightGammaPoisson(GammaPoisson):
     expected_bound = False
     draws = True
     n_draws = DRAWS
-    whole_rate = RobbinsMonro(delay=1.0, kappa=0.5)
+    full_batch_rate = RobbinsMonro(delay=1.0, kappa=0.5)
 
     @property
     def local_rule(self) -> str:

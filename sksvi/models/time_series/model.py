@@ -145,7 +145,7 @@ class DynamicModel(PerLatent):
             return q
         return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.current_likelihood(q), data))}
 
-    def at_its_best(self, q: dict[str, Any], data: Table) -> bool:
+    def is_optimal(self, q: dict[str, Any], data: Table) -> bool:
         """Under Gaussian noise, where the messages are those of the data."""
         likelihood, block = self.current_likelihood(q), q["latents"]
         if not likelihood.closed_posterior:
@@ -153,9 +153,9 @@ class DynamicModel(PerLatent):
         linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
-    def known_best(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
+    def closed_form_optimum(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
         """Under Gaussian noise, at messages that are those of the data."""
-        searched = "dynamics" in q and self.at_its_best(q, data)
+        searched = "dynamics" in q and self.is_optimal(q, data)
         return ConjugateOptimum(self, data, scale)(q)[0] if searched else None
 
     # ---- gradients

@@ -214,7 +214,7 @@ class CorrelatedTopics(Local):
         return "corrected" if self.topics == "sampled" else "expected"
 
     @property
-    def forming_passes(self) -> int:  # type: ignore[override]
+    def warmup_passes(self) -> int:  # type: ignore[override]
         """Neither points nor draws have expectations of logarithms that would starve rare words."""
         return FORMING_PASSES if self.topics == "dirichlet" else 0
 

@@ -131,14 +131,14 @@ class LatentDirichlet(Local):
     """
 
     globals = None
-    seen_as = ("expected", "sampled", "corrected", "mean")
+    global_modes = ("expected", "sampled", "corrected", "mean")
     expected_bound = True
-    forming_passes = forming_whole = FORMING_PASSES
+    warmup_passes = warmup_full_batch = FORMING_PASSES
     #: Topics that documents have not taken up yet would lose their α, and with it every document, for good.
-    held_forming = frozenset({"alpha"})
+    frozen_in_warmup = frozenset({"alpha"})
     #: The bound may fall by this share of it: documents settle visit by visit.
     slack = 1e-6
-    step_rate, whole_rate = STEP_RATE, WHOLE_RATE
+    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
     remedy = "Raise topic_word_prior."
 
     def __init__(

@@ -245,7 +245,7 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
 def test_gaussian_passes_are_lim_and_teh(passes, global_random_seed):
     pairs, data, y, _ = ratings_for("gaussian", global_random_seed, 9, 7, 3)
     model = model_for("gaussian", 3, learn_priors=False)
-    model.heated = lambda passes: None  # theirs begin at the noise that is given
+    model.tempered = lambda passes: None  # theirs begin at the noise that is given
     start = first_state(problem_of(model, data), global_random_seed)
     items = oracle.Factors(start.q["items"].mean.copy(), start.q["items"].cov)
     state = run(model, data, passes, state=start)
