@@ -287,7 +287,7 @@ def _check_blocks(model: Any, data: Any, q: Blocks) -> None:
 def _check_names(model: Any, q: Blocks, gradient: Gradient) -> None:
     """Every block that steps along a gradient has one."""
     assert set(gradient) <= set(q), f"{sorted(set(gradient) - set(q))} has a gradient and is no block of q."
-    for_step = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
+    stepped = {name for name, rule in model.hyper.items() if isinstance(rule, Newton)}
     if not isinstance(model, Bipartite):
         stepped |= set(q) - set(model.hyper)
     assert stepped <= set(gradient), f"{sorted(stepped - set(gradient))} has no gradient."
