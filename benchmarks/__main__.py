@@ -18,14 +18,14 @@ import benchmarks
 
 
 def discovered() -> dict[str, ModuleType]:
-    """Benchmarks by name (``gp.housing``): the package's modules with a ``main``; those with ``_`` are helpers.
+    """Benchmarks by name (``gp.housing``): the package's modules with a ``main``, helpers (``_``) and tests left out.
 
     What concerns the whole package comes first: it has most of the timings, and the machine is quiet at the start.
     """
     found = {}
     for info in pkgutil.walk_packages(benchmarks.__path__, "benchmarks."):
         name = info.name.removeprefix("benchmarks.")
-        if any(part.startswith("_") for part in name.split(".")):
+        if name.split(".")[0] == "tests" or any(part.startswith("_") for part in name.split(".")):
             continue
         module = importlib.import_module(info.name)
         if hasattr(module, "main"):

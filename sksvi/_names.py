@@ -46,7 +46,7 @@ def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None)
 
 
 def all_names(estimator: Any, before: Any) -> np.ndarray:
-    """The same, grouping columns included."""
+    """Names of all columns that an estimator was fitted on, as `feature_names` has them, grouping columns included."""
     if hasattr(estimator, "feature_names_in_"):
         return np.asarray(estimator.feature_names_in_, dtype=object)
     if before is not None:
@@ -58,7 +58,7 @@ def all_names(estimator: Any, before: Any) -> np.ndarray:
 
 
 def own_name(name: str, columns: Container[Any]) -> str:
-    """What a table calls a row of its own, which no column has: in brackets where a column has the name.
+    """Name of a row that a table adds to those of columns: in brackets where a column has the name.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _shared_beginnings(names: list[str]) -> dict[str, int]:
 
 
 def _cut(name: str, shared: int, longest: int) -> str:
-    """A name whose first `shared` letters another has too."""
+    """Shorten a name whose first `shared` letters another has too."""
     own = name[shared:]
     if len(name) <= longest or not shared:
         return shortened(name, longest)

@@ -39,7 +39,7 @@ class Schedule(Protocol):
 
 
 class Estimator(Protocol):
-    """What every estimator of a file has. What only some have (`predict`, `transform`) is let pass unchecked."""
+    """Methods that every estimator of a file has. Those of some only (`predict`, `transform`) pass unchecked."""
 
     lower_bound_: float
     lower_bounds_: np.ndarray

@@ -1,4 +1,4 @@
-"""What a report of a bug should say of the machine and of what is installed."""
+"""Report of the machine and of the installed packages, for reports of bugs."""
 
 from __future__ import annotations
 

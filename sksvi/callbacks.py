@@ -63,11 +63,11 @@ class _StandInContext:
         values = {name: value() if callable(value) else value for name, value in arguments.items()}
         stop = False
         for callback in getattr(estimator, "_skl_callbacks", ()):
-            asked = _keywords(getattr(callback, hook))
-            if "fitted_estimator" in asked and "fitted_estimator" not in values:
+            keywords = _keywords(getattr(callback, hook))
+            if "fitted_estimator" in keywords and "fitted_estimator" not in values:
                 attributes = reconstruction_attributes and reconstruction_attributes()
                 values["fitted_estimator"] = _copy_with(estimator, attributes) if attributes is not None else None
-            stop |= bool(getattr(callback, hook)(estimator, self, **{name: values.get(name) for name in asked}))
+            stop |= bool(getattr(callback, hook)(estimator, self, **{name: values.get(name) for name in keywords}))
         return stop
 
 
@@ -148,7 +148,7 @@ except ImportError:
 
 
 class FitMonitor:
-    """What the training loop tells to progress bars and callbacks; costs nothing where there are none.
+    """Notifies progress bars and callbacks of the passes of a fit; costs nothing where there are none.
 
     Parameters
     ----------
@@ -168,7 +168,8 @@ class FitMonitor:
         Further arguments of the fit, such as sample weights.
 
     keep_interrupted : bool, default=False
-        Whether Ctrl-C asks the fit to stop after its pass, as a callback does; ``interruption.asked`` says that it did.
+        Whether Ctrl-C asks the fit to stop after its pass, as a callback does; ``interruption.requested`` says whether
+        it did.
 
     Examples
     --------
@@ -242,11 +243,11 @@ class FitMonitor:
         stop = False
         if self._bar is not None or self._root is not None:
             with self.interruption.heeded():
-                stop = self._tell(info, snapshot)
-        self.stopped = stop or self.interruption.asked
+                stop = self._notify(info, snapshot)
+        self.stopped = stop or self.interruption.requested
         return self.stopped
 
-    def _tell(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
+    def _notify(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
         if self._bar is not None:
             self._bar.update(info)
         if self._root is None or not hasattr(self._estimator, "_skl_callbacks"):
@@ -354,8 +355,8 @@ class _RichBar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        said = TextColumn("{task.fields[bound]}"), TextColumn("{task.fields[how]}")
-        self._progress = Progress(*columns, *said, console=Console(stderr=True))
+        fields = TextColumn("{task.fields[bound]}"), TextColumn("{task.fields[how]}")
+        self._progress = Progress(*columns, *fields, console=Console(stderr=True))
         self._task = self._progress.add_task(name, total=n_passes, bound="", how="")
         self._progress.start()
 
@@ -403,7 +404,7 @@ class Checkpoint:
         self.path = os.fspath(path)
         self.every = every
         self.saved: int | None = None
-        self._told = False
+        self._warned = False
 
     def setup(self, estimator: BaseEstimator, context: Any) -> None:
         """Check that the estimator is one that files can hold.
@@ -426,7 +427,7 @@ class Checkpoint:
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"path={self.path!r} is in no folder that exists: make {folder!r} first.")
-        self.saved, self._told = None, False
+        self.saved, self._warned = None, False
 
     def on_fit_task_begin(self, estimator: BaseEstimator, context: Any) -> None:
         """Do nothing.
@@ -464,15 +465,15 @@ class Checkpoint:
             try:
                 save(fitted_estimator, self.path)
             except OSError as error:
-                self._tell(error, fitted_estimator.n_iter_)
+                self._warn_unwritten(error, fitted_estimator.n_iter_)
             else:
-                self.saved, self._told = fitted_estimator.n_iter_, False
+                self.saved, self._warned = fitted_estimator.n_iter_, False
 
-    def _tell(self, error: OSError, passes: int) -> None:
-        """Say that a file could not be written: a fit is worth more than its checkpoint."""
-        if self._told:
+    def _warn_unwritten(self, error: OSError, passes: int) -> None:
+        """Warn that a file could not be written; an error would lose the fit, which is worth more than a checkpoint."""
+        if self._warned:
             return
-        self._told = True
+        self._warned = True
         left = "there is none yet" if self.saved is None else f"that of pass {self.saved} stays"
         warn_user(
             f"the checkpoint {self.path!r} of pass {passes} could not be written ({error}); {left}, and the fit goes "

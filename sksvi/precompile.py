@@ -28,7 +28,7 @@ def estimators() -> list[str]:
 
 
 def small_table(name: str) -> tuple[Any, ...]:
-    """What an estimator of this name is fitted to."""
+    """Small training data, (X,) or (X, y), for the estimator of this name."""
     rng = np.random.default_rng(0)
     f = rng.standard_normal(N)
     counts = rng.poisson(np.exp(f))
@@ -65,12 +65,12 @@ def compile_loops(name: str) -> float:
 
 def main(names: list[str]) -> int:
     """Compile what these estimators, or all of them, need."""
-    known = estimators()
-    unknown = [name for name in names if name not in known]
+    available = estimators()
+    unknown = [name for name in names if name not in available]
     if unknown:
-        print(f"{', '.join(unknown)}: no estimator of sksvi. There are {', '.join(known)}.", file=sys.stderr)
+        print(f"{', '.join(unknown)}: no estimator of sksvi. There are {', '.join(available)}.", file=sys.stderr)
         return 2
-    for name in names or known:
+    for name in names or available:
         print(f"{name}: {compile_loops(name):.1f} CPU s", flush=True)
     return 0
 

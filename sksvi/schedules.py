@@ -9,7 +9,7 @@ Array = np.ndarray
 
 
 class Constant(BaseEstimator):
-    """The same rate at every step.
+    """Constant step size: every step has one rate.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class AdaGrad(BaseEstimator):
         self.epsilon = epsilon
 
     def begin(self, values: Array) -> Array:
-        """Empty sums for coordinates of this shape."""
+        """Initial sums of squared gradients, zeros, for coordinates of this shape."""
         return np.zeros_like(values)
 
     def step(self, gradient: Array, total: Array, least: Array | float = 0.0) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ class AdaDelta(BaseEstimator):
         self.epsilon = epsilon
 
     def begin(self, values: Array) -> Array:
-        """No gradient seen, and no step: two numbers per coordinate."""
+        """Initial means of squared gradients and squared steps, zeros: two numbers per coordinate."""
         return np.zeros((*values.shape, 2))
 
     def step(self, gradient: Array, means: Array) -> tuple[Array, Array]:

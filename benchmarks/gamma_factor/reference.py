@@ -1,8 +1,9 @@
 """Long Gibbs runs of small gamma factor models, stored as moments of loadings and of the covariance of rows.
 
 ``python -m benchmarks gamma_factor.reference`` rewrites results/gamma_factor/reference.json; it is read by
-tests/models/gamma_factor/test_reference.py. With prior shape 1 a loading given all else is a truncated normal, so that
-every step of the sampler is exact. Draws whose factors have changed places are put in the order of the first chain.
+benchmarks/tests/test_gamma_factor_reference.py. With prior shape 1 a loading given all else is a truncated normal, so
+that every step of the sampler is exact. Draws whose factors have changed places are put in the order of the first
+chain.
 """
 
 from __future__ import annotations

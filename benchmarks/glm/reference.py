@@ -1,7 +1,7 @@
 """Long NUTS runs (NumPyro, 64 bit) of three small models, stored as moments with their Monte Carlo errors.
 
 ``python -m benchmarks glm.reference`` rewrites results/glm/reference.json (needs numpyro); it is read by
-tests/linear_model/test_reference.py. Priors: coefficients N(0, 1), intercept N(0, 1e4), ordinal cut points flat over
+benchmarks/tests/test_glm_reference.py. Priors: coefficients N(0, 1), intercept N(0, 1e4), ordinal cut points flat over
 increasing values.
 """
 

@@ -1,8 +1,8 @@
 """Long NUTS runs (NumPyro, 64 bit) of Gaussian processes with a fixed kernel, stored as moments of f at the rows.
 
 ``python -m benchmarks gp.reference`` rewrites results/gp/reference.json (needs numpyro); it is read by
-tests/models/gp/test_reference.py. Sampled are independent standard normals, f is a Cholesky factor of the kernel times
-them.
+benchmarks/tests/test_gp_reference.py. Sampled are independent standard normals, f is a Cholesky factor of the kernel
+times them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ import signal
 from typing import Any
 
 from benchmarks._lib.tables import arguments, report
-from benchmarks.hostile._calls import NAMES, Call, Verdict, drawn, judged
+from sksvi.testing.call_outcomes import Outcome, evaluate_call
+from sksvi.testing.estimator_cases import NAMES
+from sksvi.testing.random_calls import Call, random_calls
 
 CALLS, QUICK, SEED, SHOWN = 20_000, 500, 15, 10
 KINDS = ("refused", "answered", "vague", "mishandled")
@@ -22,11 +24,11 @@ def ended(signum: int, frame: Any) -> None:
     raise TimeoutError(f"no answer after {LONGEST} CPU seconds")
 
 
-def within_time(call: Call) -> Verdict:
+def within_time(call: Call) -> Outcome:
     """What came of a call that is ended where it goes on and on."""
     signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
-        return judged(call)
+        return evaluate_call(call)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -37,13 +39,13 @@ def main(quick: bool = False) -> int:
     counts = {name: collections.Counter[str]() for name in NAMES}
     slowest = dict.fromkeys(NAMES, 0.0)
     found = collections.Counter[str]()
-    for call in drawn(n, SEED):
-        verdict = within_time(call)
-        counts[call.name][verdict.kind] += 1
-        slowest[call.name] = max(slowest[call.name], verdict.seconds)
-        if verdict.kind == "mishandled":
-            print(f"  {call}: {verdict.why}", flush=True)
-            found[f"{call.method}({call.argument}): {verdict.why[:120]}"] += 1
+    for call in random_calls(n, SEED):
+        outcome = within_time(call)
+        counts[call.name][outcome.kind] += 1
+        slowest[call.name] = max(slowest[call.name], outcome.seconds)
+        if outcome.kind == "mishandled":
+            print(f"  {call}: {outcome.why}", flush=True)
+            found[f"{call.method}({call.argument}): {outcome.why[:120]}"] += 1
     rows = [
         {"estimator": name, "calls": sum(counts[name][kind] for kind in KINDS)}
         | {kind: counts[name][kind] for kind in KINDS}

@@ -26,14 +26,18 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks.hostile import _mutations, _saved
+from sksvi.testing import file_mutations, saved_models
 
 STORED = True
 FILES, QUICK = 5000, 300
 KINDS = ("flips", "cut", "insertion", "manifest", "arrays", "bombs")
 #: Files of which one is a bomb: each takes as long as a hundred others.
 BOMBS = 25
-CRAFTED = {"manifest": _mutations.rewritten, "arrays": _mutations.resized, "bombs": _mutations.bomb}
+CRAFTED = {
+    "manifest": file_mutations.mutate_manifest,
+    "arrays": file_mutations.mutate_array,
+    "bombs": file_mutations.decompression_bomb,
+}
 #: Bytes beside eight times the file, seconds beside one for each MB, and the address space that a process may take.
 FREE_BYTES, FREE_SECONDS, LIMIT = 64 * 2**20, 1.0, 6 * 2**30
 #: Bytes of a file from which on its memory is traced as well; files that wait for a process.
@@ -43,8 +47,12 @@ LARGE, WAITING = 100_000, 8
 def damaged(kind: str, data: bytes, path: Path, rng: np.random.Generator) -> bytes:
     """A file of this kind."""
     if kind in CRAFTED:
-        return CRAFTED[kind](_mutations.members(path), rng)[1]
-    change_bytes = {"flips": _mutations.flipped, "cut": _mutations.cut, "insertion": _mutations.inserted}
+        return CRAFTED[kind](file_mutations.read_members(path), rng)[1]
+    change_bytes = {
+        "flips": file_mutations.replace_bytes,
+        "cut": file_mutations.remove_bytes,
+        "insertion": file_mutations.insert_bytes,
+    }
     return change_bytes[kind](data, rng)[1]
 
 
@@ -65,7 +73,7 @@ def warmed(limit: int) -> None:
     sys.setrecursionlimit(1000)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:  # what a first load imports is not the file's
-        _saved.fitted("glm").save(f"{folder}/glm")
+        saved_models.fit_model("glm").save(f"{folder}/glm")
         sksvi.load(f"{folder}/glm")
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -88,7 +96,7 @@ def tried(name: str, path: str, expected: list[tuple[Any, ...]], sums: list[Arra
         seconds, taken = time.process_time() - started, _peak(before) - before
         if model is not None:
             try:
-                answers = _saved.said(name, model)
+                answers = saved_models.model_answers(name, model)
             except Exception as other:
                 outcome, error = "no use", repr(other)
             else:
@@ -123,10 +131,10 @@ def traced(path: str) -> float:
 def models(folder: Path) -> dict[str, tuple[Path, list[Any], list[Array]]]:
     """Every saved model with its answers; those of mixed types are compared as text."""
     out = {}
-    for name in _saved.NAMES:
-        model, path = _saved.fitted(name), folder / f"{name}.sksvi"
+    for name in saved_models.NAMES:
+        model, path = saved_models.fit_model(name), folder / f"{name}.sksvi"
         model.save(path)
-        answers = _saved.said(name, model)
+        answers = saved_models.model_answers(name, model)
         out[name] = path, [(a.shape, a.dtype.kind) for a in answers], answers
     return out
 
@@ -140,7 +148,7 @@ def attacked(n: int, seed: int, pool: Any, folder: Path) -> list[dict[str, Any]]
     """n files, kinds and models in turn; `pool` runs them, or None: here."""
     saved, rng, rows, waiting = models(folder), np.random.default_rng(seed), [], deque[Any]()
     for number in range(n):
-        name, kind = _saved.NAMES[int(rng.integers(len(_saved.NAMES)))], kind_of(number)
+        name, kind = saved_models.NAMES[int(rng.integers(len(saved_models.NAMES)))], kind_of(number)
         path, expected, answers = saved[name]
         hostile = folder / f"{number}.hostile"
         hostile.write_bytes(damaged(kind, path.read_bytes(), path, rng))

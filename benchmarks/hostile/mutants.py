@@ -78,7 +78,7 @@ GROUPS = {
     "persistence": Group(
         ["sksvi/persistence"],
         [f"tests/persistence/test_{name}.py" for name in ("golden", "parts", "archive", "states", "replacing")],
-        [f"tests/persistence/test_{name}.py" for name in ("hostile_files", "earlier_files")],
+        ["benchmarks/tests/test_hostile_files.py"],
     ),
 }
 #: Mutants per group, and the same when quick; the groups that are met; how many mutants are met at a time.

@@ -55,7 +55,7 @@ def failures(seed: int, tests: Sequence[str]) -> tuple[int, list[str]]:
 
 def functions(failed: str) -> set[str]:
     """Test functions of a row's failures, whatever their parameters."""
-    return set(re.findall(r"(tests/[\w/]+\.py::\w+)", failed))
+    return set(re.findall(r"((?:benchmarks/)?tests/[\w/]+\.py::\w+)", failed))
 
 
 def again(row: dict[str, Any]) -> dict[str, Any]:

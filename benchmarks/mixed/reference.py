@@ -1,7 +1,7 @@
 """Long NUTS runs (NumPyro, 64 bit) of three mixed models, stored as moments with their Monte Carlo errors.
 
 ``python -m benchmarks mixed.reference`` rewrites results/mixed/reference.json (needs numpyro); it is read by
-tests/models/mixed/test_reference.py. Priors: coefficients N(0, 10), intercept N(0, 100), the standard deviation of
+benchmarks/tests/test_mixed_reference.py. Priors: coefficients N(0, 10), intercept N(0, 100), the standard deviation of
 every group half-Student-t with 3 degrees of freedom and scale 2.5, the variance w2 of the noise per row Rayleigh(5).
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks.network._examples import EXAMPLES, Bound, counts, plainly
+from sksvi.testing.networks import EXAMPLES, Bound, bound_after_plain_steps, counts
 
 TITLE = "Networks against L-BFGS"
 NOTES = [
@@ -29,7 +29,7 @@ def rows_of(name: str, make: Any, quick: bool) -> list[dict[str, Any]]:
     nodes, factors, data, starts, _ = make()
     bound = Bound(nodes, factors, data)
     whole = [{**bound.priors, **start} for start in starts]
-    best = max(bound.best(start) for start in whole)
+    best = max(bound.maximum(start) for start in whole)
     rows = []
     for order in ("in turn", "parallel"):
         for rate in (1.0,) if quick else (1.0, 0.5, 0.1):
@@ -37,7 +37,7 @@ def rows_of(name: str, make: Any, quick: bool) -> list[dict[str, Any]]:
             options = {"order": order, "rate": rate, "max_iter": 5000}
             fits = [Network(nodes, factors).fit(data, start=start, **options) for start in starts]
             seconds = (process_time() - started) / len(starts)
-            plain = [plainly(bound, start, rate, order, 20 if quick else 200) for start in whole]
+            plain = [bound_after_plain_steps(bound, start, rate, order, 20 if quick else 200) for start in whole]
             gaps = [best - each if each > -1e10 else np.inf for each in plain]
             made = {
                 "network": name,

@@ -1,4 +1,4 @@
-"""What the page "How far to trust it" shows: the grid before anything was mended and now, from stored tables alone.
+"""What the page of calibration (doc/trust.md) shows: the first grid beside the present one, from stored tables alone.
 
 Nothing is measured here: `truth.defaults` and `truth.real` do, and the tables named `defaults_before_...` and
 `real_before_...` are those of the code before.

@@ -1,6 +1,6 @@
 """
-Kinds of zeros and ones
-=======================
+Latent classes with BernoulliMixture
+====================================
 
 :class:`sksvi.BernoulliMixture` groups binary rows and finds how many groups they need. Here are digits in black and
 white, a tenth of whose pixels is missing.

@@ -1,6 +1,6 @@
 """
-Classify, and know how sure that is
-===================================
+Logistic regression with BayesianGLMClassifier
+==============================================
 
 :class:`sksvi.BayesianGLMClassifier` averages its probabilities over the posterior of the coefficients. A classifier
 that plugs in one set of coefficients is too sure of itself, above all where rows are few.

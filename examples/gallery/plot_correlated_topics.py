@@ -1,6 +1,6 @@
 """
-Topics that go together
-=======================
+Topic correlations with CorrelatedTopicModel
+============================================
 
 In :class:`sksvi.CorrelatedTopicModel` a document on one topic makes others more or less likely.
 """

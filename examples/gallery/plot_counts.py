@@ -1,6 +1,6 @@
 """
-Counts, and intervals that hold
-===============================
+Negative binomial regression with BayesianGLMRegressor
+======================================================
 
 Hourly bike rentals vary more than a Poisson lets them. A negative binomial learns by how much, and its intervals hold
 what they promise. :class:`sksvi.BayesianGLMRegressor` in a pipeline.

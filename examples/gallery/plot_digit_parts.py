@@ -1,6 +1,6 @@
 """
-Parts of digits, from digits with holes
-=======================================
+Missing pixels with GammaPoissonFactorization
+=============================================
 
 :class:`sksvi.GammaPoissonFactorization` explains images as sums of parts. A third of the pixels is missing, and comes
 back with a standard deviation.

@@ -1,6 +1,6 @@
 """
-Forecast a series
-=================
+Forecasting daily counts with DynamicGLM
+========================================
 
 Bike rentals by day: a level that moves and a week, under a negative binomial. :class:`sksvi.DynamicGLM` forecasts on
 the continued index, and its fan says how far ahead it can be trusted.

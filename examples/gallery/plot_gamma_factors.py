@@ -1,6 +1,6 @@
 """
-Columns that rise together
-==========================
+Factor analysis with GammaFactorModel
+=====================================
 
 :class:`sksvi.GammaFactorModel` is factor analysis whose loadings are not negative. Its factors can be named: each is a
 cause that moves several columns in one direction.

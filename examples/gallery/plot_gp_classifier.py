@@ -1,6 +1,6 @@
 """
-A border that bends
-===================
+Gaussian-process classification
+===============================
 
 :class:`sksvi.GPClassifier` is a full Gaussian process for labels. Near the data it is sure; far from them its
 probability goes back to one half, where a linear model would be surest.

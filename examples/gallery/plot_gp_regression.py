@@ -1,6 +1,6 @@
 """
-A curve, and where it is not known
-==================================
+Gaussian-process regression with SparseGPRegressor
+==================================================
 
 :class:`sksvi.SparseGPRegressor` learns a smooth function with its kernel, noise and inducing points. Its band widens
 where there are no data, and counts are as easy as measurements.

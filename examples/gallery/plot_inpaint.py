@@ -1,6 +1,6 @@
 """
-Fill the holes of an image
-==========================
+Image inpainting with BetaProcessFA
+===================================
 
 Half of the pixels are lost. :func:`sksvi.images.inpaint` learns small patterns from the pixels that are left, by
 :class:`sksvi.BetaProcessFA`, and fills the others in, with a standard deviation for each.

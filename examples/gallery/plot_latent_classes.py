@@ -1,6 +1,6 @@
 """
-Latent classes of a survey
-==========================
+Latent classes of a survey with CategoricalMixture
+==================================================
 
 Households answer six questions, and some leave one out. :class:`sksvi.CategoricalMixture` finds the kinds of households
 behind the answers, and how many there are.

@@ -1,6 +1,6 @@
 """
-Topics of texts
-===============
+Topic modelling with StructuredLDA
+==================================
 
 :class:`sksvi.StructuredLDA` on the descriptions of scikit-learn's data sets, cut into paragraphs: words go in by name,
 and every probability has an interval.

@@ -1,6 +1,6 @@
 """
-Effects of patients
-===================
+Mixed-effects Poisson regression with GMERegressor
+==================================================
 
 In a trial of epilepsy 59 patients counted their seizures four times. :class:`sksvi.GMERegressor` gives every patient an
 effect of its own, and shares what it learns among them.

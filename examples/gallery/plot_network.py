@@ -1,6 +1,6 @@
 """
-A model of one's own
-====================
+A hierarchical Poisson model with network.Network
+=================================================
 
 Counts in 40 places, whose log rates vary about a common centre. :class:`sksvi.network.Network` takes nodes and what
 they are distributed as.

@@ -1,6 +1,6 @@
 """
-Ordered levels
-==============
+Ordinal regression with BayesianGLMRegressor
+============================================
 
 "None", "some", "full" have an order and no distances. ``likelihood="ordinal"`` learns where one level ends and the next
 begins, from names that a pandas ``Categorical`` puts in order.

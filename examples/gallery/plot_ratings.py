@@ -1,6 +1,6 @@
 """
-Ratings, and how much they rest on
-==================================
+Rating prediction with GeneralizedPMF
+=====================================
 
 :class:`sksvi.GeneralizedPMF` factorizes a table of (user, item, rating). Users with few ratings have wide intervals.
 """

@@ -1,6 +1,6 @@
 """
-Measurements with outliers
-==========================
+Robust regression with BayesianGLMRegressor
+===========================================
 
 One word makes a regression robust: ``likelihood="student-t"``. Width and weight of the tails are learned.
 """

@@ -1,6 +1,6 @@
 """
-Take spectra apart
-==================
+Spectral decomposition with GammaProcessNMF
+===========================================
 
 Frames of a recording are sums of a few sounds. :class:`sksvi.GammaProcessNMF` finds the sounds and when each is heard.
 ``python -m examples.unmix_sounds`` does it with notes that are played.

@@ -1,6 +1,6 @@
 """
-A stream, and data that drift
-=============================
+Streaming classification under drift with BayesianGLMClassifier
+===============================================================
 
 ``partial_fit`` takes one chunk at a time. With ``half_life`` old rows fade, so that the model follows a world that
 changes.

@@ -1,4 +1,4 @@
-"""Products of matrices that let other threads run.
+"""Products of matrices without Python's lock, so that other threads run.
 
 Threads work on chunks of rows side by side only while none of them holds Python's lock. `numpy.dot` lets go of it for
 every product; ``@`` keeps it where what comes out is small (fewer than 500 numbers), as a Gram matrix of few columns

@@ -1,5 +1,5 @@
-"""The doors of compiled loops: what Python hands over is checked against the loop's own words, so that none writes
-past a buffer, whatever file or mistake its arguments come from.
+"""Checks of the arguments of compiled loops: arrays from Python are compared with the sizes and ranges that the loop
+declares, so that none writes past a buffer, whatever file or mistake its arguments come from.
 
 A loop that Python calls has `@entry(...)` above `@njit`; one that only other loops call begins with `_` or is
 called from the folder of its own loops. `tests/contracts/test_compiled.py` holds the package to it.
@@ -26,7 +26,7 @@ KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
 
 @njit()
 def _entries(cuts: Any) -> int:
-    """How many entries cuts are over, -1 unless they begin at 0 or later and never fall.
+    """Number of entries that sorted boundaries `cuts` span; -1 unless they begin at 0 or later and never fall.
 
     NumPy takes eight times as long for the cuts of a few documents.
     """
@@ -38,7 +38,7 @@ def _entries(cuts: Any) -> int:
 
 @njit()
 def _within(indices: Any, least: int, below: int) -> bool:
-    """Whether every index is `least` at the least, and under `below`."""
+    """Whether every index lies in [least, below)."""
     inside = True
     for i in range(len(indices)):
         inside &= (indices[i] >= least) & (indices[i] < below)
@@ -58,7 +58,7 @@ NAMES: dict[str, Any] = {
 
 
 class ArgumentRule(NamedTuple):
-    """What an argument must be."""
+    """Shape, dtype kind and range that one argument of a compiled loop must have."""
 
     name: str
     position: int
@@ -107,7 +107,7 @@ def entry(*rules: str) -> Callable[[Any], Any]:
 
 
 class Guard:
-    """What stands before one loop: its rules, and where the argument `full` is, if it has one.
+    """Check of the arguments of one compiled loop: its rules, and the position of the argument `full`, if it has one.
 
     A call is first checked by a function that is written for these rules; where that finds fault, rule by rule for the
     words of the error.
@@ -134,7 +134,7 @@ class Guard:
 
 def _written(rules: list[ArgumentRule]) -> str:
     """Source of ``holds(arguments, packed, squared)``: whether arguments keep the rules; letters are its variables."""
-    known: set[str] = set()
+    defined: set[str] = set()
     last = None
     lines = ["def holds(arguments, packed, squared):"]
     for rule in rules:
@@ -144,39 +144,39 @@ def _written(rules: list[ArgumentRule]) -> str:
             usual = "int32" if rule.kind == KINDS["i"] else "float64"  # of which there is one object: no letter is read
             lines.append(f" if v_.dtype is not {usual} and v_.dtype.kind not in {rule.kind!r}: return False")
         last = rule.name, rule.kind
-        lines += _written_sizes(rule, known)
+        lines += _written_sizes(rule, defined)
     return "\n".join([*lines, " return True"])
 
 
-def _written_sizes(rule: ArgumentRule, known: set[str]) -> list[str]:
-    """What is asked of an array's sizes and numbers."""
-    optional = rule.dims[0].endswith("|0")  # which is known by then, or is learned from one that is not left out
-    new = [words for words in rule.words if words.isidentifier() and words != "_" and words not in known]
+def _written_sizes(rule: ArgumentRule, defined: set[str]) -> list[str]:
+    """Lines of source that check an array's sizes and numbers; `defined`: letters whose size earlier lines have set."""
+    optional = rule.dims[0].endswith("|0")  # its letters are defined by then, by an array that is not left out
+    new = [words for words in rule.words if words.isidentifier() and words != "_" and words not in defined]
     if optional and new:
         raise ValueError(f"a rule of a compiled loop meets {new[0]} first in what may be left out: {rule.name}")
     if not new and "_" not in rule.dims and not any(dim.startswith(">=") for dim in rule.dims):
-        lines = [f"if s_ != ({', '.join(rule.words)},): return False", *_written_numbers(rule, known)]
+        lines = [f"if s_ != ({', '.join(rule.words)},): return False", *_written_numbers(rule, defined)]
         few = f" if len(s_) != {len(rule.dims)}: return False"
         return [few, " if s_[0]:", *("  " + line for line in lines)] if optional else [" " + line for line in lines]
     lines = [f"if len(s_) != {len(rule.dims)}: return False"]
     for i, (dim, words) in enumerate(zip(rule.dims, rule.words, strict=True)):
-        if words in new and words not in known:
-            known.add(words)
+        if words in new and words not in defined:
+            defined.add(words)
             lines.append(f"{words} = s_[{i}]")
         elif dim != "_":
             lines.append(f"if s_[{i}] {'<' if dim.startswith('>=') else '!='} {words}: return False")
-    lines += _written_numbers(rule, known)
+    lines += _written_numbers(rule, defined)
     if optional:
         lines = [lines[0], "if s_[0]:", *(" " + line for line in lines[1:])]
     return [" " + line for line in lines]
 
 
-def _written_numbers(rule: ArgumentRule, known: set[str]) -> list[str]:
-    """What is asked of an array's numbers."""
+def _written_numbers(rule: ArgumentRule, defined: set[str]) -> list[str]:
+    """Lines of source that check the range of an array's numbers; `defined` as in `_written_sizes`."""
     if rule.cuts is not None:
-        if rule.cuts in known:
+        if rule.cuts in defined:
             return [f"if entries(v_) != {rule.cuts}: return False"]
-        known.add(rule.cuts)
+        defined.add(rule.cuts)
         return [f"{rule.cuts} = entries(v_)", f"if {rule.cuts} < 0: return False"]
     if rule.below is None:
         return []
@@ -187,7 +187,7 @@ def _written_numbers(rule: ArgumentRule, known: set[str]) -> list[str]:
 
 
 def _read(rule: str, names: tuple[str, ...]) -> ArgumentRule:
-    """A rule in pieces."""
+    """Parse a rule of `entry`; `names`: parameters of the loop."""
     match = WORDS.fullmatch(rule.replace(" ", ""))
     if match is None:
         raise ValueError(f"a rule of a compiled loop cannot be read: {rule!r}")
@@ -203,7 +203,7 @@ def _read(rule: str, names: tuple[str, ...]) -> ArgumentRule:
 
 
 def _words(dim: str) -> str:
-    """A letter as it is, anything else as what computes it from letters."""
+    """Python expression of a dimension: a letter as it is, anything else as calls of `packed` and `squared`."""
     return re.sub(r"(\w)\^", r"squared(\1)", re.sub(r"(\w)~", r"packed(\1)", dim))
 
 
@@ -231,9 +231,9 @@ def _check(rule: ArgumentRule, value: Any, sizes: dict[str, Any]) -> None:
             continue
         wanted = sizes.setdefault(wanted, size) if isinstance(wanted, str) else eval(wanted, sizes)
         if size != wanted and not (size > wanted and dim.startswith(">=")):
-            known = {letter: size for letter, size in sizes.items() if isinstance(size, int)}
+            found = {letter: size for letter, size in sizes.items() if isinstance(size, int)}
             raise ValueError(
-                f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {value.shape}, where {known}."
+                f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {value.shape}, where {found}."
             )
     if rule.cuts is not None:
         entries = sizes.setdefault(rule.cuts, int(value[-1] - value[0]))

@@ -15,7 +15,7 @@ _LOCK = threading.Lock()
 
 
 class _Room(np.ndarray):
-    """Memory of arrays that begin where it begins, where that is, and how much of it is written."""
+    """Buffer with room for further rows; `address`: where it begins in memory, `written`: rows that are in use."""
 
     written: int = 0
     address: int = 0

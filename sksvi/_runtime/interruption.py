@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit that is to be kept: heeded where a pass ends, so that what is kept is a fit of fewer passes."""
+"""Ctrl-C during a fit with keep_interrupted=True: it takes effect where a pass ends, so that a valid fit remains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Interruption:
-    """Whether the user wants a fit to end.
+    """Whether the user has requested, by Ctrl-C, that a fit ends.
 
     Parameters
     ----------
@@ -19,11 +19,11 @@ class Interruption:
     """
 
     def __init__(self, keeps: bool) -> None:
-        self.keeps, self.asked = keeps, False
+        self.keeps, self.requested = keeps, False
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """The first Ctrl-C is noted in `asked`; the second does what it did before. In the main thread alone."""
+        """Context in which the first Ctrl-C only sets `requested`, in the main thread; a second one interrupts."""
         before = signal.getsignal(signal.SIGINT)
         main = threading.current_thread() is threading.main_thread()
         # One that is ignored, or not Python's own, stays so.
@@ -32,9 +32,9 @@ class Interruption:
             return
 
         def noted(number: int, frame: Any) -> None:
-            if self.asked:
+            if self.requested:
                 before(number, frame)
-            self.asked = True
+            self.requested = True
 
         signal.signal(signal.SIGINT, noted)
         try:
@@ -44,10 +44,10 @@ class Interruption:
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """What is in this block may be cut short: nothing that is kept depends on its end."""
+        """Context that Ctrl-C may leave early, because nothing that the fit retains depends on its end."""
         try:
             yield
         except KeyboardInterrupt:
             if not self.keeps:
                 raise
-            self.asked = True
+            self.requested = True

@@ -21,7 +21,7 @@ def available() -> float:
 
 
 def need(size: float, what: str, remedy: str) -> None:
-    """An error where an array of `size` bytes will not fit.
+    """Raise where an array of `size` bytes exceeds the memory that is available.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ def need(size: float, what: str, remedy: str) -> None:
         )
 
 
-def held(thing: Any) -> int:
-    """Bytes of the arrays in a thing, however deep they lie."""
+def array_bytes(thing: Any) -> int:
+    """Total size, in bytes, of all arrays in an object, a dict, a list or a tuple, however deeply nested."""
     if hasattr(thing, "nbytes"):
         return int(thing.nbytes)
     parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, tuple | list) else None
-    return sum(map(held, getattr(thing, "__dict__", {}).values() if parts is None else parts))
+    return sum(map(array_bytes, getattr(thing, "__dict__", {}).values() if parts is None else parts))
 
 
 class Weighed:
-    """Whose size is that of its arrays: Dask goes by it when it places tasks, moves them to idle workers and spills."""
+    """Base of objects that report the size of their arrays, by which Dask places tasks, moves them and spills."""
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + held(vars(self))
+        return object.__sizeof__(self) + array_bytes(vars(self))
 
 
 def _of_machine() -> float:
-    """Linux counts what caches would give back; elsewhere free pages; where nothing is known, no limit."""
+    """Free bytes of the machine: on Linux with what caches would give back, elsewhere free pages; else infinity."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -72,7 +72,7 @@ def _of_machine() -> float:
 
 
 def _of_group() -> float:
-    """What a control group, as containers have one, leaves of its limit; its page cache counts as free."""
+    """Bytes that a control group, as containers have one, leaves of its limit; its page cache counts as free."""
     for folder, most, used, cache in (
         ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -88,7 +88,7 @@ def _of_group() -> float:
 
 
 def _of_process() -> float:
-    """What a limit on the address space, as ``ulimit -v`` and queues of clusters set one, leaves of it."""
+    """Bytes left of a limit on the address space, as ``ulimit -v`` and queues of clusters set one."""
     try:
         import resource
 
@@ -107,7 +107,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt(3)
 
 
 def keep_freed() -> None:
-    """What one chunk of rows lets go is there for the next, also where the environment has it given back at once.
+    """Keep freed memory in the process, for the next chunk of rows, also where the environment returns it at once.
 
     Dask's workers run under ``MALLOC_TRIM_THRESHOLD_=65536``, so that partitions that are let go are seen to go; every
     temporary of every chunk is fetched from the system anew there, which makes a fit three times as long.
@@ -116,14 +116,14 @@ def keep_freed() -> None:
 
 
 def give_back_freed() -> None:
-    """As the environment has it again, and what is left goes back."""
-    if _set_thresholds(*_asked()):
+    """Undo `keep_freed`: restore the environment's thresholds, and return freed memory to the system."""
+    if _set_thresholds(*_environment_thresholds()):
         _libc().malloc_trim(0)
 
 
 def _set_thresholds(trim: int, mmap: int) -> bool:
-    """Whether there was something to set: without a word from the environment glibc finds good ones by itself."""
-    if _asked()[0] >= KEPT or _libc() is None:
+    """Set the thresholds of glibc; False where the environment sets none, since glibc then finds good ones itself."""
+    if _environment_thresholds()[0] >= KEPT or _libc() is None:
         return False
     _libc().mallopt(_TRIM_THRESHOLD, trim)
     _libc().mallopt(_MMAP_THRESHOLD, mmap)
@@ -141,8 +141,8 @@ def _libc() -> Any:
 
 
 @lru_cache(1)
-def _asked() -> tuple[int, int]:
-    """The thresholds of the environment, in bytes."""
+def _environment_thresholds() -> tuple[int, int]:
+    """Thresholds of malloc, in bytes, that the environment sets, else those of glibc."""
 
     def number(name: str, unless: int) -> int:
         value = os.environ.get(name, "")

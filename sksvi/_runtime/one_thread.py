@@ -32,7 +32,7 @@ def _blas_libraries() -> list[Any]:
 
 
 def _set_threads(numbers: list[int]) -> None:
-    """Threads of every BLAS. From threadpoolctl 3.8 on one thread controls them, and others are not heard: go past it.
+    """Set the number of threads of every BLAS, past threadpoolctl, which from 3.8 on obeys one thread alone.
 
     Whoever is last out need not be who was first in, and a fit in a thread needs the limit as one in the main thread.
     """
@@ -55,7 +55,7 @@ class _Holder:
             os.register_at_fork(after_in_child=self._forked)
 
     def enter(self, token: Any, frame: FrameType) -> None:
-        """A token whose `with` is in this frame."""
+        """Register a token whose `with` is in this frame, and limit BLAS to one thread."""
         key = id(token)
         with self._lock:
             place = None if frame.f_code.co_flags & SUSPENDED else id(frame)
@@ -69,10 +69,10 @@ class _Holder:
                 self._held = True
 
     def leave(self, key: int, dead: weakref.ref[Any] | None = None) -> None:
-        """The process as it was, if this token is the last; only then is it forgotten, so that it can be repeated."""
+        """Restore the process if this token is the last, and only then remove it, so that a call can be repeated."""
         with self._lock:
-            known = self._tokens.get(key)
-            if known is None or (dead is not None and known[0] is not dead):
+            registered = self._tokens.get(key)
+            if registered is None or (dead is not None and registered[0] is not dead):
                 return
             self._restore_without(key)
             self._tokens.pop(key, None)
@@ -104,7 +104,7 @@ class _Holder:
         return at is not None
 
     def _forked(self) -> None:
-        """Of the threads of the parent the child has one: nobody else is inside or holds the lock."""
+        """Reset after a fork: the child has one thread of its parent's, so no other is inside or holds the lock."""
         self._lock = threading.RLock()
         for key in [key for key, (_, thread, _) in self._tokens.items() if thread is not threading.current_thread()]:
             self._tokens.pop(key)

@@ -22,7 +22,7 @@ CHUNK_NUMBERS = 2**19
 
 
 def chunk_rows(width: int, full: bool) -> int:
-    """Rows of a dense chunk: fits the cache, and with a full Gram matrix costs more than adding that matrix up."""
+    """Number of rows of a dense chunk: it fits the cache, and costs more than adding up a full Gram matrix, if any."""
     rows = int(np.clip(CHUNK_NUMBERS // max(width, 1), 64, 8192))
     return max(rows, min(width, 4096)) if full else rows
 
@@ -114,7 +114,7 @@ SAMPLE_BLOCK = 2**16
 
 
 def sample(n: int, size: int, seed: int, start: int = 0, stop: int | None = None) -> Array:
-    """About `size` of n rows without repeats, sorted: of each block of rows its share; those from start to stop."""
+    """Sorted sample of about `size` of n rows without repeats, a share of each block; those from start to stop."""
     stop, found = n if stop is None else stop, [np.zeros(0, np.intp)]
     for block in range(start // SAMPLE_BLOCK, -(-stop // SAMPLE_BLOCK)):
         low, high = block * SAMPLE_BLOCK, min((block + 1) * SAMPLE_BLOCK, n)

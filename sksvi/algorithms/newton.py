@@ -34,7 +34,7 @@ def climb(
     start: Array,
     low: Array,
     high: Array,
-    seen: Callable[[float, float], bool],
+    stop: Callable[[float, float], bool],
     enough: Callable[[float], float],
 ) -> None:
     """Maximise within a box; a point without a finite value is stepped back from.
@@ -48,8 +48,9 @@ def climb(
         nearly as they can be had.
     start : ndarray of shape (P,)
     low, high : ndarray of shape (P,)
-    seen : callable
-        Told after every evaluation the value where steps begin, and what the next one promises; True ends the search.
+    stop : callable
+        Called after every evaluation with the value where steps begin and the gain that the next one promises; True
+        ends the search.
     enough : callable
         A value to the gain that is too little for `WINDOW` steps: then the search ends.
 
@@ -72,7 +73,7 @@ def climb(
     while True:
         there = np.empty(len(x))
         promised, along = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
-        if seen(value, promised):
+        if stop(value, promised):
             return
         if stale:
             B, fresh, stale = curvature(x, slope), True, False
@@ -96,7 +97,7 @@ def climb(
 
 
 def _valued(function: Callable[[Array], tuple[float, Array]], x: Array) -> tuple[float, Array] | None:
-    """Value and gradient, where there are."""
+    """Value and gradient at x; None where the function has none."""
     try:
         return function(x)
     except NotPositiveDefinite:

@@ -71,12 +71,12 @@ def to_the_top(
         for k in range(i + 1, P):
             total -= L[k, i] * step[k]
         step[i] = total / L[i, i]
-    far, promised, along = 0.0, 0.0, 0.0
+    longest, promised, along = 0.0, 0.0, 0.0
     for i in range(P):
-        far = max(far, abs(step[i]))
+        longest = max(longest, abs(step[i]))
         promised += 0.5 * slope[i] * step[i]
     for i in range(P):
-        share = min(1.0, reach / far) if far > 0.0 else 0.0
+        share = min(1.0, reach / longest) if longest > 0.0 else 0.0
         there[i] = min(max(x[i] + share * step[i], low[i]), high[i])
         step[i] = there[i] - x[i]
         along += slope[i] * step[i]

@@ -63,7 +63,7 @@ class StepResult(NamedTuple):
 
 
 class Rule:
-    """How one block moves.
+    """Rule by which one block moves.
 
     ``natural_coordinates`` : it steps in the coordinates of natural steps.
     ``scales`` : what the block says beside its prior is a sum over the population, and grows with it.
@@ -173,7 +173,7 @@ class OneNumber(Rule):
 
 @dataclass(frozen=True)
 class _ByAdaGrad(Rule):
-    """What rules by AdaGrad share: its step sizes."""
+    """Base of rules by AdaGrad, with its step sizes."""
 
     adagrad: Any
 
@@ -186,7 +186,7 @@ class _ByAdaGrad(Rule):
 
 
 class _GaussianRule(_ByAdaGrad):
-    """What AdaGrad remembers of a Gaussian block."""
+    """Base of rules by AdaGrad for a Gaussian block, with its memory."""
 
     def __post_init__(self) -> None:
         """Refuse step sizes that say nothing of how far a Gaussian may step."""
@@ -196,7 +196,7 @@ class _GaussianRule(_ByAdaGrad):
             )
 
     def knows(self, memory: Any) -> bool:
-        """AdaGrad's sums."""
+        """Whether a memory is AdaGrad's sums."""
         return isinstance(memory, AdaGradMemory)
 
     def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
@@ -242,7 +242,7 @@ class StandardCoordinates(_ByAdaGrad):
         return block, FlatMemory(self.adagrad.begin(block.standard_values))
 
     def knows(self, memory: Any) -> bool:
-        """AdaGrad's sums."""
+        """Whether a memory is AdaGrad's sums."""
         return isinstance(memory, FlatMemory)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:

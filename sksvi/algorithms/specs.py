@@ -46,7 +46,7 @@ def natural(adagrad: AdaGrad) -> Rule:
 
 @dataclass(frozen=True)
 class AlgorithmSpec:
-    """What an algorithm is.
+    """Properties of an algorithm, a row of `SPECS`.
 
     Parameters
     ----------
@@ -119,11 +119,11 @@ class Algorithm(BaseEstimator):
 
     @property
     def row(self) -> AlgorithmSpec:
-        """What the algorithm is."""
+        """Properties of the algorithm."""
         return SPECS[self.name]
 
     def rule(self, block: Any) -> Rule:
-        """How a block of q with a prior moves."""
+        """The rule by which a block of q with a prior moves."""
         make = self.row.gaussian if block.column == "gaussian" else self.row.other
         if make is natural and block.instead is not None:
             make = REPLACEMENTS[block.instead]

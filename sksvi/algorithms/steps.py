@@ -1,4 +1,4 @@
-"""The updates: pure functions, block in, block out.
+"""Update steps of blocks: pure functions, block in, block out.
 
 ``gradient`` is that of the batch's expected log-likelihood times N/B in the block's mean and covariance (moments for
 conjugate families); no function here knows a model.
@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.schedules import AdaGrad
 
 Array = np.ndarray
-
-#: Halvings of a step before it is called impossible.
-MAX_HALVINGS = 20
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,12 @@ class AdaGradMemory:
 
     @classmethod
     def start(cls, q: Any, n: float) -> AdaGradMemory:
-        """Empty sums for a Gaussian block that n data inform."""
+        """Memory with empty sums for a Gaussian block that n data inform."""
         reach = max(1.0, float(np.sqrt(n / q.mean.shape[-1])))
         return cls(q.root, np.zeros_like(q.mean), np.zeros_like(q.root), reach)
 
     def faded(self, share: float) -> AdaGradMemory:
-        """A share of the sums."""
+        """The memory with a share of its sums."""
         return replace(self, mean=share * self.mean, root=share * self.root)
 
     def raised(self, q: Any, share: Array, n: float, adagrad: AdaGrad) -> AdaGradMemory:
@@ -97,8 +95,8 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
     """
     start = prior.natural(q)
     # A prior without messages says 0 in one number: no array is made by adding it.
-    told = zip(start, q.natural_gradient(gradient), strict=True)
-    target = [g if isinstance(p, float) and p == 0.0 else p + g for p, g in told]
+    pairs = zip(start, q.natural_gradient(gradient), strict=True)
+    target = [g if isinstance(p, float) and p == 0.0 else p + g for p, g in pairs]
     if np.ndim(rate) == 0 and rate == 1.0:  # nothing is left of what was
         return q.replace(target)
     own = q.natural(q)
@@ -149,8 +147,8 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
     if memory is not None:
         before, its_slope, trusted = memory
         moved = here != before
-        seen = (slope - its_slope) / np.where(moved, here - before, 1.0)
-        bend = np.where(moved, np.minimum(seen, SECANT_LESS * trusted), trusted)
+        secant = (slope - its_slope) / np.where(moved, here - before, 1.0)
+        bend = np.where(moved, np.minimum(secant, SECANT_LESS * trusted), trusted)
     step = np.clip(-slope / bend, -SECANT_REACH, SECANT_REACH)
     return q.at(here + damping * step), (here, slope, bend)
 
@@ -206,11 +204,11 @@ class FlatMemory:
 
     @classmethod
     def start(cls, q: Any) -> FlatMemory:
-        """Empty sums."""
+        """Memory with empty sums."""
         return cls(np.zeros_like(q.standard_values))
 
     def faded(self, share: float) -> FlatMemory:
-        """A share of the sums."""
+        """The memory with a share of its sums."""
         return replace(self, total=share * self.total)
 
 
@@ -252,9 +250,12 @@ def shortened(step: Callable[[float], Any]) -> Any:
     NotPositiveDefinite
         After ``MAX_HALVINGS`` halvings.
     """
-    for halving in range(MAX_HALVINGS):
+
+    def attempt(share: float) -> tuple[Any] | None:
         try:
-            return step(0.5**halving)
+            return (step(share),)
         except NotPositiveDefinite:
-            continue
-    return step(0.5**MAX_HALVINGS)
+            return None
+
+    found = backtrack(attempt, lambda trial: True)
+    return step(0.5**MAX_HALVINGS) if found is None else found.trial[0]

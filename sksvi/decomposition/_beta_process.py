@@ -306,8 +306,8 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
         return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
 
-    def _known_weights(self) -> float | None:
-        """The weights' precision, None: learned, which few rows of many columns need."""
+    def _fixed_weight_precision(self) -> float | None:
+        """The fixed precision of the weights; None where it is learned, which few rows of many columns need."""
         if not isinstance(self.weight_precision, str):
             return float(self.weight_precision)
         return None if self.weight_precision == "learned" or self._wide else 1.0
@@ -323,7 +323,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             n_local_samples=self.n_local_samples,
             noise_size=self._noise_size,
             noise=None if isinstance(self.noise, str) else float(self.noise) / self.scale_,
-            weight_precision=self._known_weights(),
+            weight_precision=self._fixed_weight_precision(),
             start_use=float(self.init_factors),
         )
 
@@ -391,9 +391,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
         self._order, self._choices = order, self._fitted_choices()
         features = q["features"]
-        kept = features[order]
-        self.posterior_ = Posterior({**q, "probabilities": use[order], "features": kept})
-        self.components_ = (kept.mean * self.scale_).astype(self._dtype)
+        selected = features[order]
+        self.posterior_ = Posterior({**q, "probabilities": use[order], "features": selected})
+        self.components_ = (selected.mean * self.scale_).astype(self._dtype)
         self.feature_probability_ = use.mean[order]
         precision = q["noise_precision"].mean / self.scale_**2
         self.noise_precision_ = float(precision[0]) if self._noise_size == 1 else precision
@@ -412,33 +412,33 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
 @dataclass(frozen=True)
 class Units:
-    """What rows say of their unit, in terms of their largest number: squares then neither overflow nor vanish.
+    """Moments of rows for their unit, relative to their largest number: squares then neither overflow nor vanish.
 
-    top: the largest number. seen (D,): observed entries of each column. mean (D,): theirs. square: sum of the squared
-    deviations of all.
+    top: the largest absolute number. observed (D,): number of observed entries of each column. mean (D,): their mean.
+    square: sum of the squared deviations of all entries from their column's mean.
     """
 
     top: float
-    seen: Array
+    observed: Array
     mean: Array
     square: float
 
     @classmethod
     def of(cls, X: Array) -> Units:
-        """Of some rows, NaN where an entry is missing."""
+        """Largest number, counts, means and squared deviations of the rows X (n, D), NaN where an entry is missing."""
         top = float(np.fmax.reduce(np.abs(X), axis=None, initial=0.0))
         scaled = X.astype(np.float64) / (top or 1.0)
-        seen = (~np.isnan(X)).sum(0)
-        mean = np.nansum(scaled, 0) / np.maximum(seen, 1)
-        return cls(top, seen, mean, float(np.nansum(np.square(scaled - mean))))
+        observed = (~np.isnan(X)).sum(0)
+        mean = np.nansum(scaled, 0) / np.maximum(observed, 1)
+        return cls(top, observed, mean, float(np.nansum(np.square(scaled - mean))))
 
-    def joined(self, other: Units) -> Units:
-        """Of these rows and the other's."""
-        top, seen = max(self.top, other.top), self.seen + other.seen
+    def merged(self, other: Units) -> Units:
+        """The units of two sets of rows together, by the pairwise update of means and squared deviations."""
+        top, observed = max(self.top, other.top), self.observed + other.observed
         a, b = (part.top / (top or 1.0) for part in (self, other))
-        apart, share = b * other.mean - a * self.mean, other.seen / np.maximum(seen, 1)
-        square = a**2 * self.square + b**2 * other.square + float(np.sum(self.seen * share * np.square(apart)))
-        return Units(top, seen, a * self.mean + share * apart, square)
+        apart, share = b * other.mean - a * self.mean, other.observed / np.maximum(observed, 1)
+        square = a**2 * self.square + b**2 * other.square + float(np.sum(self.observed * share * np.square(apart)))
+        return Units(top, observed, a * self.mean + share * apart, square)
 
     def of_fit(self, names: Any = None) -> tuple[Array, float]:
         """Column means and one common standard deviation of the observed entries.
@@ -448,12 +448,12 @@ class Units:
         ValueError
             For a column in which nothing was observed.
         """
-        empty, top = np.flatnonzero(self.seen == 0), self.top or 1.0
+        empty, top = np.flatnonzero(self.observed == 0), self.top or 1.0
         if len(empty):
             name = repr(names[empty[0]]) if names is not None else str(empty[0])
             raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
         if top < 1.0 / LARGEST_UNIT:
             raise ValueError(f"X is at most {top:g}, whose square is no number: give X in another unit.")
-        sd = float(np.sqrt(self.square / self.seen.sum()))
+        sd = float(np.sqrt(self.square / self.observed.sum()))
         # Rounding is all that constant columns leave, and no scale.
         return self.mean * top, sd * top if sd > 1e-14 else 1.0

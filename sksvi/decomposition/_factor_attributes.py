@@ -1,4 +1,4 @@
-"""What a fitted factorization shows: factors, biases, their posterior, a table."""
+"""Public results of a fitted factorization: factors, biases, their posterior, a table."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FactorAttributes:
     def _n_features_out(self) -> int:
         return self._k
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
+    def _data_header(self) -> list[tuple[str, str]]:
         sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
         return [("ratings", counted(self.n_samples_seen_)), *sides, ("factors", str(self._k))]
 

@@ -1,4 +1,4 @@
-"""What a fitted beta process factor analysis says of rows: codes, missing entries, densities."""
+"""Predictions of a fitted beta process factor analysis for rows: codes, missing entries, densities."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rng = np.random.default_rng(0)
         return [draw(q, rng, size) for _ in range(n_draws)]
 
-    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0, kept: int = 0) -> Iterator[Any]:
+    def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0, min_samples: int = 0) -> Iterator[Any]:
         """reduce(view, terms of the rows' draws, rows) for every view and block of rows, blocks in order."""
         local_step = self.local_step if self._draws is None else "gibbs"
         model = self._model(X.shape[1], len(self.components_))
-        model = model.with_local(local_step, self.n_burn_in, max(kept, self.n_local_samples))
+        model = model.with_local(local_step, self.n_burn_in, max(min_samples, self.n_local_samples))
         views = self._views(n_draws)
         data = Table(X, np.broadcast_to(0.0, (len(X),)))
 
@@ -202,7 +202,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._moments(self._rows(X), check_flag(return_std, "return_std"), n_draws)
 
     def _moments(self, X: Array, return_std: bool, n_draws: int | None = None) -> Any:
-        """What ``reconstruct`` returns, of rows that have been checked."""
+        """Posterior mean of every entry of checked rows, with its standard deviation if wanted: see ``reconstruct``."""
         X, dtype = self._scaled(X), X.dtype
         n_draws = n_draws or (GLOBAL_DRAWS if return_std else 0)  # of the globals; 0: expectations
         parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
@@ -239,15 +239,15 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self._log_density(X, held_out)
 
     def _log_density(self, X: Array, held_out: Array) -> Array:
-        """What ``log_predictive_density`` returns, of rows that have been checked."""
-        X, asked = self._scaled(X), split(self._scaled(held_out))
+        """Log density of the held-out entries of checked rows, (n,): see ``log_predictive_density``."""
+        X, target = self._scaled(X), split(self._scaled(held_out))
 
         def densities(view: Globals, terms: LocalTerms, rows: Any) -> Array:
-            return log_density(view, terms, X[rows], (asked[0][rows], asked[1][rows]))
+            return log_density(view, terms, X[rows], (target[0][rows], target[1][rows]))
 
-        parts = self._local(X, GLOBAL_DRAWS, densities, kept=DENSITY_SAMPLES)
+        parts = self._local(X, GLOBAL_DRAWS, densities, min_samples=DENSITY_SAMPLES)
         out = np.concatenate([log_mean(np.concatenate(part)) for part in parts])
-        return out - asked[1].sum(1) * np.log(self.scale_)
+        return out - target[1].sum(1) * np.log(self.scale_)
 
     def score(self, X: MatrixLike, y: object = None) -> float:
         """Mean log density, nats per entry, of half of each row's observed entries given the other half.
@@ -268,13 +268,13 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return float(total / n)
 
     def _scored(self, X: Any) -> tuple[float, int]:
-        """Sum of the log densities of the entries that are asked for, and how many they are."""
-        given, asked = halved_entries(self._rows(X))
-        return self._log_density(given, asked).sum(), int(np.sum(~np.isnan(asked)))
+        """Sum of the log densities of the held-out half of the observed entries, nats, and how many these are."""
+        given, held_out = halved_entries(self._rows(X))
+        return self._log_density(given, held_out).sum(), int(np.sum(~np.isnan(held_out)))
 
 
 def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool) -> LocalTerms:
-    """Terms of the rows under their local posterior: omega are draws, or with random=False E z w where it is known.
+    """Terms of the rows under their local posterior: omega are draws, or with random=False E z w if in closed form.
 
     Every row draws from the same stream, so that results depend on nothing but the row.
     """
@@ -298,8 +298,8 @@ def entry_moments(view: Globals, terms: LocalTerms, X: Array) -> Array:
         return np.stack([fits.mean(0), (np.square(fits) + loose).mean(0)])
     from sksvi.models.beta_process.loops.predictive import given_use
 
-    (y, seen), root, out = split(X), np.sqrt(view.noise), np.zeros((2, *X.shape))
-    given_use(terms.omega, y * root, seen, view.scaled, view.scaled_spread, view.precision, out[0], out[1])
+    (y, observed), root, out = split(X), np.sqrt(view.noise), np.zeros((2, *X.shape))
+    given_use(terms.omega, y * root, observed, view.scaled, view.scaled_spread, view.precision, out[0], out[1])
     out[0] /= root
     out[1] /= view.noise
     return out
@@ -312,13 +312,13 @@ def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
     return at_values(features, logit, noise, float(draws["weight"][i]), features.shape[1])
 
 
-def log_density(view: Globals, terms: LocalTerms, X: Array, asked: tuple[Array, Array]) -> Array:
-    """Log density of what is asked of each row (values, mask) given what is observed and each draw of z, (S, n)."""
+def log_density(view: Globals, terms: LocalTerms, X: Array, held_out: tuple[Array, Array]) -> Array:
+    """Log density of each row's held-out entries (values, mask) given its observed ones and each draw of z, (S, n)."""
     from sksvi.models.beta_process.loops.density import held_out_density
 
-    (y, seen), (target, wanted), root = split(X), asked, np.sqrt(view.noise)
+    (y, observed), (target, wanted), root = split(X), held_out, np.sqrt(view.noise)
     law, out = np.empty((0, 0, 0)) if terms.law is None else terms.law[1:], np.empty(terms.omega.shape[:2])
-    held_out_density(terms.omega, y * root, seen, target * root, wanted, view.scaled, view.precision, law, out)
+    held_out_density(terms.omega, y * root, observed, target * root, wanted, view.scaled, view.precision, law, out)
     return out + 0.5 * (wanted @ view.log_noise)
 
 

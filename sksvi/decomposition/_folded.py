@@ -1,4 +1,4 @@
-"""Users met after a fit: their posterior given the items as they are, and the pairs that they are asked about."""
+"""Users folded in after a fit: their posterior with the items held fixed, and the pairs to be predicted for them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FOLD_STEPS, FOLD_TOL = 100, 1e-6
 
 
 class FoldedUsers(FoldedIds):
-    """Posterior of users that a fit has not seen, or has seen less of; `GeneralizedPMF.fold_in` makes it.
+    """Posterior of users that were not in a fit, or had fewer ratings there; `GeneralizedPMF.fold_in` makes it.
 
     It goes where users or pairs go, in `recommend`, `transform`, `predict`, `predict_interval` and every other method
     that predicts pairs: by itself it stands for each user with every item of the fit, `pairs` chooses others.
@@ -146,23 +146,23 @@ class FoldingMethods(PairMethods):
             "items": self._rows("items", pd.Series(items, dtype=object)),
         }
         prior = model.prior(q)["users"]
-        said = BlockFactors({"users": q["users"].over(prior)})
+        prior_factors = BlockFactors({"users": q["users"].over(prior)})
         data = Ratings(codes, others, y, weight, len(ids), len(items))
         problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
         state = State(q, 0)
         with parallel.working():
             for _ in range(FOLD_STEPS):
-                block = alternating.moved(problem, state, "users", said).block
+                block = alternating.moved(problem, state, "users", prior_factors).block
                 change = block.kl_by_plate(state.q["users"].natural_form()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:
                     break
-        known = data.sides["users"]
-        where = positions(self.items_, pd.Series(items, dtype=object))[known.other]
-        rated = known.chosen(where >= 0).starts, where[where >= 0]
+        entries = data.sides["users"]
+        where = positions(self.items_, pd.Series(items, dtype=object))[entries.other]
+        rated = entries.chosen(where >= 0).starts, where[where >= 0]
         return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark)
 
     @property
     def _mark(self) -> tuple[Any, ...]:
-        """The constant of f too."""
+        """Numbers that identify this fit: those of every estimator of pairs, and the constant of f."""
         return (*super()._mark, getattr(self, "global_bias_", None))

@@ -1,4 +1,4 @@
-"""Users met after a fit to counts of pairs: their posterior given the items as they are."""
+"""Users folded in after a fit to counts of pairs: their posterior with the items held fixed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = np.ndarray
 
 
 class FoldedCounts(FoldedIds):
-    """Posterior of users that a fit has not seen, or has seen less of; `PoissonFactorization.fold_in` makes it.
+    """Posterior of users that were not in a fit, or had fewer counts there; `PoissonFactorization.fold_in` makes it.
 
     It goes where users or pairs go, in `recommend`, `transform`, `predict`, `predict_interval` and every other method
     that predicts pairs: by itself it stands for each user with every item of the fit, `pairs` chooses others.

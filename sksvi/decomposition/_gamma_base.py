@@ -1,4 +1,4 @@
-"""What non-negative factorizations of counts share: rows in, components out."""
+"""Base classes of non-negative factorizations of counts: encoding of rows, start, and size of batches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GammaFit(BaseSVI):
         return table(found)
 
     def _fix_mean(self, mean: float) -> None:
-        """What the mean of the cells fixes."""
+        """Fix what depends on the mean of the cells, such as the scale of the priors."""
         raise AttributeError(f"{type(self).__name__} does not say what a mean fixes")
 
     def _given(self, n_features: int) -> Array:
@@ -103,9 +103,9 @@ class GammaFit(BaseSVI):
     def _check_memory(self, data: Table) -> None:
         self._check_size(int(self.n_components), data.X.shape[1], data.X if data.at_hand else None)
 
-    def _check_size(self, K: int, F: int, X: CountMatrix | None, begun: str = "", remedy: str = "") -> None:
-        """An error where K components of F columns and these counts take more memory than there is."""
-        what = f"n_components={self.n_components} for {F} {self._columns_called}{begun}"
+    def _check_size(self, K: int, F: int, X: CountMatrix | None, start_text: str = "", remedy: str = "") -> None:
+        """Raise an error where K components of F columns and these counts take more memory than there is."""
+        what = f"n_components={self.n_components} for {F} {self._columns_called}{start_text}"
         rows = 0.0 if X is None else self._numbers_of_row * K * X.shape[0] + OF_COUNTS * X.counts.nnz
         memory.need(8.0 * (OF_COLUMNS * K * F + rows), what, f"lower n_components{remedy}")
 
@@ -138,7 +138,7 @@ class GammaFit(BaseSVI):
         return self._fewer(found, start(found, more, seed), problem.threads, seed)
 
     def _fewer(self, found: CountMatrix, start: Array, threads: int, seed: int) -> Array:
-        """Of more components than are wanted those left when they were fitted a little, and those alike merged.
+        """Means (K, F) of the components that remain of a surplus after a short fit and the merging of similar ones.
 
         A component that holds two true ones stays there as long as two others share one; with some to spare few hold
         two, and those that hold the same are one in the end.
@@ -156,7 +156,7 @@ class GammaFit(BaseSVI):
 
 
 class CountFactorization(GammaPredictions, RowsFromPartitions, FirstRows, GammaFit):
-    """The same of tables of counts, chunks and collections of them too."""
+    """A factorization fitted to tables of counts, to chunks of them, and to collections of partitions."""
 
     _changes = {**GammaFit._changes, **STREAMED}
 

@@ -17,7 +17,7 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
-from sksvi.decomposition._gamma_factor_warnings import of_common_noise, of_least_noise
+from sksvi.decomposition._gamma_factor_warnings import common_noise_warnings, least_noise_warnings
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.from_partitions import RowsFromPartitions
@@ -34,7 +34,7 @@ from sksvi.inference.state import State
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.partitions.collections import aligned, is_collection
-from sksvi.partitions.encoded import known, one_by_one
+from sksvi.partitions.encoded import data_summary, one_by_one
 from sksvi.partitions.executor import Executor
 from sksvi.partitions.summary import DataSummary
 
@@ -277,32 +277,32 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
             before = None if first else self._scatter
-            seen = 0.0 if first else self.n_samples_seen_
+            previous_weight = 0.0 if first else self.n_samples_seen_
             data = self._encode(X, None, None, None, FIRST_PORTION if first else PORTION)
-            came = data.n
+            new_weight = data.n
             if before is not None:
-                data = self._scatter = before.faded(self._fade(came)).joined(data)
-            known = None if first else (self.posterior_["loadings"], self.noise_variance_)
+                data = self._scatter = before.faded(self._fade(new_weight)).merged(data)
+            estimates = None if first else (self.posterior_["loadings"], self.noise_variance_)
             self.scale_ = self._units(data)
             problem = self._problem(*self._build_model(data))
-            state = self._absorbed(problem, None if first else self.state_, known, came)
-            self._finish(problem.model, state, seen + came)
+            state = self._absorbed(problem, None if first else self.state_, estimates, new_weight)
+            self._finish(problem.model, state, previous_weight + new_weight)
             found = list(self._fit_warnings(problem, state))
         fit_warnings.warn_all(found)
         return self
 
-    def _absorbed(self, problem: Problem, before: State | None, known: Any, came: float) -> State:
-        """A fit to all that was seen, which begins at what is known; one row of the history."""
+    def _absorbed(self, problem: Problem, before: State | None, estimates: Any, new_weight: float) -> State:
+        """State of a fit to all rows so far, started at the previous estimates (if any); one row of the history."""
         n = problem.data.n
-        if known is None or before is None:
+        if estimates is None or before is None:
             self._began_among, state = n, self._new_state(problem)
         elif n >= ANEW * (self._began_among or n):  # few rows' optimum may be no place to go on from
             self._began_among, state = n, counting_on(self._new_state(problem), before, 0.0)
         else:
-            problem.model.begins(known[0].mean / self.scale_, known[1] / self.scale_**2, near=True)
+            problem.model.start_at(estimates[0].mean / self.scale_, estimates[1] / self.scale_**2, near_mode=True)
             problem.model.seed = before.seed
             state = counting_on(self._begun(problem, before.seed), before, 0.0)
-        state = stream.as_one_pass(problem, state, before, came, int(self.max_iter), self.tol)
+        state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
         return replace(state, counted=problem.data.n)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
@@ -328,9 +328,10 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
 
     # ---- rows in partitions
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
-        """Partitions say their scatter, and nothing else is asked of them."""
+        """Scatter of all partitions, the only statistics that a fit needs of them."""
         self._check_draws()
-        facts = known(self, start, aligned(type(self).__name__, X, y=None, sample_weight=None, offset=None), Executor())
+        given = aligned(type(self).__name__, X, y=None, sample_weight=None, offset=None)
+        facts = data_summary(self, start, given, Executor())
         self._fix(facts, start.fresh)
         return self._scatter
 
@@ -375,7 +376,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         return model, data.divided(self.scale_)
 
     def _check_size(self, n_features: int) -> None:
-        """An error where the scatter and the points of a fit are more than there is memory for."""
+        """Raise an error where the scatter and the points of a fit need more memory than there is."""
         K, D = float(self.n_components), float(n_features)
         numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
@@ -402,7 +403,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             fit = plan.run(problem, copy.deepcopy(state), int(self.max_iter), self.tol)
             away = model.away(fit.q, problem.data)
         if as_chance_leaves(away):
-            model.begins(state.q["loadings"].mean, model.noise_of(state.q), model.near)
+            model.start_at(state.q["loadings"].mean, model.noise_of(state.q), model.near_mode)
             model.without_mean = True
             state = first_state(problem, seed)
         return state
@@ -436,10 +437,10 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self.mean_ = self._fitted_to.mean
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        """What is told of the noise: one that does not fit the columns, a learned one that has run to its end."""
+        """Warnings about the noise: a variance that does not fit the columns, or a learned one at its lower limit."""
         if self._fitted_to.freedom < 2:
             return
         if self.noise_variance != "per-feature":
-            yield from of_common_noise(self)
+            yield from common_noise_warnings(self)
         if isinstance(self.noise_variance, str):
-            yield from of_least_noise(self, NOISE_FLOOR)
+            yield from least_noise_warnings(self, NOISE_FLOOR)

@@ -1,4 +1,4 @@
-"""What a fitted gamma factor model says of rows: densities, factors, covariances and draws."""
+"""Predictions of a fitted gamma factor model for rows: densities, factors, covariances and draws."""
 
 from __future__ import annotations
 

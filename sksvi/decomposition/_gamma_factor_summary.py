@@ -1,4 +1,4 @@
-"""The table of a fitted gamma factor model: loadings, with what they share and trade with each other, and noise."""
+"""The table of a fitted gamma factor model: loadings, by linear response with their covariances, and noise."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ class GammaFactorSummary:
         learned = self.state_.q.get("noise")
         if learned is None:
             return table
-        told = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
+        labels = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
 
         def noise(log_noise: Array) -> dict[str, float]:
-            std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(told)]
-            return dict(zip(told, std.tolist(), strict=True))
+            std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(labels)]
+            return dict(zip(labels, std.tolist(), strict=True))
 
         curvature = learned.information if found is None else found.noise_information
         return concatenated([table, point_rows(noise(learned.value), noise, learned.value, curvature, coverage)])
@@ -115,14 +115,14 @@ class GammaFactorSummary:
     def _response(self) -> Response:
         """Linear response, in the units of X."""
         q, learned = self.posterior_["loadings"], self.state_.q.get("noise")
-        shape, known = q.shape.shape, self.noise_variance_ / self.scale_**2
+        shape, noise = q.shape.shape, self.noise_variance_ / self.scale_**2
         size = 2.0 * q.shape.size + shape[1]
         memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
         model = GammaFactors(
             *shape,
             prior_shape=float(self._loadings_prior[0]),
             prior_rate=float(self._loadings_prior[1]),
-            noise=known if learned is None else None,
+            noise=noise if learned is None else None,
             noise_size=1 if learned is None else len(learned.value),
             noise_floor=np.full(shape[1], 0.0 if learned is None else NOISE_FLOOR),
             seed=self.state_.seed,

@@ -1,4 +1,4 @@
-"""What is told of the noise after a fit of the gamma factor model: one far off, or one that has run to its end."""
+"""Warnings about the noise after a fit of the gamma factor model: a wrong scale, or a variance at its lower limit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Array = np.ndarray
 TOO_SMALL, TOO_LARGE = 1e-4, 2.0
 
 
-def of_common_noise(model: Any) -> Iterator[str]:
-    """Of a fit whose noise is not each column's own: its unit, else how it explains the rows that it was fitted to."""
+def common_noise_warnings(model: Any) -> Iterator[str]:
+    """Warnings about one noise variance for all columns: a wrong unit, else a fit worse than independent columns."""
     variance, informed = model._fitted_to.variances, model._fitted_to.informed
     given = model.noise_variance
     if not isinstance(given, str):
@@ -53,8 +53,8 @@ def densities(model: Any) -> tuple[float, float]:
     return -0.5 * (constant + log_det + square), -0.5 * alone - size / data.freedom
 
 
-def of_least_noise(model: Any, floor: float) -> Iterator[str]:
-    """Of learned noise that is at its least: a share `floor` of a column's variance."""
+def least_noise_warnings(model: Any, floor: float) -> Iterator[str]:
+    """Warning about learned noise variances at their lower limit, a share `floor` of the column's variance."""
     names = np.asarray(getattr(model, "feature_names_in_", np.arange(model.n_features_in_)))
     ended = model._fitted_to.informed & (model.noise_variance_ < 2.0 * floor * model.scale_**2)
     if ended.any():

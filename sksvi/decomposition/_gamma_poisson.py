@@ -186,7 +186,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactoriz
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)
         if first:
-            yield from self._of_unit(data)
+            yield from self._unit_warnings(data)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         """Where draws are taken, they begin where auxiliary counts have settled."""

@@ -1,4 +1,4 @@
-"""What fitted components of counts say, whatever rows come as: activations of rows, a table about components."""
+"""Posterior of fitted components of counts: activations of rows, and a table of the components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fitted factors of counts say of rows: activations, cells, densities."""
+"""Predictions of fitted factors of counts for rows: activations, cells, densities."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
 
     # ---- what may differ
     def _weighted(self, activations: Array) -> Array:
-        """What multiplies components."""
+        """Activations as they multiply the components, (n, K)."""
         return activations
 
     # ---- rows
@@ -222,11 +222,11 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
             raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
         return self._log_density(cells(X), lambda rows: held_out[rows])
 
-    def _log_density(self, known: CountMatrix, asked: Callable[[slice], Array]) -> Array:
-        """Sum per row of the log probabilities of what is asked, NaN elsewhere."""
+    def _log_density(self, given: CountMatrix, held_out: Callable[[slice], Array]) -> Array:
+        """Log probabilities of the held-out cells (NaN elsewhere) summed for each row, nats, (n,)."""
         parts = []
-        for rows, mean, variance in self._moments_of(known):
-            y = asked(rows).astype(np.float64)
+        for rows, mean, variance in self._moments_of(given):
+            y = held_out(rows).astype(np.float64)
             wanted = ~np.isnan(y)
             each = density.log_negative_binomial(np.where(wanted, y, 0.0), mean, variance)
             parts.append(np.where(wanted, each, 0.0).sum(1))
@@ -258,22 +258,22 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
         return float(total / n)
 
     def _scored(self, X: Any) -> tuple[float, float]:
-        """Sum of the log probabilities of the cells that are asked for, and how many they are."""
+        """Sum of the log probabilities of the held-out half of the cells, nats, and the number of these cells."""
         X = self._rows(X)
         if not sp.issparse(X):
-            known, asked = halved_entries(X.astype(np.float64))
-            n = float(np.sum(~np.isnan(asked)))
-            return self._log_density(cells(known), lambda rows: asked[rows]).sum(), n
+            given, held_out = halved_entries(X.astype(np.float64))
+            n = float(np.sum(~np.isnan(held_out)))
+            return self._log_density(cells(given), lambda rows: held_out[rows]).sum(), n
         half = first_half(np.arange(X.shape[1]), np.array([0, X.shape[1]]))
         found = cells(X)
-        known = CountMatrix(
+        given = CountMatrix(
             found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape)
         )
 
         def others(rows: slice) -> Array:
             return np.where(half, np.nan, found.counts[rows].toarray())
 
-        return self._log_density(known, others).sum(), float(X.shape[0] * np.sum(~half))
+        return self._log_density(given, others).sum(), float(X.shape[0] * np.sum(~half))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

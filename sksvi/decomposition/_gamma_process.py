@@ -214,7 +214,7 @@ class GammaProcessNMF(CountFactorization):
         return state if monitor.stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
 
     def _search(self, problem: Problem) -> Problem:
-        """The problem of the passes that look for components."""
+        """Problem of the first passes, which search for components."""
         model = copy.copy(problem.model)
         model.averages = False  # it moves among components, and those that it left are no part of where it is
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))

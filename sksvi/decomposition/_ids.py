@@ -60,8 +60,8 @@ def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, ...]:
     return columns
 
 
-def check_some_known(columns: Any) -> None:
-    """An error where a side has no id at all."""
+def check_has_ids(columns: Any) -> None:
+    """Raise an error where every id of the users, or of the items, is missing."""
     for side, column in zip(("user", "item"), columns, strict=True):
         if column.isna().all():
             raise ValueError(f"every {side} id of X is missing: nothing can be learned of {side}s.")
@@ -74,8 +74,8 @@ def plates_of(ids: Array, column: Any) -> Array:
     return where
 
 
-def known_ids(column: Any, known: Array | None = None) -> Array:
-    """Ids of a column, sorted where they have an order, after those known already; missing ones left out."""
+def unique_ids(column: Any, existing: Array | None = None) -> Array:
+    """Unique ids of a column, sorted where they have an order, after `existing` ones; missing ids are left out."""
     import pandas as pd
 
     ids = pd.unique(column.dropna())
@@ -84,13 +84,14 @@ def known_ids(column: Any, known: Array | None = None) -> Array:
         ids = np.sort(ids)
     except TypeError:  # ids of several types have no order: they stay as they came
         pass
-    if known is None:
+    if existing is None:
         return ids
-    new = ids[positions(known, ids) < 0]
+    new = ids[positions(existing, ids) < 0]
     if not len(new):
-        return known
-    both = np.concatenate([known.astype(object), new.astype(object)])
-    return both if known.dtype.kind == "O" or new.dtype.kind != known.dtype.kind else np.concatenate([known, new])
+        return existing
+    both = np.concatenate([existing.astype(object), new.astype(object)])
+    mixed = existing.dtype.kind == "O" or new.dtype.kind != existing.dtype.kind
+    return both if mixed else np.concatenate([existing, new])
 
 
 def positions(ids: Array, column: Any) -> Array:

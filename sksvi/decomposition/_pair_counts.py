@@ -1,4 +1,4 @@
-"""What factors of counts say of pairs of ids: users met after a fit, expected counts, items to show next."""
+"""Predictions of factors of counts for pairs of ids: folded-in users, expected counts, items to recommend."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PairCounts(PairMethods, TransformerMixin):
 
     # ---- plates of ids
     def _prior_of(self, side: str) -> tuple[float, float]:
-        """Shape and rate of what is known of a user or an item without counts."""
+        """Shape and rate of the prior of a user's or an item's factors."""
         if side == "users":
             return float(self.activation_shape), self.activation_rate_
         return float(self.component_shape), self.component_rate_
@@ -99,7 +99,7 @@ class PairCounts(PairMethods, TransformerMixin):
         where, q = positions(self._ids(side), column), self._block(side)
         new = (where < 0)[:, None]
         both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
-        return Gamma(*(np.where(new, prior, known[np.maximum(where, 0)]) for prior, known in both))
+        return Gamma(*(np.where(new, prior, posterior[np.maximum(where, 0)]) for prior, posterior in both))
 
     def _block(self, side: str) -> Gamma:
         """Factors by id, (n, K)."""
@@ -109,7 +109,7 @@ class PairCounts(PairMethods, TransformerMixin):
         return Gamma(q.shape.T, q.rate.T)
 
     def _predictive(self, X: Any) -> density.CountPredictive:
-        columns, folded = self._asked(X)
+        columns, folded = self._requested_pairs(X)
         n, K = len(columns[0]), len(self.components_)
         parts = []
         for rows in parallel.slices(n, max(1, CELLS // K)):
@@ -153,7 +153,7 @@ class PairCounts(PairMethods, TransformerMixin):
             self._check_folded(X)
             q = X._posterior
         else:
-            (users, _), folded = self._asked(X, ("users",))
+            (users, _), folded = self._requested_pairs(X, ("users",))
             q = self._rows("users", users, folded)
         return (q.mean, q.std) if return_std else q.mean
 

@@ -1,4 +1,4 @@
-"""Counts of pairs in chunks: what earlier ones counted of users and items is kept, and the next is fitted beside it.
+"""Counts of pairs in chunks: expected counts of earlier chunks are stored, and the next chunk is fitted beside them.
 
 What a pair had before and what it has now are split among components apart. Of earlier chunks q needs no more than how
 many counts each user and each item has from each component, which is by how much the shapes of q exceed those of the
@@ -43,7 +43,7 @@ SHARE = 0.25
 
 
 class PairStream(PairCounts, PoissonFit):
-    """Needs `_encode`, which sets `_n_rows` to the weight of the rows that came."""
+    """Chunks of pairs for `partial_fit`; needs `_encode`, which sets `_n_rows` to the weight of the new rows."""
 
     _n_rows: float
     #: Shapes of the priors, components' and users', that the counts of a fit are in q beside.
@@ -87,32 +87,32 @@ class PairStream(PairCounts, PoissonFit):
         in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight)
         with self._all_or_nothing(), parallel.working():
             first = self._stream_begins()
-            before, seen = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
+            before, previous_weight = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
             old = None if first else self._without_counts()
             data = self._encode(X, y, sample_weight, None, FIRST_PORTION if first else PORTION)
-            came, fade = self._n_rows, self._fade(self._n_rows)
+            new_weight, fade = self._n_rows, self._fade(self._n_rows)
             self._check_memory(data)
             problem = self._problem(*self._build_model(data))
             if before is None or old is None:
                 state = self._new_state(problem)
-            elif self._look_due(problem.data):
+            elif self._refit_due(problem.data):
                 problem, state = self._with_all(problem, before)
             else:
                 problem, state = self._beside(problem, old, before, fade)
-            state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
-            counted = came + (0.0 if before is None else fade * (before.counted or seen))
-            self._n_rows = seen + came
+            state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
+            counted = new_weight + (0.0 if before is None else fade * (before.counted or previous_weight))
+            self._n_rows = previous_weight + new_weight
             self._finish(problem.model, replace(state, counted=counted), self._n_rows)
             self.state_ = replace(self.state_, locals=NO_LOCALS)
             self._portion = None
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight))
-            found += self._of_unit(problem.data) if first else []
+            found += self._unit_warnings(problem.data) if first else []
         fit_warnings.warn_all(found)
         return self
 
     # ---- all counts at once
-    def _look_due(self, data: Table) -> bool:
-        """Whether so many pairs have come that all of them are fitted together again, where they are known."""
+    def _refit_due(self, data: Table) -> bool:
+        """Whether enough new pairs have arrived for a refit to all pairs together, if the fit still has these."""
         self._waiting += data.X.counts.nnz
         due = self.seen_ is not None and self._waiting > SHARE * len(self._seen_counts)
         if due:
@@ -120,7 +120,7 @@ class PairStream(PairCounts, PoissonFit):
         return due
 
     def _with_all(self, problem: Problem, before: State) -> tuple[Problem, State]:
-        """All counts in the place of the portion, and where their fit begins: at q, or anew."""
+        """Problem of all counts instead of the latest chunk, and its first state: q of the stream, or a new start."""
         found = self._fitted_cells
         problem = plan.changed(problem, data=table(found))
         if found.counts.nnz < ANEW * self._began_with or not isinstance(self.init, str):
@@ -150,9 +150,10 @@ class PairStream(PairCounts, PoissonFit):
         return np.maximum(self.posterior_[side].shape - shape, 0.0)
 
     def _beside(self, problem: Problem, old: Table, before: State, fade: float) -> tuple[Problem, State]:
-        """The portion beside what is left of earlier ones, and where it begins: at q, new items at the prior."""
+        """Problem of the latest chunk beside the faded counts of earlier ones, and its first state."""
         counts = self._counts_of("components")
-        rest = plan.changed(problem, model=self._model(counts.shape[1]), data=old, prior_factors=said_of(counts, 0.0))
+        model, earlier = self._model(counts.shape[1]), stream_state_of(counts, 0.0)
+        rest = plan.changed(problem, model=model, data=old, prior_factors=earlier)
         constant = self.lower_bound_ - exact_bound(rest, self._begun(rest, before))
         n_users, n_items = problem.data.X.shape
         users = np.zeros((n_users, self._k))
@@ -161,7 +162,8 @@ class PairStream(PairCounts, PoissonFit):
         items[:, : counts.shape[1]] = fade * counts
         self._portion = replace(problem.data.X, before=users)
         data, size = replace(problem.data, X=self._portion), None if self.batch_size == "auto" else problem.batch_size
-        problem = plan.changed(problem, data=data, prior_factors=said_of(items, fade * constant), batch_size=size)
+        earlier = stream_state_of(items, fade * constant)
+        problem = plan.changed(problem, data=data, prior_factors=earlier, batch_size=size)
         return problem, self._begun(problem, before)
 
     def _remember(self, found: CountMatrix, fade: float) -> None:
@@ -192,6 +194,9 @@ class PairStream(PairCounts, PoissonFit):
         return np.array([self.component_shape, self.activation_shape], float)
 
 
-def said_of(counts: Array, constant: float) -> StreamState:
-    """What counts (K, I) of earlier chunks say of components: they are exposed to all users, of whatever chunk."""
+def stream_state_of(counts: Array, constant: float) -> StreamState:
+    """Stream state from expected counts (K, I) of earlier chunks: natural parameters that they add to the components.
+
+    The exposure adds nothing: components are exposed to all users, of whatever chunk.
+    """
     return StreamState({"components": Message((np.stack([counts, np.zeros_like(counts)], -1),))}, constant)

@@ -1,4 +1,4 @@
-"""What estimators of pairs of ids share: ids of both sides, users met after a fit, items to show next."""
+"""Base of estimators of pairs of ids: ids of both sides, users folded in after a fit, items to recommend."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import MatrixLike, RandomState
-from sksvi.decomposition._ids import id_columns, known_ids, positions
-from sksvi.estimators.unseen import check_added, check_asked, shown
+from sksvi.decomposition._ids import id_columns, positions, unique_ids
+from sksvi.estimators.unseen import check_added_ids, check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 class FoldedIds:
-    """Users that a fit has not seen, or has seen less of, with what their pairs said.
+    """Users folded in after a fit, with their posterior given their pairs.
 
     ids (n,); posterior: block with a plate for each; rated: where each user's items begin, and their positions; fit:
     what tells the fit that they belong to from another one.
@@ -136,26 +136,26 @@ class PairMethods:
     def _ids(self, side: str) -> Array:
         return self.users_ if side == "users" else self.items_
 
-    def _added(self, side: str, column: Any, known: Array | None) -> Array:
-        """Ids of a fit that goes on (known: those it has), told where new ones are of another type; else its own."""
-        if known is not None:
+    def _added(self, side: str, column: Any, existing: Array | None) -> Array:
+        """Ids of one side: `existing` ones of a fit that goes on, then new ones, which are checked against these."""
+        if existing is not None:
             what = f"{side} in column {column.name!r} of X"
-            check_added(self.on_unseen, what, column, positions(known, column) >= 0, known)
-        return known_ids(column, known)
+            check_added_ids(self.on_unseen, what, column, positions(existing, column) >= 0, existing)
+        return unique_ids(column, existing)
 
     def _known(self, side: str, column: Any) -> Array:
-        """Which ids of a column something is known of."""
+        """Which ids of a column were in the fit, (n,) bool."""
         return positions(self._ids(side), column) >= 0
 
     def _check_known(self, side: str, column: Any, what: str) -> None:
-        """Of ids to be predicted what `on_unseen` wants said of those that nothing is known of."""
+        """Warn or raise, as `on_unseen` says, about ids to be predicted that the fit does not know."""
         if self.on_unseen != "ignore":
-            check_asked(self.on_unseen, what, column, self._known(side, column), self._ids(side))
+            check_predicted_ids(self.on_unseen, what, column, self._known(side, column), self._ids(side))
 
     # ---- users that are folded in
     @property
     def _mark(self) -> tuple[Any, ...]:
-        """What tells this fit from another one, in files and copies too."""
+        """Numbers that identify this fit, in files and copies too."""
         return self.n_steps_, self.n_samples_seen_, self.lower_bound_, len(self.items_), self._k
 
     def _check_folded(self, users: FoldedIds) -> None:
@@ -168,7 +168,7 @@ class PairMethods:
             )
 
     def _to_fold(self, X: Any) -> tuple[Any, Any]:
-        """Columns of users and items of pairs to fold in: every user has an id; told of items that are strangers."""
+        """Columns of users and items of pairs to fold in; an error where a user id is missing."""
         check_is_fitted(self)
         columns = id_columns(self, X, False)
         missing = columns[0].isna().to_numpy()
@@ -176,8 +176,8 @@ class PairMethods:
             raise ValueError(f"the user id in row {int(np.argmax(missing))} of X is missing: whose posterior is it?")
         return columns
 
-    def _asked(self, X: Any, needed: Any = SIDES) -> tuple[tuple[Any, Any], Any]:
-        """Columns of users and items, and the users where they are folded in; told of strangers among those needed."""
+    def _requested_pairs(self, X: Any, needed: Any = SIDES) -> tuple[tuple[Any, Any], Any]:
+        """Columns of users and items to predict, and folded-in users or None; checks the ids of the `needed` sides."""
         import pandas as pd
 
         check_is_fitted(self)
@@ -196,14 +196,14 @@ class PairMethods:
 
     # ---- what users had
     def _without_rows(self) -> Any:
-        """Without who had what; ids and their factors are the model."""
+        """Copy of the estimator without the training pairs; ids and their factors, which are the model, stay."""
         bare = super()._without_rows()  # type: ignore[misc]
         if hasattr(self, "seen_"):
             bare.seen_ = None
         return bare
 
     def _check_seen(self) -> tuple[Array, Array]:
-        """What users had in the fit; an error after a file that leaves it out."""
+        """Training items of each user, as starts and item positions; an error after a file that leaves them out."""
         if self.seen_ is None:
             raise ValueError(
                 "exclude_seen=True: this fit is of a file that was saved with training_rows=False, so that "
@@ -231,7 +231,7 @@ class PairMethods:
         return users, None
 
     def _seen(self, users: Any, folded: Any) -> tuple[Array, Array]:
-        """Rows and items of the pairs that were there, in the fit or when they were folded in."""
+        """Rows and items of the users' pairs, those of the fit and those that were folded in."""
         rows, items = rated_by(positions(self.users_, users), self._check_seen())
         if folded is None:
             return rows, items

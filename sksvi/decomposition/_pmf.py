@@ -20,7 +20,7 @@ from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
 from sksvi.decomposition._ids import (
     Features,
-    check_some_known,
+    check_has_ids,
     design_of,
     plates_of,
     positions,
@@ -329,27 +329,27 @@ class GeneralizedPMF(
         if not fresh:
             self._check_choices()
         columns, y, weight, declared = *self._checked_ratings(X, y, sample_weight, fresh), self._declares(y)
-        check_some_known(columns)
+        check_has_ids(columns)
         y = self._fix_by_targets(self._base(fresh), y, weight, len(y), start, declared)
         self._fix_ids(columns, fresh)
         ids = (self.users_, self.items_)
-        where = [plates_of(known, c) for known, c in zip(ids, columns, strict=True)]
-        sizes = [len(known) + int(c.isna().sum()) for known, c in zip(ids, columns, strict=True)]
+        where = [plates_of(fitted_ids, c) for fitted_ids, c in zip(ids, columns, strict=True)]
+        sizes = [len(fitted_ids) + int(c.isna().sum()) for fitted_ids, c in zip(ids, columns, strict=True)]
         data = Ratings(*where, y, weight, *sizes)
         self._remember_seen(data, fresh)
         return data
 
     def _base(self, fresh: bool) -> Any:
-        """The likelihood before the data have said what is learned, or as they have."""
+        """The likelihood: as the parameter gives it for a first fit, else as fitted."""
         return likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
 
     @staticmethod
     def _declares(y: Any) -> bool:
-        """Whether the type of y says which levels there are."""
+        """Whether the type of y declares its levels, as an ordered categorical one does."""
         return given_order(y) is not None
 
     def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Stage, declared: bool) -> Array:
-        """What the targets of a first fit fix; theirs as the fit has them."""
+        """Fix levels and scales by the targets of a first fit; returns the targets as the fit has them."""
         if start is FIT and not base.ordered and np.all(y == y[0]):
             raise ValueError(
                 f"y needs at least two different values to be factorized; all {n} are {y[0]:g}. Where a pair says "
@@ -366,7 +366,7 @@ class GeneralizedPMF(
         return y
 
     def _fix_scales(self, base: Any, y: Array, weight: Array | None) -> None:
-        """Where the likelihood begins, and where f does and how widely."""
+        """Set the first parameters of the likelihood, the constant of f and its scale."""
         few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
         self.likelihood_ = base.start(few.y, few.weight).with_less_dispersion(LEFT)
         self._scale(few.y, few.weight)
@@ -378,7 +378,7 @@ class GeneralizedPMF(
         columns = [column if hasattr(column, "isna") else pd.Series(column) for column in columns]
         old = (None, None) if fresh else (self.users_, self.items_)
         self.users_, self.items_ = (
-            self._added(side, column, known) for side, known, column in zip(SIDES, old, columns, strict=True)
+            self._added(side, column, existing) for side, existing, column in zip(SIDES, old, columns, strict=True)
         )
         self._read_features(fresh)
 
@@ -406,8 +406,8 @@ class GeneralizedPMF(
         # Counts have a few that are huge: the middle of y says what most of f is like.
         gap = np.abs(centre - middle)
         spread = TYPICAL * weighted_median(gap, weight) or float(np.sqrt(np.average(np.square(gap), weights=weight)))
-        known = ROUNDING * np.max(np.abs(centre), initial=0.0) < spread < np.inf
-        self._unit = spread if known else WIDTHS * likelihood.width
+        has_spread = ROUNDING * np.max(np.abs(centre), initial=0.0) < spread < np.inf
+        self._unit = spread if has_spread else WIDTHS * likelihood.width
         if not 0 < self._unit < np.inf:
             self._unit = 1.0
         # Cut points carry the constant of an ordinal f.
@@ -428,9 +428,9 @@ class GeneralizedPMF(
 
     def _known(self, side: str, column: Any) -> Array:
         """Which ids of a column the fit or its table of features has."""
-        known = super()._known(side, column)
+        in_fit = super()._known(side, column)
         features = self._features["user_features" if side == "users" else "item_features"]
-        return known if features is None else known | (positions(features.ids, column) >= 0)
+        return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
 
     def _prior(self, side: str, ids: Any) -> SidePrior:
         """The prior of one side's plates with these ids."""
@@ -519,7 +519,7 @@ class GeneralizedPMF(
         -------
         mean, variance : ndarray of shape (n,)
         """
-        return self._latent(*self._asked(X))
+        return self._latent(*self._requested_pairs(X))
 
     def _predictive(self, X: Any, offset: Any = None) -> Predictive:
         m, v = self.predict_latent(X)
@@ -557,7 +557,7 @@ class GeneralizedPMF(
         if isinstance(X, FoldedUsers):
             self._check_folded(X)
             return X.mean
-        (users, _), folded = self._asked(X, ("users",))
+        (users, _), folded = self._requested_pairs(X, ("users",))
         return self._rows("users", users, folded).mean[:, : self._k]
 
     def __sklearn_tags__(self) -> Any:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.decomposition._ids import check_some_known, id_columns, known_ids, plates_of, positions
+from sksvi.decomposition._ids import check_has_ids, id_columns, plates_of, positions, unique_ids
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FEATURES
 from sksvi.estimators.stage import Stage
 from sksvi.models.base import Table
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
-from sksvi.partitions.collections import aligned, that_count
-from sksvi.partitions.encoded import known, named
+from sksvi.partitions.collections import aligned, drop_zero_weight
+from sksvi.partitions.encoded import data_summary, named
 from sksvi.partitions.executor import Executor
 from sksvi.partitions.summary import DataSummary, Targets, Union
 
@@ -33,39 +33,39 @@ class Counted:
 
     @classmethod
     def of(cls, column: Any, partition: int) -> Counted:
-        """Those of one partition."""
-        ids = known_ids(column)
+        """Ids and their numbers of ratings in a column of one partition."""
+        ids = unique_ids(column)
         where = positions(ids, column)
         return cls(ids, np.bincount(where[where >= 0], minlength=len(ids)), {partition: int(np.sum(where < 0))})
 
-    def joined(self, other: Counted) -> Counted:
-        """Those of both."""
+    def merged(self, other: Counted) -> Counted:
+        """Union of the ids of two sets of partitions, with their numbers of ratings added."""
         import pandas as pd
 
-        ids = known_ids(pd.concat([pd.Series(self.ids), pd.Series(other.ids)]))
+        ids = unique_ids(pd.concat([pd.Series(self.ids), pd.Series(other.ids)]))
         counts = np.zeros(len(ids), np.int64)
         for one in (self, other):
             counts[positions(ids, pd.Series(one.ids))] += one.counts
         return Counted(ids, counts, {**self.missing, **other.missing})
 
-    def starts(self, known: Array) -> Array:
-        """Where each plate's ratings begin: those of the known ids, then one for each rating without an id."""
+    def starts(self, ids: Array) -> Array:
+        """Where each plate's ratings begin: those of `ids`, then one plate for each rating without an id."""
         import pandas as pd
 
-        counts = np.zeros(len(known), np.int64)
-        counts[positions(known, pd.Series(self.ids))] = self.counts
+        counts = np.zeros(len(ids), np.int64)
+        counts[positions(ids, pd.Series(self.ids))] = self.counts
         return np.cumsum(np.concatenate([[0], counts, np.ones(sum(self.missing.values()), np.int64)]))
 
 
 class RatingsInPartitions:
-    """What `GeneralizedPMF` makes of a collection of ratings, on one machine."""
+    """Encoding of a collection of ratings for `GeneralizedPMF`, on one machine."""
 
     def _collected(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Ratings:
         from sksvi.estimators.offsets import remember_offset
 
         given = aligned(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=None)
         executor, fresh = Executor(), start.fresh
-        facts = known(self, start, given, executor)
+        facts = data_summary(self, start, given, executor)
         if fresh:
             vars(self).pop("feature_names_in_", None)
             vars(self).update(facts.features)
@@ -99,7 +99,7 @@ class RatingsInPartitions:
 
     @staticmethod
     def _by_moments(fresh: bool) -> bool:
-        """Scales are medians."""
+        """False: scales are medians, which moments do not give."""
         return False
 
     def _checked_ratings(self: Any, X: Any, y: Any, sample_weight: Any, fresh: bool) -> tuple[Any, Array, Any]:
@@ -109,7 +109,7 @@ class RatingsInPartitions:
         return columns, values, check_row_values(sample_weight, len(values), "sample_weight", weights=True)
 
     def _fix_ratings(self: Any, facts: DataSummary, start: Stage) -> Any:
-        """What all ratings fix, by their targets in few rows."""
+        """Fix levels, scales and ids by the statistics of all ratings; returns their targets in few rows."""
         table, base = facts.few, self._base(start.fresh)
         assert table is not None
         if "levels" in facts.own:
@@ -117,7 +117,7 @@ class RatingsInPartitions:
             table = table.mapped(lambda y: positions(self.levels_, y).astype(float))
         ids_of = [facts.own[side].ids for side in ("users", "items")]
         if not all(len(ids) for ids in ids_of):
-            check_some_known([_missing(ids) for ids in ids_of])
+            check_has_ids([_missing(ids) for ids in ids_of])
         self._fix_by_targets(base, table.y, table.weight, table.n_rows, start, declared=self._declared(facts))
         self._fix_ids(ids_of, start.fresh)
         return table
@@ -134,7 +134,7 @@ class RatingsInPartitions:
                 continue
             rows = executor.fetched(part)
             with named(number):
-                X, y, sample_weight, _ = that_count(*rows)
+                X, y, sample_weight, _ = drop_zero_weight(*rows)
                 columns, values, weight = self._checked_ratings(X, y, sample_weight, False)
                 where = []
                 for side, column, ids in zip(("users", "items"), columns, (self.users_, self.items_), strict=True):

@@ -1,4 +1,4 @@
-"""The first ratings of a stream, which are kept and fitted together until they are several for each user and item."""
+"""First ratings of a stream: they are stored and fitted together until there are several for each user and item."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FirstRatings(FirstRows):
         return Ratings(*plates, rows.y, weight, *sizes)
 
     def _blown_up(self: Any, weight: float) -> float:
-        """What ratings of this weight count for: steps on a stream are blown up to its population."""
+        """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
         steps = self.total_samples is not None and not self._algorithm().row.messages
         return self.total_samples / weight if steps else 1.0
 

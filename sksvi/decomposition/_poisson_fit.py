@@ -21,12 +21,15 @@ from sksvi.models.nmf.poisson import GammaPoisson
 Array = np.ndarray
 
 
-def of_unit(data: Any, said: tuple[str, str, str]) -> Iterator[str]:
-    """Numbers that are not 0 and no counts, in a unit in which each says less than one count would."""
+def unit_warnings(data: Any, texts: tuple[str, str, str]) -> Iterator[str]:
+    """Warning about fractions in a unit in which a number that is not 0 says less than one count would.
+
+    texts: what holds the numbers, what they are called, and the remedy.
+    """
     total, n, fractions = data.reduced(_sums)
     mean = float(total / max(n, 1))
     if mean < 1.0 and fractions:
-        name, numbers, remedy = said
+        name, numbers, remedy = texts
         yield (
             f"{name} has fractions, and its {numbers} that are not 0 have a mean of {mean:.3g}: as counts they say "
             f"little, and the priors draw the fit towards them. {remedy}"
@@ -98,10 +101,10 @@ class PoissonFit(GammaPosterior, GammaFit):
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._fit_warnings(problem, state)
-        yield from self._of_unit(problem.data)
+        yield from self._unit_warnings(problem.data)
 
-    def _of_unit(self, data: Any) -> Iterator[str]:
-        return of_unit(data, self._fractions)
+    def _unit_warnings(self, data: Any) -> Iterator[str]:
+        return unit_warnings(data, self._fractions)
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

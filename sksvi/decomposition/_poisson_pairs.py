@@ -279,7 +279,7 @@ class PoissonFactorization(PairStream):
             raise AttributeError(f"{type(self).__name__} has no {side} to show: it is not fitted.")
         return self._block(side)
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
+    def _data_header(self) -> list[tuple[str, str]]:
         sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
         return [("rows", counted(self.n_samples_seen_)), *sides, ("components", str(self._k))]
 

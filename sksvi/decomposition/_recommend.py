@@ -1,4 +1,4 @@
-"""What a fitted factorization says of pairs, and of items not yet rated."""
+"""Predictions of a fitted factorization for pairs, and recommendation of items not yet rated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANKED = 2**18
 
 @dataclass(frozen=True)
 class RecommendRequest:
-    """What `recommend` was asked for; `folded` holds the users' posterior where the fit does not."""
+    """Arguments of `recommend`; `folded` holds the users' posterior where the fit does not."""
 
     n: int
     exclude_seen: bool
@@ -52,7 +52,7 @@ class RecommendationMethods(FoldingMethods):
 
     # ---- plates of ids
     def _unseen(self, side: str, ids: Any) -> GaussianPlates:
-        """Prior of ids without ratings: what their features say, the coefficients' spread included."""
+        """Prior of ids without ratings given their features, the coefficients' spread included."""
         prior = self._prior(side, ids)  # type: ignore[attr-defined]
         precision = np.exp(self._blocks[f"{side}_precision"].value)
         mean = np.broadcast_to(prior.mean(self._blocks, side), (len(ids), len(precision)))
@@ -153,20 +153,20 @@ class RecommendationMethods(FoldingMethods):
             raise ValueError("users is empty: name at least one.")
         rng = check_seed(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
-        asked = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
+        request = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
-        tables = [self._ranked(users.iloc[start : start + size], asked) for start in range(0, len(users), size)]
+        tables = [self._ranked(users.iloc[start : start + size], request) for start in range(0, len(users), size)]
         return self._tables(tables)
 
-    def _ranked(self, users: Any, asked: RecommendRequest) -> Any:
-        """The table of some users."""
+    def _ranked(self, users: Any, request: RecommendRequest) -> Any:
+        """Table of the best items for some users, one row per user and item."""
         import pandas as pd
 
-        m, v = (part.reshape(len(users), -1) for part in self._latent(crossed(users, self.items_), asked.folded))
-        score = self._scores(users, m, v, asked)
-        if asked.exclude_seen:
-            score[self._seen(users, asked.folded)] = -np.inf
-        where, item, rank = best(score, asked.n)
+        m, v = (part.reshape(len(users), -1) for part in self._latent(crossed(users, self.items_), request.folded))
+        score = self._scores(users, m, v, request)
+        if request.exclude_seen:
+            score[self._seen(users, request.folded)] = -np.inf
+        where, item, rank = best(score, request.n)
         predictive = Predictive(self.likelihood_, m[where, item], v[where, item])
         mean = self._in_levels(predictive)
         return pd.DataFrame(
@@ -190,15 +190,15 @@ class RecommendationMethods(FoldingMethods):
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 
-    def _scores(self, users: Any, m: Array, v: Array, asked: RecommendRequest) -> Array:
-        """What the items are ranked by."""
-        if asked.strategy == "mean":
+    def _scores(self, users: Any, m: Array, v: Array, request: RecommendRequest) -> Array:
+        """Scores (n_users, n_items) by which items are ranked."""
+        if request.strategy == "mean":
             return self._in_levels(Predictive(self.likelihood_, m.ravel(), v.ravel()))[0].reshape(m.shape)
-        if asked.strategy == "ucb":
+        if request.strategy == "ucb":
             f = m + UCB_REACH * np.sqrt(v)
         else:
             layouts = self._model.layouts
-            drawn = layouts["users"].embedded(self._rows("users", users, asked.folded).sample(1, asked.rng)[0])
-            f = self._model.offset + drawn @ layouts["items"].embedded(asked.drawn_items).T
+            drawn = layouts["users"].embedded(self._rows("users", users, request.folded).sample(1, request.rng)[0])
+            f = self._model.offset + drawn @ layouts["items"].embedded(request.drawn_items).T
         # A draw, or a quantile, has no spread of its own.
         return self._in_levels(Predictive(self.likelihood_, f.ravel(), np.zeros(f.size)))[0].reshape(m.shape)

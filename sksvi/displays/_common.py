@@ -62,10 +62,10 @@ def check_most(name: str, value: Any) -> int | None:
     return int(value)
 
 
-def check_kind(kind: Any, known: Any) -> str:
+def check_kind(kind: Any, kinds: Any) -> str:
     """One of the kinds of a display."""
-    if kind not in tuple(known):
-        raise ValueError(f"kind={kind!r} is unknown: choose {' or '.join(map(repr, known))}.")
+    if kind not in tuple(kinds):
+        raise ValueError(f"kind={kind!r} is unknown: choose {' or '.join(map(repr, kinds))}.")
     return str(kind)
 
 

@@ -76,14 +76,18 @@ def coded(y: Any, probabilities: Any, classes: Any) -> tuple[Array, Array, Array
     probabilities = table(probabilities, len(labels), "probabilities")
     if np.any(probabilities < 0) or not np.allclose(probabilities.sum(axis=1), 1.0, atol=1e-4):
         raise ValueError("probabilities must not be negative, and sum to 1 in every row.")
-    known = np.unique(labels) if classes is None else np.asarray(classes)
-    if known.shape != (probabilities.shape[1],):
-        raise ValueError(f"probabilities has {probabilities.shape[1]} columns for the classes {known.tolist()}.")
-    at = {label: code for code, label in enumerate(known.tolist())}
+    labels_of_columns = np.unique(labels) if classes is None else np.asarray(classes)
+    if labels_of_columns.shape != (probabilities.shape[1],):
+        raise ValueError(
+            f"probabilities has {probabilities.shape[1]} columns for the classes {labels_of_columns.tolist()}."
+        )
+    at = {label: code for code, label in enumerate(labels_of_columns.tolist())}
     strange = sorted({label for label in labels.tolist() if label not in at}, key=str)
     if strange:
-        raise ValueError(f"y has labels without a column of probabilities: {strange[:5]}; known: {known.tolist()}.")
-    return np.array([at[label] for label in labels.tolist()]), probabilities, known
+        raise ValueError(
+            f"y has labels without a column of probabilities: {strange[:5]}; known: {labels_of_columns.tolist()}."
+        )
+    return np.array([at[label] for label in labels.tolist()]), probabilities, labels_of_columns
 
 
 def of_labels(codes: Array, probabilities: Array, classes: Array) -> Parts:

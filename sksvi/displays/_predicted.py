@@ -1,4 +1,4 @@
-"""What displays ask of the model inside pipelines, searches and transformed targets: its predictive distribution."""
+"""The predictive distribution of the model inside pipelines, searches and transformed targets, for displays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi.displays._common import refuse_several
 from sksvi.estimators.offsets import with_exposure
-from sksvi.predictive.wrappers import reached, through
+from sksvi.predictive.wrappers import through, unwrapped_with_data
 
 Array = np.ndarray
 
@@ -62,9 +62,9 @@ class Unwrapped(NamedTuple):
         return bool(high < low)
 
 
-def asked(estimator: Any, X: Any) -> Unwrapped:
-    """The fitted sksvi estimator inside, ready to be asked about rows X."""
-    model, X, inverses = reached(estimator, X)
+def unwrap_predictor(estimator: Any, X: Any) -> Unwrapped:
+    """The fitted sksvi estimator inside wrappers, and the rows X as it takes them; TypeError if it predicts no y."""
+    model, X, inverses = unwrapped_with_data(estimator, X)
     check_is_fitted(model)
     refuse_several(model)
     if not hasattr(model, "_predictive") or not hasattr(model, "likelihood_"):
@@ -77,7 +77,7 @@ def asked(estimator: Any, X: Any) -> Unwrapped:
 
 def steps(estimator: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:
     """P(Y < y) and P(Y <= y) of each row: of a time series without X and y those one step ahead in the fit."""
-    given = asked(estimator, X)
+    given = unwrap_predictor(estimator, X)
     if given.likelihood.classifies:
         raise ValueError(
             f"{type(given.model).__name__} predicts labels, which have no order and no intervals: use "

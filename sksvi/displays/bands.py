@@ -14,7 +14,7 @@ from sksvi._names import shortened
 from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot
-from sksvi.displays._predicted import Unwrapped, asked, name_of
+from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.coverage import tail_of
 
@@ -219,15 +219,15 @@ class PredictionBandDisplay:
             `feature`, and one that is not there.
         """
         series = X is None
-        given = asked(estimator, X)
+        given = unwrap_predictor(estimator, X)
         _check_target(given)
         if series:
             x, data, x_name, y_name = _times(given.model)
             shift, note = given.shifted(offset, exposure), ""
         else:
             x, rows, at, x_name = _along(X, feature, n_points)
-            shift, note = _held(given, offset, exposure, np.shape(X)[1] > 1)
-            given = asked(estimator, rows)
+            shift, note = _common_offset(given, offset, exposure, np.shape(X)[1] > 1)
+            given = unwrap_predictor(estimator, rows)
             data = None if y is None else (at, _shares(given, y))
             y_name = name_of(y)
         what, centre, bands = _bands(given, coverages, shift)
@@ -304,13 +304,13 @@ def _check_target(given: Unwrapped) -> None:
         )
 
 
-def _held(given: Unwrapped, offset: Any, exposure: Any, several: bool) -> tuple[Any, str]:
-    """The one offset of all places, and what is said of it and of the `several` columns that stay where they are."""
-    told = {"offset": offset, "exposure": exposure}
-    each = [name for name, values in told.items() if np.ndim(values)]
+def _common_offset(given: Unwrapped, offset: Any, exposure: Any, several: bool) -> tuple[Any, str]:
+    """The one offset of all points of the line, and a note on it and on the `several` columns that are fixed."""
+    arguments = {"offset": offset, "exposure": exposure}
+    each = [name for name, values in arguments.items() if np.ndim(values)]
     middle = [*["other columns"] * several, *each]
     notes = [f"{' and '.join(middle)} at {'their medians' if several else 'its median'}"] if middle else []
-    notes += [f"{name} {values:g}" for name, values in told.items() if values is not None and name not in each]
+    notes += [f"{name} {values:g}" for name, values in arguments.items() if values is not None and name not in each]
     shift = given.shifted(offset, exposure)
     if shift is not None:
         shift = float(np.median(np.asarray(check_row_values(shift, n_rows(given.X), "offset"))))

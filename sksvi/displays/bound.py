@@ -129,8 +129,8 @@ class LowerBoundDisplay:
         if self.scale == "distance":
             ax.set_yscale("log")
             ax.set_ylabel("Distance to the best lower bound (nats)")
-            told = f"best lower bound: {self.best:,.2f} nats, distance 0, drawn at {self.small:.2g}"
-            ax.set_title(told, fontsize="small", loc="left", color="0.3")
+            title = f"best lower bound: {self.best:,.2f} nats, distance 0, drawn at {self.small:.2g}"
+            ax.set_title(title, fontsize="small", loc="left", color="0.3")
         self._name_lines(ax, left_out)
         self.ax_, self.figure_ = ax, ax.figure
         return self

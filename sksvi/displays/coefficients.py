@@ -251,9 +251,9 @@ class CoefficientDisplay:
         if max_features is not None and n_features > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
             score = (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)
-            kept = np.sort(np.argsort(-score, kind="stable")[:max_features])
-            mean, std, names = mean[:, kept], std[:, kept], names[kept]
-            interval = None if interval is None else (interval[0][:, kept], interval[1][:, kept])
+            selected = np.sort(np.argsort(-score, kind="stable")[:max_features])
+            mean, std, names = mean[:, selected], std[:, selected], names[selected]
+            interval = None if interval is None else (interval[0][:, selected], interval[1][:, selected])
         classes = inner.classes_ if len(mean) > 1 else None
         options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
         return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
@@ -265,13 +265,13 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     from sksvi.linear_model._columns import spreads
 
     if X is None:
-        known = getattr(inner, "_column_spread", None)
-        if known is None:
+        fitted_spread = getattr(inner, "_column_spread", None)
+        if fitted_spread is None:
             raise ValueError(
                 f"standardize=True: {type(inner).__name__} does not know what its columns spread over (the linear "
                 "models do under prior_precision='auto', 'ard' or 'flat'). Give X, the rows of the fit."
             )
-        return np.asarray(known, float)
+        return np.asarray(fitted_spread, float)
     rows = X if before is None else before.transform(X)
     rows = fixed_columns(rows if hasattr(rows, "shape") else np.asarray(rows), getattr(inner, "_factors", None) or [])
     categories = getattr(inner, "_categories", None)

@@ -116,7 +116,7 @@ class FactorDisplay:
         weights = zip(apart(self.labels, 24), self.weights, strict=True)
         return [f"{label} ({self.weight_name} {weight:.2g})" for label, weight in weights]
 
-    def _said(self) -> str:
+    def _note(self) -> str:
         """How many are shown, where these are not all."""
         K, D = self.components.shape
         parts = [f"{K:,} of {self.n_components:,} factors"] if K < self.n_components else []
@@ -166,8 +166,8 @@ class FactorDisplay:
         self.colorbar_.ax.tick_params(labelsize=8)
         ax.set_yticks(np.arange(K), self._titles, fontsize=8)
         ax.set_xticks(np.arange(D), apart(self.names, 24), fontsize=8, rotation=90)
-        if self._said():
-            ax.set_title(self._said(), fontsize="small", loc="left", color="0.3")
+        if self._note():
+            ax.set_title(self._note(), fontsize="small", loc="left", color="0.3")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -198,8 +198,8 @@ class FactorDisplay:
             own.set_title(title, fontsize=8)
             own.tick_params(axis="x", labelsize=8)
         if made:
-            said = f"; {self._said()}" if self._said() else ""
-            axes[0].figure.supxlabel(f"{self.unit}{said}", fontsize=9)
+            note = f"; {self._note()}" if self._note() else ""
+            axes[0].figure.supxlabel(f"{self.unit}{note}", fontsize=9)
         self.ax_, self.figure_ = axes, axes[0].figure
         return self
 
@@ -274,8 +274,8 @@ class FactorDisplay:
         if kind == "heatmap" and widest is not None and n_features > widest:
             largest = np.abs(components).max(axis=1, keepdims=True)
             score = (np.abs(components) / np.where(largest > 0, largest, 1.0)).max(axis=0)
-            kept = np.sort(np.argsort(-score, kind="stable")[:widest])
-            components, names = components[:, kept], names[kept]
+            selected = np.sort(np.argsort(-score, kind="stable")[:widest])
+            components, names = components[:, selected], names[selected]
         limits = {"n_components": n_components, "n_features": n_features}
         weights = None if weights is None else weights[:most]
         display = cls(components, names, weights, weight_name, labels=labels[:most], **limits)
@@ -328,11 +328,11 @@ def _factors(inner: Any, before: Any, side: str) -> tuple[Array, Array, Array | 
         raise ValueError(f"side must be 'items' or 'users'; found {side!r}.")
     if getattr(inner, "item_factors_", None) is None:
         components = np.asarray(fitted(inner, "components_"), float)
-        known = {name: what for name, what in WEIGHTS.items() if getattr(inner, name, None) is not None}
-        weight = next(iter(known), None)
+        present = {name: what for name, what in WEIGHTS.items() if getattr(inner, name, None) is not None}
+        weight = next(iter(present), None)
         weights = None if weight is None else np.asarray(getattr(inner, weight), float)
         labels = [f"factor {k}" for k in range(len(components))]
-        return components, feature_names(inner, before), weights, known.get(weight or "", ""), labels
+        return components, feature_names(inner, before), weights, present.get(weight or "", ""), labels
     users, items = inner.user_factors_, inner.item_factors_
     adds = np.sqrt(np.mean(np.square(users), axis=0) * np.mean(np.square(items), axis=0))
     order = np.argsort(-adds, kind="stable")

@@ -194,9 +194,9 @@ class GroupEffectsDisplay:
         if group not in groups:
             raise ValueError(f"group must be one of {groups}; found {group!r}.")
         table = effects[effects.index.get_level_values("group") == group]
-        known = list(dict.fromkeys(table.index.get_level_values("effect")))
-        if effect not in known:
-            raise ValueError(f"effect must be one of {known} for group {group!r}; found {effect!r}.")
+        effect_names = list(dict.fromkeys(table.index.get_level_values("effect")))
+        if effect not in effect_names:
+            raise ValueError(f"effect must be one of {effect_names} for group {group!r}; found {effect!r}.")
         table = table[table.index.get_level_values("effect") == effect]
         n_levels = len(table)
         if max_levels is not None and n_levels > max_levels:

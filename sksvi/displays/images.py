@@ -274,9 +274,9 @@ class BeforeAfterDisplay:
             limits = {"vmin": low, "vmax": high}
             self.images_.append(_shown(ax, picture, self.missing_color, limits | imshow_kwargs))
             missing = float(_missing(image).mean())
-            said = [f"{100 * missing:.3g} % missing"] if missing else []
-            said += [] if psnr is None else ["PSNR ∞ dB" if np.isinf(psnr) else f"PSNR {psnr:.1f} dB"]
-            ax.set_title("\n".join([title, *said]))
+            notes = [f"{100 * missing:.3g} % missing"] if missing else []
+            notes += [] if psnr is None else ["PSNR ∞ dB" if np.isinf(psnr) else f"PSNR {psnr:.1f} dB"]
+            ax.set_title("\n".join([title, *notes]))
             ax.set_axis_off()
         self.axes_, self.figure_ = axes, axes[0].figure
         return self

@@ -11,7 +11,7 @@ from sksvi._names import apart, shortened
 from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
 from sksvi.displays._common import COLORS, check_kind, pyplot
-from sksvi.displays._predicted import asked, name_of, table, values
+from sksvi.displays._predicted import name_of, table, unwrap_predictor, values
 
 Array = np.ndarray
 
@@ -268,7 +268,7 @@ class PosteriorPredictiveDisplay:
         """
         from sksvi.estimators.checks import check_count, check_seed
 
-        given = asked(estimator, X)
+        given = unwrap_predictor(estimator, X)
         likelihood, offset = given.likelihood, given.shifted(offset, exposure)
         if likelihood.classifies or likelihood.ordered or likelihood.paired:
             return cls._of_labels(given, y, kind, offset, ax, kwargs)
@@ -353,8 +353,8 @@ class PosteriorPredictiveDisplay:
                 return cls(kind, *parts, name=name).plot(ax, **kwargs)
             two = len(classes) == 2
             chance = probabilities[:, 1] if two else probabilities.max(axis=1)
-            came = codes == (1 if two else probabilities.argmax(axis=1))
-            parts = frequencies.reliability(chance, came.astype(float), np.ones(len(came)))
+            occurred = codes == (1 if two else probabilities.argmax(axis=1))
+            parts = frequencies.reliability(chance, occurred.astype(float), np.ones(len(occurred)))
             return cls(kind, *parts, name=str(classes[1]) if two else "the likeliest label").plot(ax, **kwargs)
         y = values(y)
         draws = table(draws, len(y), "draws")

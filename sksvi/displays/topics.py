@@ -199,8 +199,8 @@ class TopicGraphDisplay:
         self.texts_ = [ax.text(x, y, label, **style) for (x, y), label in zip(self.positions, self.labels, strict=True)]
         from matplotlib.lines import Line2D
 
-        said = ((TOGETHER, "go together"), (APART, "avoid each other"))
-        lines = [Line2D([], [], color=color, linewidth=2.0, alpha=0.5, label=label) for color, label in said]
+        legend = ((TOGETHER, "go together"), (APART, "avoid each other"))
+        lines = [Line2D([], [], color=color, linewidth=2.0, alpha=0.5, label=label) for color, label in legend]
         ax.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=8, frameon=False)
         ax.margins(0.12)
         ax.autoscale_view()  # before the labels are laid out, which belong to the limits

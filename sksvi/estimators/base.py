@@ -40,7 +40,7 @@ from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
-from sksvi.inference.start import continued, first_state, freed
+from sksvi.inference.start import continued, first_state, with_scale_inside_range
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
 from sksvi.partitions.collections import in_memory, is_collection
@@ -60,7 +60,7 @@ def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
 
 
 def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
-    """An error where a parameter breaks its rule. kind: of the value, since 1 is no truth value."""
+    """Raise where a parameter breaks its constraint. kind: type of the value, since 1 is no truth value."""
     if is_collection(value):
         raise InvalidParameterError(
             f"The {name!r} parameter of {cls.__name__} is a Dask collection: give {name}.compute()."
@@ -80,7 +80,7 @@ _check_plain = lru_cache(maxsize=4096)(_check_parameter)
 
 
 class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
-    """Parameters, the way from data to posterior, and what a fit leaves behind."""
+    """Base of all estimators: their common parameters, the way from data to posterior, and the fitted attributes."""
 
     posterior_: Posterior
     lower_bound_: float
@@ -131,7 +131,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         raise AttributeError(f"{type(self).__name__} does not encode its data")
 
     def _build_model(self, data: Any) -> tuple[Any, Any]:
-        """The model, and the data in its coordinates."""
+        """Build the model; return it, and the data in its coordinates."""
         raise AttributeError(f"{type(self).__name__} does not build a model")
 
     def _expose(self, model: Any, state: State) -> None:
@@ -139,20 +139,20 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         raise AttributeError(f"{type(self).__name__} does not expose its fit")
 
     def _check_memory(self, data: Any) -> None:
-        """An error where what a fit to these data holds is more than there is memory for."""
+        """Raise where the arrays of a fit to these data exceed the memory that is available."""
 
     def _fitted_choices(self) -> dict[str, Any]:
-        """What a fit that goes on may not change; `_choices` holds it as it was."""
+        """Values of parameters that a continued fit may not change; `_choices` stores them."""
         return kept_choices(self)
 
     def _check_choices(self) -> None:
-        """An error where a parameter changed that a fit which goes on cannot change."""
+        """Raise where a parameter has changed that a continued fit cannot change."""
         check_changes(self, self._choices)
 
     # ---- fitting
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """An error leaves every attribute as it was."""
+        """Context in which an error leaves every attribute as it was."""
         before, seed = dict(vars(self)), self.random_state
         drawn = seed.get_state() if isinstance(seed, np.random.RandomState) else None
         try:
@@ -180,24 +180,24 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
-            told = {"X": X, "y": y, "metadata": metadata, "keep_interrupted": self.keep_interrupted}
-            with FitMonitor(self, passes - state.passes, self.verbose, **told) as monitor:
+            inputs = {"X": X, "y": y, "metadata": metadata, "keep_interrupted": self.keep_interrupted}
+            with FitMonitor(self, passes - state.passes, self.verbose, **inputs) as monitor:
                 state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
-                state = replace(state, converged=state.converged and not interruption.asked)
+                state = replace(state, converged=state.converged and not interruption.requested)
                 self._one_sided = self._at_one_end(model, data)
                 self._finish(model, state, data.total_weight)
                 undone = None
-                if not interruption.asked:
+                if not interruption.requested:
                     with interruption.heeded():
                         undone = self._refined(problem, passes, monitor)
                         self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
-                monitor.ended(how_it_ended(self.state_, passes, interruption.asked))
+                monitor.ended(how_it_ended(self.state_, passes, interruption.requested))
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
-            found += [] if interruption.asked else self._fit_warnings(problem, state)
+            found += [] if interruption.requested else self._fit_warnings(problem, state)
         # The fit stands, whatever becomes of the warnings.
         if self._one_sided:
             undone = None  # the finding says so, and more passes are no remedy
-        short = self._fell_short(undone, passes, interruption.asked)
+        short = self._fell_short(undone, passes, interruption.requested)
         if short:
             warn_user(short, ConvergenceWarning)
         fit_warnings.warn_all(found)
@@ -208,7 +208,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     @staticmethod
     def _at_one_end(model: Any, data: Any) -> bool:
-        """`_one_sided` of rows."""
+        """Whether every target of these rows lies at one end of its support, as `_one_sided` says."""
         likelihood = getattr(model, "likelihood", None)
         return likelihood is not None and bool(fit_warnings.one_sided(likelihood, data.y))
 
@@ -218,13 +218,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     _began_among = 0.0
 
     def _outgrown(self, data: Any) -> bool:
-        """Whether a start among so few rows is no place for a warm fit to so many to go on from."""
+        """Whether the last start was made among too few rows for a warm fit to these many to go on from it."""
         if not self.state_.finished or self._algorithm().row.sampler or not isinstance(getattr(self, "init", ""), str):
             return False  # a sampler moves on from anywhere, and a given start is none among rows
         return bool(data.total_weight >= self._outgrown_at * (self._began_among or self.n_samples_seen_))
 
     def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        """The rows of a fit, here or where they lie."""
+        """Encoded rows of a fit, in memory or in partitions."""
         if is_collection(X):
             return self._collected(X, y, sample_weight, offset, start)
         in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
@@ -233,13 +233,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return data
 
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        """The rows of a Dask collection, encoded where they lie."""
+        """Encoded rows of a Dask collection, which stay in their partitions."""
         raise TypeError(
             f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it X.compute()."
         )
 
     def _fell_short(self, undone: str | None, passes: int, interrupted: bool) -> str | None:
-        """What a user should know about a fit that ended before all was done, or None."""
+        """Warning about a fit that ended before it had converged or was refined, or None."""
         name = type(self).__name__
         if interrupted:
             return (
@@ -251,13 +251,13 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return f"{name} {undone} in max_iter={self._most_passes()} passes (tol={self.tol}): raise max_iter or tol."
 
     def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
-        """What `_refine` left undone; its looks at the data are passes of the fit."""
+        """Run `_refine`, whose evaluations of the data count as passes; what it left undone, or None."""
         # Lists of their own: a callback's snapshot is still that of the last step.
         state = with_own_lists(self.state_)
         seconds = state.history[-1]["seconds"] if state.history else 0.0
         started, full = perf_counter() - seconds, state.passes >= passes
 
-        def look_end(state: State, begun: State) -> bool:
+        def look_end(state: State, initial: State) -> bool:
             return monitor.pass_end(state.history[-1])
 
         looks = EvaluationBudget(problem, state, passes, started, look_end, full)
@@ -267,18 +267,18 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return undone if state.converged else "did not converge"
 
     def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
-        """What an estimator adds to a fit while the data are at hand; what `max_iter` left undone."""
+        """Further steps of an estimator while the data are at hand; what `max_iter` left undone, or None."""
         return None
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        """What a user should know about a fit that stands: what was found, and what to do."""
+        """Warnings about a finished fit: what was found, and what to do."""
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
             yield from fit_warnings.of_target(likelihood, problem.data.y, len(problem.data))
             yield from likelihood.parameter_warnings()
 
     def _too_small(self, X: Array) -> Iterator[str]:
-        """`findings.too_small` of a table without columns of categories."""
+        """Warnings of `fit_warnings.too_small` for a table without categorical columns."""
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
         yield from fit_warnings.too_small([f"column {name!r}" for name in names], np.ptp(X, axis=0))
 
@@ -290,11 +290,11 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return self._checked_problem(model, data, size)
 
     def _algorithm(self) -> algorithms.Algorithm:
-        """What fits q in the call under way."""
+        """The algorithm that fits q in the current call."""
         return algorithms.resolve(self.algorithm)
 
     def _checked_problem(self, model: Any, data: Any, size: int | None) -> Problem:
-        """What serves what in steps of `size` rows: refused by `plan` where it has no meaning."""
+        """The problem of a model and its data, in steps of `size` rows; `plan` refuses meaningless combinations."""
         algorithm, expect = self._algorithm(), expectations.resolve(self.expectation)
         # Where tasks run side by side already, each has one thread.
         threads = parallel.n_threads(self.n_jobs) if data.at_hand or self.n_jobs is not None else 1
@@ -307,7 +307,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return problem
 
     def _most_passes(self) -> int:
-        """Passes over the data at most."""
+        """The largest number of passes over the data."""
         return int(self.max_iter)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
@@ -324,12 +324,12 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return continued(problem, self.state_)
 
     def _warm_state(self, problem: Problem) -> State:
-        """The same for a warm fit, which has all its rows at hand."""
+        """State that a warm fit begins with: that of the last fit, a learned scale moved off the end of its range."""
         state = self._continued(problem)
-        return freed(problem, state) if state.finished else state
+        return with_scale_inside_range(problem, state) if state.finished else state
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
-        """Passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""
+        """Run passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""
         tol = self.tol if tol is None else tol
 
         def snapshot(state: State) -> Any:
@@ -337,8 +337,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             fitted._finish(problem.model, state, problem.data.total_weight)
             return fitted
 
-        def look_end(state: State, begun: State) -> bool:
-            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(begun)))
+        def look_end(state: State, initial: State) -> bool:
+            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(initial)))
 
         def pass_end(state: State) -> bool:
             return look_end(state, state)
@@ -348,7 +348,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:
-        """An error about a coordinate of a block says which column it is."""
+        """Context in which an error about a coordinate of a block names its column."""
         try:
             yield
         except ValueError as error:
@@ -364,8 +364,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         return None
 
     def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
-        """Fitted attributes; `bounds`: those of the state, where they are an array already."""
-        self.state_ = replace(state, locals=state.locals.left)
+        """Set the fitted attributes; `bounds`: those of the state, where they are an array already."""
+        self.state_ = replace(state, locals=state.locals.without_rows)
         self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
         self._passes_counted(state, bounds)
         self.n_steps_ = int(state.steps)
@@ -376,7 +376,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         self._expose(model, replace(state, q=state.shown))
 
     def _passes_counted(self, state: State, bounds: Array | None = None) -> None:
-        """Passes and their bounds."""
+        """Set the number of passes and their bounds."""
         self.lower_bounds_ = np.asarray(state.bounds, float) if bounds is None else bounds
         self.n_iter_ = int(state.passes)
 
@@ -416,7 +416,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         save(self, path, check_flag(training_rows, "training_rows"))
 
     def _without_rows(self) -> Any:
-        """A copy that has nothing of single training rows, for files without them.
+        """Copy without anything that belongs to single training rows, for files without them.
 
         Raises
         ------
@@ -453,7 +453,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
 
 def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
-    """What a progress bar says of a fit that stands; "stopped" is by a callback."""
+    """How a fit ended, as a progress bar shows it; "stopped" is by a callback."""
     if interrupted:
         return "interrupted"
     if state.converged:

@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def listed(value: Any) -> list[Any]:
-    """One name or several as a list."""
+    """List of one name or several."""
     return [value] if isinstance(value, str | Integral) else list(value)
 
 
@@ -46,7 +46,7 @@ def column_of(X: Any, j: int) -> Any:
 
 
 def fixed_columns(X: Any, factors: list[int]) -> Any:
-    """The columns that are no grouping column."""
+    """Columns of X that are no grouping columns."""
     others = [j for j in range(X.shape[1]) if j not in factors]
     if hasattr(X, "iloc"):
         return X.iloc[:, others] if others else np.empty((len(X), 0))
@@ -54,7 +54,7 @@ def fixed_columns(X: Any, factors: list[int]) -> Any:
 
 
 def codes_of(column: Any, levels: Array) -> tuple[Array, Array]:
-    """Number of each value among the levels, -1 of others, and which values are missing."""
+    """Index of each value among the levels, -1 where it is none of them, and which values are missing."""
     import pandas as pd
 
     codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object))).astype(np.int32)
@@ -63,7 +63,7 @@ def codes_of(column: Any, levels: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Levels:
-    """What rows say of the levels of a column.
+    """Levels of a categorical column that some rows have.
 
     column: what users call it. present: levels that some row has, sorted. declared: those of a categorical type, in its
     order; None: another type, or partitions that declare different ones. alone: rows without a level, by partition (0
@@ -77,13 +77,13 @@ class Levels:
 
     @classmethod
     def of(cls, X: Any, j: int, partition: int = 0) -> Levels:
-        """Those of some rows of a grouping column."""
+        """Levels of grouping column `j` in the rows of a table."""
         column = column_of(X, j)
         return cls.of_column(column, f"grouping column {column.name!r}", partition)
 
     @classmethod
     def of_column(cls, column: Any, name: str, partition: int = 0) -> Levels:
-        """Those of a Series."""
+        """Levels of a column that is given as a Series; `name`: what errors call it."""
         import pandas as pd
 
         named = column.dropna()
@@ -94,8 +94,8 @@ class Levels:
             present = declared[np.unique(named.cat.codes)]
         return cls(name, present, declared, {partition: len(column) - len(named)})
 
-    def joined(self, other: Levels) -> Levels:
-        """Those of both."""
+    def merged(self, other: Levels) -> Levels:
+        """Levels of the rows of both."""
         same = self.declared is not None and other.declared is not None
         same = same and np.array_equal(self.declared, other.declared)
         some = [values for values in (self.present, other.present) if len(values)]
@@ -111,7 +111,7 @@ class Levels:
 
     @property
     def size(self) -> int:
-        """Effects of the column: of its levels, and of each row without one."""
+        """Number of effects of the column: one for each level, and one for each row without a level."""
         return len(self.names) + sum(self.alone.values())
 
     def before(self, partition: int) -> int:

@@ -1,4 +1,4 @@
-"""What is predicted of labels: shared by every classifier."""
+"""Methods that predict labels, shared by every classifier."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ class ClassificationMethods(ClassifierMixin):
         return replace(data, y=codes if several else codes.astype(data.X.dtype))
 
     def _by_class(self, data: Table) -> Table:
-        """The rows with what their labels count for."""
+        """The rows with `class_weight` of their labels multiplied into their weights."""
         if self.class_weight is None:
             return data
         labels, codes = np.unique(data.y, return_inverse=True)
         if isinstance(self.class_weight, str):
-            known = balanced(labels.tolist(), np.bincount(codes, data.weight))
+            weights = balanced(labels.tolist(), np.bincount(codes, data.weight))
         else:
-            known = {key.item() if isinstance(key, np.generic) else key: w for key, w in self.class_weight.items()}
-        own = np.array([known.get(label, 1.0) for label in labels.tolist()])[codes]
+            weights = {key.item() if isinstance(key, np.generic) else key: w for key, w in self.class_weight.items()}
+        own = np.array([weights.get(label, 1.0) for label in labels.tolist()])[codes]
         return replace(data, weight=own if data.weight is None else data.weight * own)
 
     def _check_class_weight(self) -> None:
-        """An error where `class_weight` names what is no label, or has what is no weight."""
+        """Raise where `class_weight` has a key that is no label, or a value that is no positive number."""
         for label, value in self.class_weight.items() if isinstance(self.class_weight, dict) else ():
             if label not in self.classes_.tolist():
                 raise ValueError(f"class_weight names {label!r}, and y has the labels {self.classes_.tolist()}.")
@@ -139,7 +139,7 @@ class ClassificationMethods(ClassifierMixin):
         return data.y, {"labels": Union(np.unique(data.y))}
 
     def _by_moments(self, fresh: bool) -> bool:
-        """Labels are counted."""
+        """False: a fit needs the counts of all labels, not only their moments."""
         return False
 
     def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:

@@ -1,4 +1,4 @@
-"""Completion: what half of a row's entries say about its other half. Words of a document, observed entries of a row."""
+"""Completion: split the entries of each row, or the words of a document, in halves of which one predicts the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 def first_half(columns: Array, starts: Array) -> Array:
-    """Which entries of each row are known: every second one in the order of a fixed shuffle of columns.
+    """Mask of the entries of each row that are observed: every second one in the order of a fixed shuffle of columns.
 
     The order is a multiplicative hash of the column, so that which half an entry is in depends on nothing but the
     entries of its own row.
@@ -30,9 +30,9 @@ def first_half(columns: Array, starts: Array) -> Array:
     key = (columns.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
     row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     order = np.lexsort((columns, key, row))
-    known = np.zeros(len(order), bool)
-    known[order] = (np.arange(len(order)) - starts[row[order]]) % 2 == 1
-    return known
+    observed = np.zeros(len(order), bool)
+    observed[order] = (np.arange(len(order)) - starts[row[order]]) % 2 == 1
+    return observed
 
 
 def halved(X: Any) -> tuple[Any, Any]:
@@ -61,9 +61,9 @@ def halved(X: Any) -> tuple[Any, Any]:
 
     observed = first_half(X.indices, X.indptr)
     parts = []
-    for kept in (observed, ~observed):
-        ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
-        parts.append(sp.csr_matrix((X.data[kept], X.indices[kept], ends), shape=X.shape))
+    for mask in (observed, ~observed):
+        ends = np.concatenate([[0], np.cumsum(mask)])[X.indptr]
+        parts.append(sp.csr_matrix((X.data[mask], X.indices[mask], ends), shape=X.shape))
     return parts[0], parts[1]
 
 
@@ -88,7 +88,7 @@ def halved_entries(X: Array) -> tuple[Array, Array]:
     >>> float(np.nansum(observed) + np.nansum(held_out)), int(np.isnan(observed).sum()), int(np.isnan(held_out).sum())
     (10.0, 3, 3)
     """
-    seen = ~np.isnan(X)
-    known = np.zeros(X.shape, bool)
-    known[seen] = first_half(np.nonzero(seen)[1], np.concatenate([[0], np.cumsum(seen.sum(1))]))
-    return np.where(known, X, np.nan), np.where(seen & ~known, X, np.nan)
+    present = ~np.isnan(X)
+    observed = np.zeros(X.shape, bool)
+    observed[present] = first_half(np.nonzero(present)[1], np.concatenate([[0], np.cumsum(present.sum(1))]))
+    return np.where(observed, X, np.nan), np.where(present & ~observed, X, np.nan)

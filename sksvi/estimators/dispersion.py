@@ -38,7 +38,7 @@ def may_vary_more(likelihood: Any, y: Array) -> bool:
 
 
 def has_excess(likelihood: Any, y: Array) -> bool:
-    """Whether the likelihood says how far squares of residuals may go."""
+    """Whether the likelihood implements `excess`, the moments of squared residuals."""
     return likelihood.excess(y[:1], likelihood.mean(np.zeros(1))) is not None
 
 
@@ -55,15 +55,15 @@ class Dispersion:
     cube: float = 0.0
     information: float = 0.0
 
-    def joined(self, other: Dispersion) -> Dispersion:
-        """Of these rows and of the other's."""
+    def merged(self, other: Dispersion) -> Dispersion:
+        """Sums over the rows of both."""
         return Dispersion(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @classmethod
     def of(
         cls, likelihood: Any, y: Array, f: tuple[Array, Array], leverage: Array, weight: Array | None, rates: bool
     ) -> Dispersion:
-        """That of some rows.
+        """Dispersion sums of some rows.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Dispersion:
 
     @property
     def factor(self) -> float:
-        """How many times as much y varies as the likelihood lets it, on average; 1 where rows cannot say."""
+        """Ratio of the variance of y to that under the likelihood, on average; 1 where the rows have no information."""
         return 1.0 + self.excess / self.information if self.information > 0 else 1.0
 
     @property
@@ -121,12 +121,12 @@ class Dispersion:
 
     @property
     def matters(self) -> bool:
-        """Whether chance does not bring it, and intervals are too narrow by an amount that one would want to know."""
+        """Whether the excess is significant, and large enough to make intervals noticeably too narrow."""
         return self.factor >= NARROWER**2 and self.chance < CHANCE
 
 
 def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data: Any) -> Dispersion:
-    """That of the rows of a linear model at q, in one pass over them; none under a likelihood that is not asked.
+    """Dispersion of the rows of a linear model at q, in one pass over them, under a likelihood that has `excess`.
 
     Parameters
     ----------
@@ -149,11 +149,11 @@ def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data:
         return Dispersion.of(model.likelihood, part.y, latents, -2.0 * terms.gamma * terms.variance, part.weight, rates)
 
     chunks = model.chunks(slice(0, len(data)), data)
-    return reduce(Dispersion.joined, parallel.in_order(one, chunks, threads), Dispersion())
+    return reduce(Dispersion.merged, parallel.in_order(one, chunks, threads), Dispersion())
 
 
 def varies_more(likelihood: Any, name: Any, found: Dispersion) -> str:
-    """The sentence about y that varies more than its likelihood lets it; `name`: what the user calls that."""
+    """Warning about y that varies more than its likelihood allows; `name`: what the user calls the likelihood."""
     wider = float(np.sqrt(found.factor))
     remedy = (
         "give each row an effect of its own, GMERegressor(noise=True), or the rows that share one a column in its "

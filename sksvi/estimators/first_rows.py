@@ -1,4 +1,4 @@
-"""Streams that begin with few rows: these are kept, and fitted together, until they are enough to begin from.
+"""Streams that begin with few rows: these are stored, and fitted together, until they are enough to start from.
 
 Components that start among one row, or ten, are alike or those of ten rows, and steps on later ones do not part them.
 """
@@ -26,7 +26,7 @@ ENOUGH = 2000
 
 
 class FirstRows(BaseSVI):
-    """A stream whose first rows are fitted as `fit` would, together, whenever they have doubled; then come steps."""
+    """Estimator whose stream begins with fits to all its rows, whenever these have doubled, before steps follow."""
 
     _outgrown_at = ANEW
     #: Rows of the stream so far, while they are few; None: enough have come, or a fit began.
@@ -36,10 +36,10 @@ class FirstRows(BaseSVI):
         self._first_rows = None
         return super()._data(X, y, sample_weight, offset, start)
 
-    def _absorbed(self, data: Table, first: bool, came: float, fade: float, counted: float) -> tuple[Any, State]:
+    def _absorbed(self, data: Table, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, State]:
         rows = self._rows_so_far(data, first, fade)
         if rows is None or not self._due(rows, first):
-            return super()._absorbed(data, first, came, fade, counted)
+            return super()._absorbed(data, first, new_weight, fade, counted)
         self._began_among = rows.total_weight
         self._fix_first(rows)
         everything = self._of_rows(rows)
@@ -48,30 +48,30 @@ class FirstRows(BaseSVI):
         state, before = self._new_state(problem), None if first else self.state_
         if before is not None:
             state = counting_on(state, before, 0.0)
-        state = stream.as_one_pass(problem, state, before, came, self._most_passes(), self.tol)
+        state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
         return problem.model, self._concluded(
             problem, replace(state, counted=counted, population=problem.weight, locals=NO_LOCALS)
         )
 
     def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
-        """The first rows of the stream with these, while all are known."""
+        """All rows of the stream so far, or None where they are not stored."""
         if first:
             return self._as_rows(data)
-        kept = self._first_rows
-        if kept is None:
+        stored = self._first_rows
+        if stored is None:
             return None
         if fade < 1.0:
-            kept = kept.times(np.full(len(kept), fade))
-        return kept.joined(self._as_rows(data))
+            stored = stored.times(np.full(len(stored), fade))
+        return stored.concatenated(self._as_rows(data))
 
     def _due(self, rows: Table, first: bool) -> bool:
-        """Whether all rows are fitted together now; once they are enough, they are kept no longer."""
+        """Whether all rows are to be fitted together now; once they are enough, they are no longer stored."""
         enough = self._are_enough(rows)
         self._first_rows = None if enough else rows
         return not (first and enough) and (enough or rows.total_weight >= ANEW * self._began_among or first)
 
     def _are_enough(self, rows: Table) -> bool:
-        """Whether so many rows say what the model has to begin from, or are as many as are kept."""
+        """Whether the rows are enough to start from, or as many as are stored at most."""
         return len(rows) >= self._enough_rows or len(rows) * rows.bytes_per_row >= STREAM_BYTES
 
     @property
@@ -79,26 +79,26 @@ class FirstRows(BaseSVI):
         return ENOUGH
 
     def _as_rows(self, data: Any) -> Table:
-        """A chunk as rows that more can be joined to."""
+        """Convert a chunk to a table that further rows can be appended to."""
         rows: Table = data
         return rows
 
     def _of_rows(self, rows: Table) -> Any:
-        """The other way round: what a fit takes."""
+        """Convert the stored rows to the data that a fit takes, the inverse of `_as_rows`."""
         return rows
 
     def _concluded(self, problem: Problem, state: State) -> State:
-        """The end of a fit to the rows at hand, as it is left behind."""
+        """The state at the end of a fit to the stored rows, as it is saved on the estimator."""
         return state
 
     def _fix_first(self, rows: Table) -> None:
-        """What the first rows fix of the model, by all of them."""
+        """Fix the parts of the model that depend on the first rows, by all of these."""
 
     def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)
-        began, seen = self._began_among, self.n_samples_seen_
-        due = not first and seen - data.total_weight < self._outgrown_at * began <= seen
-        # Those of a stream from its beginning, or of a wide one, have been kept.
+        began, total = self._began_among, self.n_samples_seen_
+        due = not first and total - data.total_weight < self._outgrown_at * began <= total
+        # First rows of a stream from its beginning, or of a wide one, have been stored.
         if due and self._first_rows is None and began < ENOUGH and began * data.bytes_per_row < STREAM_BYTES:
             yield (
                 f"the components of this {type(self).__name__} began among the {began:g} rows of a fit, and as many "

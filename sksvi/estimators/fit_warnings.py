@@ -1,4 +1,4 @@
-"""What a user should know about a fit that stands, and would not see in its numbers: told here and nowhere else.
+"""Warnings about a finished fit whose numbers do not show what is wrong: they are worded here and nowhere else.
 
 A finding is one sentence: what was found, and what to do. Any estimator contributes its own in `BaseSVI._fit_warnings`.
 """
@@ -21,13 +21,13 @@ PER_ROW = ("sample_weight", "offset", "exposure")
 
 
 def warn_all(findings: Iterable[str]) -> None:
-    """Each finding as a `UserWarning`."""
+    """Issue each finding as a `UserWarning`."""
     for text in findings:
         warn_user(text)
 
 
 def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
-    """A target that says nothing: no event in any row, events in all that could have one, one measured value.
+    """Warning about a target without information: no event in any row, events in all that could have one, or one value.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
 
 
 def too_small(names: Sequence[str], spread: Array) -> Iterator[str]:
-    """Columns in a unit so large that their variances are hardly numbers.
+    """Warning about columns in a unit so large that their variances nearly underflow.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def too_small(names: Sequence[str], spread: Array) -> Iterator[str]:
 
 
 def one_sided(likelihood: Any, y: Array) -> str:
-    """How the targets are all at one end of what they may be; empty where they are not."""
+    """Description of targets that all lie at one end of their support; empty where they do not."""
     if not likelihood.paired:
         at_end = not likelihood.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
         return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""
@@ -83,7 +83,7 @@ def one_sided(likelihood: Any, y: Array) -> str:
 
 
 def separation(names: list[str], n: int) -> str:
-    """Labels that a combination of columns tells apart; the columns that matter most in it, the first most."""
+    """Warning about perfect separation of labels by a combination of columns; `names`: the most important first."""
     return (
         f"a combination of columns, mostly {', '.join(names)}, tells the labels of all {n} rows apart (perfect "
         "separation): the data say that its coefficients are large and not how large, so that their size is the "
@@ -93,7 +93,7 @@ def separation(names: list[str], n: int) -> str:
 
 
 def other_order(**tables: Any) -> Iterator[str]:
-    """Rows whose labels are those of an earlier table in another order: scikit-learn goes by position, pandas by label.
+    """Warning about tables with the same index in different orders: scikit-learn goes by position, pandas by label.
 
     And numbers per row whose dates are those of no earlier table.
 
@@ -107,13 +107,13 @@ def other_order(**tables: Any) -> Iterator[str]:
         if own is None:
             continue
         if not any(index.equals(own) for index in earlier.values()):
-            told = (_misplaced(first, index, name, own) for first, index in earlier.items())
-            yield from islice(filter(None, told), 1)
+            texts = (_misplaced(first, index, name, own) for first, index in earlier.items())
+            yield from islice(filter(None, texts), 1)
         earlier[name] = own
 
 
 def _misplaced(first: str, index: Any, name: str, own: Any) -> str:
-    """What to say where labels of two tables, taken by position, say otherwise; empty where they do not."""
+    """Warning that rows of two tables, taken by position, have different labels; empty where there is none."""
     if _reordered(index, own):
         what, mend = "the same index in different orders", f"label, give {name}.loc[{first}.index]"
     elif name in PER_ROW and _otherwise_dated(index, own):

@@ -20,7 +20,7 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def in_double(X: Any) -> Any:
-    """X with what it has in single precision in double: before anything is scaled."""
+    """X with its single-precision columns in double precision: before anything is scaled."""
     if hasattr(X, "iloc"):
         single = [name for name, dtype in X.dtypes.items() if dtype == np.float32]
         return X.astype(dict.fromkeys(single, np.float64)) if single else X
@@ -28,7 +28,7 @@ def in_double(X: Any) -> Any:
 
 
 class FromPartitions:
-    """What rows in partitions say at a glance, what that fixes, and a partition in the terms of the fit.
+    """Estimator that can be fitted to partitions: summaries of data, what these fix, and the encoding of partitions.
 
     A subclass has ``_read(X, y, sample_weight, offset, fresh)``: checked rows with targets as they are given;
     ``_target_facts(y, data)``: values of the target (None: there is none), and what else is to be known of it;
@@ -42,7 +42,7 @@ class FromPartitions:
         return data
 
     def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
-        """Of a partition with rows."""
+        """Data summary of a partition with rows; `number`: which partition it is."""
         data = self._read(X, y, sample_weight, offset, fresh)  # type: ignore[attr-defined]
         values, own = self._target_facts(y, data)  # type: ignore[attr-defined]
         return DataSummary(
@@ -62,7 +62,7 @@ class FromPartitions:
         return replace(data, y=self._target_facts(y, data)[0])  # type: ignore[attr-defined, no-any-return]
 
     def _by_moments(self, fresh: bool) -> bool:
-        """Whether a fit asks no more of its targets than mean and variance."""
+        """Whether a fit needs no more of its targets than mean and variance."""
         return bool(self._base(fresh).by_moments)  # type: ignore[attr-defined]
 
     @property
@@ -70,7 +70,7 @@ class FromPartitions:
         return {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
 
     def _fix(self, facts: DataSummary, fresh: bool) -> Table | None:
-        """What all rows fix; the targets of a fit to them in few rows, where they have any."""
+        """Set the attributes that depend on all rows; return the targets in few rows, or None where there are none."""
         if fresh:
             vars(self).pop("feature_names_in_", None)
             vars(self).update(facts.features)
@@ -83,18 +83,18 @@ class FromPartitions:
         return targets  # type: ignore[no-any-return]
 
     def _width(self, facts: DataSummary) -> int:
-        """Columns of encoded rows, which may be more than a partition of its own would have."""
+        """Number of columns of encoded rows, which may be more than those of a single partition."""
         return facts.n_columns
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        """A partition with rows; its precision may be lower than that of all."""
+        """Encode a partition with rows, whose own precision may be lower than that of all."""
         if dtype == np.float64:
             X = in_double(X)
         return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)  # type: ignore[attr-defined]
 
 
 class RowsFromPartitions(FromPartitions):
-    """The same of estimators without a target.
+    """Estimator without a target that can be fitted to partitions.
 
     ``_row_facts(data)``: what is to be known of the rows of a partition; ``_fix_rows(facts, fresh)``.
     """
@@ -126,9 +126,9 @@ class RowsFromPartitions(FromPartitions):
         self._fix_rows(facts, fresh)
 
     def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        """What all rows fix."""
+        """Set the attributes that depend on all rows."""
 
     def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        """A partition with rows."""
+        """Encode a partition with rows."""
         data = self._encode(X, None, sample_weight, None, PARTITION)  # type: ignore[attr-defined]
         return replace(data, first=start)

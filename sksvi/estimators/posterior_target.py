@@ -1,4 +1,4 @@
-"""What an estimator says of its fit to whoever compares q with the posterior that it stands for."""
+"""A fit together with its rows, for comparisons of q with the exact posterior (`sksvi.inspection`)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ ROUNDING, APART = 1e-6, 1e-3
 
 @dataclass(frozen=True)
 class PosteriorTarget:
-    """A fit with its rows: q, the problem that it is of, and what users see of one block.
+    """A fit with its rows: q, its problem, and the coordinates of one block as users see them.
 
     ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
-    of it. ``shown`` : these coordinates (S, C) of draws of the block. ``said`` : the bound that the fit ended at,
-    without what hyperparameters pay themselves; None: it is no number to compare with.
+    of it. ``shown`` : these coordinates (S, C) of draws of the block. ``final_bound`` : the bound that the fit ended
+    at, without the log density of the hyperparameters; None: it is no number to compare with.
     """
 
     problem: Problem
@@ -34,20 +34,21 @@ class PosteriorTarget:
     mean: Array
     std: Array
     shown: Callable[[Array], Array]
-    said: float | None = None
+    final_bound: float | None = None
 
     def check_bound(self, found: float) -> None:
-        """A warning where the bound at these rows is not the one that the fit ended at."""
-        if self.said is not None and abs(found - self.said) > APART * (abs(self.said) + 1.0):
+        """Warn where the bound at these rows differs from the one that the fit ended at."""
+        expected = self.final_bound
+        if expected is not None and abs(found - expected) > APART * (abs(expected) + 1.0):
             warn_user(
-                f"the bound of q is {found:.6g} at these rows and was {self.said:.6g} where the fit ended: X and y are "
+                f"the bound of q is {found:.6g} at these rows and was {expected:.6g} where the fit ended: X and y are "
                 "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
                 "since. What follows is about q and these rows."
             )
 
 
-def bound_said(estimator: Any, paid: float) -> float | None:
-    """`PosteriorTarget.said` of a fit; of a stream, which has looked at its rows one by one, None.
+def final_bound(estimator: Any, paid: float) -> float | None:
+    """Bound that a fit ended at, less `paid`; None of a fit that was cut off, and of a stream, which saw no row twice.
 
     ``paid`` : log density of the hyperparameters, a part of the bound that the fit ended at.
     """
@@ -58,12 +59,12 @@ def bound_said(estimator: Any, paid: float) -> float | None:
 
 
 def paid_by(estimator: Any, model: Any) -> float:
-    """Log density of the hyperparameters of a model whose rules say it."""
+    """Log prior density of the hyperparameters of a model, by their rules."""
     return float(sum(rule.log_density(estimator.state_.shown) for rule in model.hyper.values()))
 
 
 def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
-    """An error for rows that are not those of the fit, as far as their weight and offset say, or that count otherwise.
+    """Raise for rows that are not those of the fit, by total weight and offset, or that the fit counts otherwise.
 
     Parameters
     ----------
@@ -73,17 +74,17 @@ def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
     offset : array-like or None
         Theirs.
     """
-    name, seen, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
+    name, fitted, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
     if offset is None and getattr(estimator, "_had_offset", False):
         raise ValueError(f"this {name} was fitted with an offset: give the rows theirs (offset=..., or exposure=...).")
-    if abs(weight - seen) > ROUNDING * seen:
+    if abs(weight - fitted) > ROUNDING * fitted:
         raise ValueError(
-            f"X has rows of a total weight of {weight:g}, and this {name} was fitted to {seen:g}: give the rows, and "
+            f"X has rows of a total weight of {weight:g}, and this {name} was fitted to {fitted:g}: give the rows, and "
             "the sample_weight, of the fit (of a stream all of its chunks together)."
         )
     meant = getattr(estimator, "total_samples", None) or state.counted
-    if state.counted and abs(meant - seen) > ROUNDING * seen:
+    if state.counted and abs(meant - fitted) > ROUNDING * fitted:
         raise ValueError(
-            f"this {name} counts what its stream said as that of {meant:g} rows, and has seen {seen:g} (total_samples, "
-            "forgetting or half_life): its posterior is not that of rows which count once each."
+            f"this {name} counts what its stream said as that of {meant:g} rows, and has seen {fitted:g} "
+            "(total_samples, forgetting or half_life): its posterior is not that of rows which count once each."
         )

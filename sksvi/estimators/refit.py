@@ -1,4 +1,4 @@
-"""What may change between a fit and one that goes on from it: a warm `fit`, `partial_fit`, a loaded file.
+"""Parameters that may change before a fit is continued: by a warm `fit`, `partial_fit`, or after loading a file.
 
 Every parameter of an estimator has an entry in its ``_changes``. What a fit holds beside q says itself whose it is
 (`Problem.moves`, `Problem.local_rule`), so that parts which another value would misread begin anew.
@@ -21,17 +21,17 @@ Extract = Callable[[Any, str], Any]
 
 
 def value(estimator: Any, name: str) -> Any:
-    """All of it."""
+    """The value of a parameter itself, all of which must stay."""
     return getattr(estimator, name)
 
 
 def truth(estimator: Any, name: str) -> bool:
-    """Of a truth value of any type."""
+    """The value of a parameter as a bool, whatever type of truth value it has."""
     return bool(getattr(estimator, name))
 
 
 def text(estimator: Any, name: str) -> str:
-    """What it says of itself: of an instance its parameters."""
+    """The value of a parameter as text: of an instance its class and parameters."""
     given = getattr(estimator, name)
     if not hasattr(given, "get_params"):
         return str(given)
@@ -45,12 +45,12 @@ def text(estimator: Any, name: str) -> str:
 
 
 def auto_or_number(estimator: Any, name: str) -> str:
-    """Whether it is learned; a number may be another."""
+    """The string "auto" where a parameter is learned, else "fixed": one number may replace another."""
     return "auto" if isinstance(getattr(estimator, name), str) else "fixed"
 
 
 def string_or_array(estimator: Any, name: str) -> str:
-    """A word, or which array."""
+    """The value of a parameter that is a string, or a checksum of one that is an array."""
     given = getattr(estimator, name)
     if isinstance(given, str):
         return given
@@ -59,13 +59,13 @@ def string_or_array(estimator: Any, name: str) -> str:
 
 
 def given_or_not(estimator: Any, name: str) -> bool:
-    """Whether there is one."""
+    """Whether a parameter is not None."""
     return getattr(estimator, name) is not None
 
 
 @dataclass(frozen=True)
 class ParameterChange:
-    """Of one parameter.
+    """How a continued fit treats a changed value of one parameter.
 
     why : reason that a fit which goes on refuses another value; empty where it takes it.
     must_match : what of the value must stay, where it refuses.
@@ -84,12 +84,12 @@ AT_START = ParameterChange()
 
 
 def stays(why: str, must_match: Extract = value) -> ParameterChange:
-    """A fit that goes on cannot take another value."""
+    """Entry of a parameter that a continued fit cannot change; `why`: the reason that an error gives."""
     return ParameterChange(why, must_match)
 
 
 def resets(*parts: str) -> ParameterChange:
-    """Another value serves from here on, and these parts of the state begin anew."""
+    """Entry of a parameter whose new value is used from then on, while these parts of the state begin anew."""
     return ParameterChange(resets=parts)
 
 
@@ -116,7 +116,7 @@ COMPONENTS = stays("q has that many components")
 
 
 def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
-    """An error where a parameter is not what it was in the fit, and a fit that goes on cannot change it."""
+    """Raise where a parameter differs from that of the fit and a continued fit cannot change it."""
     now = kept_choices(estimator)
     for name, was in fitted.items():
         if name not in now or now[name] == was:
@@ -129,5 +129,5 @@ def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
 
 
 def kept_choices(estimator: Any) -> dict[str, Any]:
-    """Of every parameter that a fit which goes on may not change, what must stay."""
+    """By name, the part of each parameter that a continued fit may not change."""
     return {name: change.must_match(estimator, name) for name, change in estimator._changes.items() if change.why}

@@ -1,4 +1,4 @@
-"""What is predicted of a measured, counted, binomial or ordered target: shared by every regressor."""
+"""Methods that predict a measured, counted, binomial or ordered target, shared by every regressor."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ class RegressionMethods(RegressorMixin):
 
     # ---- rows in partitions
     def _in_levels(self, data: Table, declared: bool) -> Table:
-        """Ordinal: the levels that a fit keeps, and positions among them."""
+        """Data whose ordinal targets are positions among the levels that the fit keeps; other targets unchanged."""
         base = self._base(True)
         return replace(data, y=self._fix_levels(base, data.y, declared)) if base.ordered else data
 
     def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        """Targets as they are given, ordinal: and their levels."""
+        """Targets as they are given, and of ordinal ones their levels."""
         if not self._base(True).ordered:
             return data.y, {}
         return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
 
     def _targets_of(self, facts: DataSummary, fresh: bool) -> Summary:
-        """Targets of all rows in few, ordinal: as positions among the levels, which a fresh fit fixes."""
+        """Summary of all targets in few rows; ordinal ones as positions among the levels, which a fresh fit fixes."""
         targets = facts.few
         assert targets is not None
         if "levels" not in facts.own:
@@ -172,7 +172,7 @@ class RegressionMethods(RegressorMixin):
         return self._means(self._predictive(X, with_exposure(self, offset, exposure, X)), return_std)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
-        """What `predict` answers of a predictive distribution."""
+        """Values that `predict` returns for a predictive distribution."""
         if self._named_levels:
             if return_std:
                 raise ValueError(
@@ -320,11 +320,11 @@ class RegressionMethods(RegressorMixin):
         return self._saved(sums, lambda mean: summed(name, partial(bare._null_loss, mean), y, None, sample_weight))
 
     def _saved(self, sums: Any, null_loss: Callable[[float], float]) -> float:
-        """The score of rows of which `_losses` has the sums; what one mean for all of them loses is asked for."""
-        n, weight, left, said = sums
+        """Score of rows by their sums of `_losses`; `null_loss`: loss of one mean for all of them."""
+        n, weight, left, totals = sums
         if self._named_levels:
-            return share_saved(left, least_steps(said), n, "D^2 score")
-        mean = self.likelihood_.null_mean(np.asarray(said / weight)[None], None)[0]
+            return share_saved(left, least_steps(totals), n, "D^2 score")
+        mean = self.likelihood_.null_mean(np.asarray(totals / weight)[None], None)[0]
         return share_saved(left, null_loss(mean), n if self._by_squares else 2, "R^2 score")
 
     @property
@@ -340,7 +340,7 @@ class RegressionMethods(RegressorMixin):
         return "R²" if self._by_squares else "D²"
 
     def _losses(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        """Of some rows, as `scores.losses`."""
+        """Sums of `scores.losses` over some rows: their number, weight, loss and target."""
         y = self._check_y(X, y)
         prediction = self.predict(X, offset=offset)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
@@ -350,7 +350,7 @@ class RegressionMethods(RegressorMixin):
         return losses(self._loss(y, prediction), y, weight)
 
     def _null_loss(self, mean: float, y: Any, _: Any, sample_weight: Any, __: Any) -> float:
-        """What one mean for all loses of some rows."""
+        """Summed loss of some rows that are all predicted by one mean."""
         y = self._values(self._check_y(y, y))
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
         loss = self._loss(y, np.full(len(y), mean))

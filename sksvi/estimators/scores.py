@@ -1,4 +1,4 @@
-"""Shares of a loss that predictions save, as sums over rows: the rows may lie in partitions."""
+"""Scores R² and D², shares of a loss that predictions save, from sums over rows, which may lie in partitions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Array = np.ndarray
 
 
 def losses(loss: Array, y: Array, weight: Array | None) -> tuple[int, float, float, Any]:
-    """Of some rows: how many, their weight, their loss, and the sum of y."""
+    """Sums over rows: their number, their weight, their weighted loss, and the weighted sum of y."""
     weight = np.ones(len(loss)) if weight is None else weight
     return len(loss), float(weight.sum()), float(weight @ loss), weight @ np.asarray(y, float)
 
 
 def level_losses(codes: Array, predicted: Array, n_levels: int, weight: Array | None) -> tuple[int, float, float, Any]:
-    """The same for levels, losses in steps from level to level; instead of their sum the weight of each level."""
+    """Sums over rows with ordered levels: number, weight, absolute error in levels, and the weight of each level."""
     weight = np.ones(len(codes)) if weight is None else weight
     steps = np.abs(codes - predicted).astype(float)
     return len(codes), float(weight.sum()), float(weight @ steps), np.bincount(codes, weight, n_levels)
 
 
 def least_steps(weights: Array) -> float:
-    """The least loss of one level for all rows, that of a median, by the weight of each level."""
+    """Absolute error, in levels, of the best constant prediction, a median, by the weight of each level."""
     at = np.arange(len(weights))
     return float((np.abs(at[:, None] - at) @ weights).min())
 

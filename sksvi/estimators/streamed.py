@@ -21,7 +21,7 @@ STREAM_ROWS, STREAM_BYTES = 8000, 2**24
 
 
 class Streamed:
-    """Needs what encodes rows, makes their problem and exposes a state."""
+    """Mixin with `_partial_fit`, for classes that encode rows, build their problem and expose a state."""
 
     _began_among: float
     batch_size: Any
@@ -56,31 +56,31 @@ class Streamed:
             first = self._stream_begins()
             data = self._encode(X, y, sample_weight, offset, FIRST_PORTION if first else PORTION)
             remember_offset(self, offset, before=not first and getattr(self, "_had_offset", False))
-            came, fade = data.total_weight, self._fade(data.total_weight)
-            seen = came + (0.0 if first else self.n_samples_seen_)
-            counted = came + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
-            model, state = self._absorbed(data, first, came, fade, counted)
+            new_weight, fade = data.total_weight, self._fade(data.total_weight)
+            total_weight = new_weight + (0.0 if first else self.n_samples_seen_)
+            counted = new_weight + (0.0 if first else fade * (self.state_.counted or self.n_samples_seen_))
+            model, state = self._absorbed(data, first, new_weight, fade, counted)
             self._one_sided = (first or self._one_sided) and self._at_one_end(model, data)
-            self._finish(model, state, seen)
+            self._finish(model, state, total_weight)
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
             found += self._portion_findings(data, first)
         fit_warnings.warn_all(found)
         return self
 
-    def _absorbed(self, data: Any, first: bool, came: float, fade: float, counted: float) -> tuple[Any, Any]:
-        """The model of a chunk, and the state after it.
+    def _absorbed(self, data: Any, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, Any]:
+        """Absorb a chunk: the model of it, and the state after it.
 
         Parameters
         ----------
         data : encoded rows of the chunk
         first : bool
             Whether it is the first one.
-        came, counted : float
+        new_weight, counted : float
             Weight of its rows, and of all rows that have not been forgotten.
         fade : float
             Share that is left of what was said before.
         """
-        everything = None if first else self._begun_anew(data, fade)
+        everything = None if first else self._restart_rows(data, fade)
         begins, data = first or everything is not None, data if everything is None else everything
         self._check_memory_of_portion(data)
         model = self._streaming_model(data, begins)
@@ -89,7 +89,7 @@ class Streamed:
         self._began_among = data.total_weight if begins else self._began_among
         state = self._new_state(problem) if begins else self._continued(problem)
         if begins and not first:
-            state = counting_on(state, self.state_, came - data.total_weight)
+            state = counting_on(state, self.state_, new_weight - data.total_weight)
         if not begins and not state.population:  # a fit's rows stand for themselves alone
             state = replace(state, population=self.state_.counted or self.n_samples_seen_)
         state = replace(state, counted=counted)
@@ -107,7 +107,7 @@ class Streamed:
         return False
 
     def _check_finished(self) -> None:
-        """An error where a stream would go on from a fit that was cut off: its rows have not said all they say."""
+        """Raise where a stream would continue a fit that was cut off, which has not used all that its rows say."""
         if not self.state_.finished:
             raise ValueError(
                 f"this is the checkpoint of a fit that was cut off after {self.n_iter_} passes, which partial_fit "
@@ -116,11 +116,11 @@ class Streamed:
             )
 
     def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
-        """What a user should know about a stream that has come so far."""
+        """Warnings about a stream, after a chunk."""
         yield from ()
 
     def _fade(self, weight: float) -> float:
-        """Share of what was said that is left when data of this weight have come."""
+        """Factor by which earlier data are forgotten when data of this weight arrive."""
         if self.half_life is None:
             return float(self.forgetting)
         if self.forgetting != 1.0:
@@ -131,18 +131,18 @@ class Streamed:
         return float(0.5 ** (weight / self.half_life))
 
     def _stream_rows(self, data: Any) -> int:
-        """Rows of a stream that are kept, where its model can look at them again."""
+        """Number of rows of a stream that are stored, for models that can evaluate them again."""
         rows = getattr(self, "stream_sample", 0)
         return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)
 
-    def _begun_anew(self, data: Any, fade: float) -> Any:
-        """All rows of the stream, these and what forgetting left of others, where it is to begin anew with them."""
+    def _restart_rows(self, data: Any, fade: float) -> Any:
+        """All rows of the stream, where it is to begin anew with them (older ones as forgetting left them), or None."""
         return None
 
     def _streaming_model(self, data: Any, first: bool) -> Any:
-        """The model of one portion; of the first one, or of all rows that a stream begins anew with."""
+        """The model of one chunk; `first`: of the first one, or of all rows that a stream begins anew with."""
         raise AttributeError(f"{type(self).__name__} does not stream")
 
     def _check_memory_of_portion(self, data: Any) -> None:
-        """The same of a portion of a stream."""
+        """Raise where the arrays of a step on a chunk of a stream exceed the memory that is available."""
         self._check_memory(data)

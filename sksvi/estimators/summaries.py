@@ -1,4 +1,4 @@
-"""What the tables of `summary` are made of: signs, parameters of the likelihood, ratios, contrasts of classes."""
+"""Parts of the tables of `summary`: signs, parameters of the likelihood, ratios, contrasts of classes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def point_rows(
 
 
 def _tells_apart(information: Array) -> bool:
-    """Whether every direction has a curvature."""
+    """Whether an information matrix is positive definite beyond rounding, so that all parameters are identified."""
     curvature = np.linalg.eigvalsh(information)
     return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
 
@@ -230,7 +230,7 @@ def checked_reference(reference: Any, classes: Any, several: bool, what: str) ->
             f"reference={reference!r} is for more than two classes, where each has coefficients of its own; {what} "
             f"{found}: leave it out."
         )
-    known = classes.tolist()
-    if reference not in known:
-        raise ValueError(f"reference={reference!r} is none of the classes, which are {known}.")
-    return int(known.index(reference))
+    names = classes.tolist()
+    if reference not in names:
+        raise ValueError(f"reference={reference!r} is none of the classes, which are {names}.")
+    return int(names.index(reference))

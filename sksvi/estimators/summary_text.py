@@ -33,7 +33,7 @@ POINT = "-"
 
 
 class SummaryText:
-    """`summary_text` for whoever has `summary` and the counters of a fit."""
+    """Mixin with `summary_text`, for estimators with `summary` and the counters of a fit."""
 
     #: What `score` is called, where it is one of predictions.
     _score_name = "score"
@@ -125,40 +125,40 @@ class SummaryText:
         """
         check_is_fitted(self)
         table = self.summary(coverage=coverage, **options)
-        told = [*self._told_of_data(), *self._told_of_fit()]
+        header = [*self._data_header(), *self._fit_header()]
         if X is not None or y is not None:
             given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
             given = {name: value for name, value in given.items() if value is not None}
-            told.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
+            header.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
         elif self._score_of_fit is not None:
             score, n = self._score_of_fit
             of = "" if n < SCORED else f" (of {counted(n)} of the rows)"
-            told.append((self._score_name, f"{score:.4f}{of}"))
-        told.append(("intervals", f"{100 * coverage:g} %"))
-        told += self._told_of_table(**options)
-        return page(type(self).__name__, told, table)
+            header.append((self._score_name, f"{score:.4f}{of}"))
+        header.append(("intervals", f"{100 * coverage:g} %"))
+        header += self._table_header(**options)
+        return page(type(self).__name__, header, table)
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
+    def _data_header(self) -> list[tuple[str, str]]:
         """Names and values of header lines about the data."""
         lines = [("rows", counted(self.n_samples_seen_))]  # type: ignore[attr-defined]
         return [*lines, ("columns", counted(self.n_features_in_))]  # type: ignore[attr-defined]
 
-    def _told_of_table(self, **options: Any) -> list[tuple[str, str]]:
+    def _table_header(self, **options: Any) -> list[tuple[str, str]]:
         """Header lines about the question that the rows of `summary` answer, given its options."""
         return []
 
-    def _told_of_fit(self: Any) -> list[tuple[str, str]]:
+    def _fit_header(self: Any) -> list[tuple[str, str]]:
         """Names and values of header lines about the fit."""
         likelihood = getattr(self, "likelihood_", None)
-        lines = [] if likelihood is None else [("likelihood", said_briefly(likelihood))]
+        lines = [] if likelihood is None else [("likelihood", likelihood_text(likelihood))]
         lines.append(("lower bound", f"{self.lower_bound_:,.2f} nats"))
         state = getattr(self, "state_", None)
         if state is not None and state.counted:
             converged = "in the last chunk" if self.converged_ else "not in the last chunk"
             return [*lines, ("chunks", counted(self.n_iter_)), ("converged", converged)]
-        return [*lines, ("passes", counted(self.n_iter_)), ("converged", self._told_of_end(state))]
+        return [*lines, ("passes", counted(self.n_iter_)), ("converged", self._end_text(state))]
 
-    def _told_of_end(self: Any, state: Any) -> str:
+    def _end_text(self: Any, state: Any) -> str:
         """Whether a fit converged, and if not, what ended it."""
         if self.converged_:
             return "yes"
@@ -170,26 +170,26 @@ class SummaryText:
 
 
 def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
-    """What there is one of for every row, of some of them."""
+    """Arrays with an entry per row, restricted to some rows; None and scalars as they are."""
     return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 
 
 # ---- lines
-def page(title: str, told: list[tuple[str, str]], table: Any) -> str:
-    """Title, header lines and table, one below the other."""
-    width = max(len(name) for name, _ in told)
-    header = [f"{name:<{width}}  {value}" for name, value in told]
-    return "\n".join([title, *header, "", *lines_of(table)])
+def page(title: str, header: list[tuple[str, str]], table: Any) -> str:
+    """Text of a title, header lines (names and values) and a table, one below the other."""
+    width = max(len(name) for name, _ in header)
+    lines = [f"{name:<{width}}  {value}" for name, value in header]
+    return "\n".join([title, *lines, "", *lines_of(table)])
 
 
 def counted(value: float) -> str:
-    """A count or a sum of weights, which rounding leaves beside a whole number."""
+    """Text of a count or a sum of weights, which may differ from a whole number by rounding."""
     whole = abs(value - round(value)) <= ROUNDING * max(1.0, abs(value))
     return f"{value:,.0f}" if whole else f"{value:,.1f}"
 
 
-def said_briefly(likelihood: Any) -> str:
-    """A likelihood with its numbers, rounded."""
+def likelihood_text(likelihood: Any) -> str:
+    """Name and parameters of a likelihood as text, numbers rounded."""
     return f"{type(likelihood).__name__}({', '.join(_argument(*pair) for pair in likelihood.get_params().items())})"
 
 
@@ -204,16 +204,16 @@ def _argument(name: str, value: Any) -> str:
 def lines_of(table: Any) -> list[str]:
     """The rows of a table of `summary`, its columns aligned."""
     n = len(table)
-    kept = np.arange(n) if n <= MOST_ROWS else np.r_[: MOST_ROWS - LAST_ROWS, n - LAST_ROWS : n]
-    shown = table.iloc[kept]
+    selected = np.arange(n) if n <= MOST_ROWS else np.r_[: MOST_ROWS - LAST_ROWS, n - LAST_ROWS : n]
+    shown = table.iloc[selected]
     labels = [shown.index.get_level_values(level) for level in range(shown.index.nlevels)]
     names = ["" if name is None else str(name) for name in shown.index.names]
     left = [_left(name, apart(column, LONGEST, whole=True)) for name, column in zip(names, labels, strict=True)]
     cells = _numbers(shown)
     right = [_right(str(name), cells[name]) for name in shown]
     lines = ["  ".join(row).rstrip() for row in zip(*left, *right, strict=True)]
-    if len(kept) < n:
-        lines.insert(1 + MOST_ROWS - LAST_ROWS, f"… {n - len(kept):,} more: summary()")
+    if len(selected) < n:
+        lines.insert(1 + MOST_ROWS - LAST_ROWS, f"… {n - len(selected):,} more: summary()")
     return lines
 
 
@@ -250,7 +250,7 @@ def _plain(value: Any) -> str:
 
 
 def rounded(values: Array, std: Array, names: list[str]) -> dict[str, list[str]]:
-    """Numbers (n, columns) as text: all with the same decimals, found from the standard deviations of the rows.
+    """Numbers (n, columns) as text, all with the same decimals, which follow from the standard deviations of the rows.
 
     Examples
     --------
@@ -261,9 +261,9 @@ def rounded(values: Array, std: Array, names: list[str]) -> dict[str, list[str]]
     {'mean': ['51234', '3', '0.000123'], 'std': ['310', '12', '1e-05']}
     """
     need = _needed(values, std)
-    known = need[~np.isnan(need)]
+    finite = need[~np.isnan(need)]
     largest = np.max(np.abs(values), initial=1.0, where=np.abs(values) < LARGE)
-    most = min(np.median(known) + BEYOND, WIDE - 1.0 - np.floor(np.log10(largest))) if len(known) else 0.0
+    most = min(np.median(finite) + BEYOND, WIDE - 1.0 - np.floor(np.log10(largest))) if len(finite) else 0.0
     fine = need > most
     decimals = int(np.max(need, initial=0.0, where=need <= most))
     return {
@@ -273,7 +273,7 @@ def rounded(values: Array, std: Array, names: list[str]) -> dict[str, list[str]]
 
 
 def _needed(values: Array, std: Array) -> Array:
-    """Decimals that a row asks for by its standard deviation, or by its first number where it has none; NaN: none."""
+    """Decimals that a row needs by its standard deviation, or by its first number where it has none; NaN: none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         of_std = DIGITS - 1 - np.floor(np.log10(std))
         of_value = OF_POINTS - 1 - np.floor(np.log10(np.abs(values[:, 0])))

@@ -18,8 +18,8 @@ ON_UNSEEN, SHOWN = ("warn", "ignore", "error"), 3
 LACKING = 0.5
 
 
-def check_asked(policy: str, what: str, column: Any, known: Array, fitted: Array) -> None:
-    """Say of ids to be predicted what `policy` wants said of those that are not known.
+def check_predicted_ids(policy: str, what: str, column: Any, matched: Array, fitted: Array) -> None:
+    """Warn or raise, as `policy` says, about ids to be predicted that the fit has not seen.
 
     Parameters
     ----------
@@ -28,16 +28,17 @@ def check_asked(policy: str, what: str, column: Any, known: Array, fitted: Array
         Whose ids they are, in the plural.
     column : Series of shape (n,)
         A missing id is no stranger.
-    known : ndarray of bool, shape (n,)
+    matched : ndarray of bool, shape (n,)
+        Which rows have an id of the fit.
     fitted : ndarray
         Ids of the fit.
 
     Raises
     ------
     ValueError
-        With "error", for any id that is not known.
+        With "error", for any id that the fit has not seen.
     """
-    new = ~known & column.notna().to_numpy()
+    new = ~matched & column.notna().to_numpy()
     if policy == "ignore" or not new.any():
         return
     strangers = _distinct(column[new])
@@ -47,36 +48,36 @@ def check_asked(policy: str, what: str, column: Any, known: Array, fitted: Array
             "Leave such rows out, or set on_unseen='warn' to predict them as unknown ones."
         )
     fault = f"none of the {len(strangers)} {what} was seen in the fit"
-    if len(strangers) == 1 or known.any():
+    if len(strangers) == 1 or matched.any():
         fault = f"some of the {what} are of another type than those of the fit"
-        strangers, fitted = _mistyped(strangers, fitted, not known.any())
+        strangers, fitted = _mistyped(strangers, fitted, not matched.any())
     if len(strangers):
         warn_user(
             f"{fault}; they are predicted as unknown ones. {_both(strangers, fitted)} {_remedy(strangers, fitted)}"
         )
 
 
-def check_added(policy: str, what: str, column: Any, known: Array, fitted: Array) -> None:
-    """Say of ids that a fit which goes on would add as new ones that they are of another type than those it knows.
+def check_added_ids(policy: str, what: str, column: Any, matched: Array, fitted: Array) -> None:
+    """Warn or raise about new ids of a continued fit whose type is another than that of its ids.
 
-    Parameters are those of `check_asked`.
+    Parameters are those of `check_predicted_ids`.
 
     Raises
     ------
     ValueError
         With "error".
     """
-    new = ~known & column.notna().to_numpy()
+    new = ~matched & column.notna().to_numpy()
     if policy == "ignore" or not new.any():
         return
-    strangers, fitted = _mistyped(_distinct(column[new]), fitted, not known.any())
+    strangers, fitted = _mistyped(_distinct(column[new]), fitted, not matched.any())
     if len(strangers):
         fault = f"some of the {what} are of another type than those of the fit so far, and are added as new ones"
         _tell(policy, f"{fault}. {_both(strangers, fitted)} {_remedy(strangers, fitted)}")
 
 
 def check_table(policy: str, name: str, what: str, index: Array, fitted: Array, found: Array) -> None:
-    """Say of a table of features that it has no row for most ids of a fit.
+    """Warn or raise about a table of features that has no row for most ids of a fit.
 
     Parameters
     ----------

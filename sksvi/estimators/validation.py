@@ -32,7 +32,7 @@ class StrOptions(_param_validation.StrOptions):
 
 # ---- columns
 def validate_data(estimator: Any, X: Any, *args: Any, any_unit: bool = False, **options: Any) -> Any:
-    """scikit-learn's, where a column that holds no numbers is named with what to do about it.
+    """scikit-learn's `validate_data`, whose errors name a column that holds no numbers and what to do about it.
 
     `any_unit`: the estimator has a unit of its own, in which it checks magnitudes.
 
@@ -166,7 +166,7 @@ def _has_dates(X: Any) -> bool:
 
 
 def _no_number(X: Any, remedy: str, table: str) -> str | None:
-    """What is wrong with the first value of X that is no number, or None."""
+    """Error message about the first value of X that is no number, or None where all are numbers."""
     found = _first_text(X)
     if found is None:
         return None

@@ -114,11 +114,11 @@ class Expectation(BaseEstimator):
         return False
 
     def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
-        """That closed form, or None."""
+        """E log p(y | f) and its derivatives in closed form where the rule takes that and there is one, else None."""
         return likelihood.expected(y, m, v) if self.closes(likelihood) else None
 
     def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
-        """The same for the derivatives in the parameters, (P, n) and (P, P, n)."""
+        """E of the derivatives in the parameters in closed form, (P, n) and (P, P, n); None where there is none."""
         return None
 
     def _moments(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Sequence[Array]:

@@ -74,19 +74,19 @@ class Message:
         return self.parts
 
     def plus(self, other: Message, share: float = 1.0) -> Self:
-        """With a share of another message's parts added."""
+        """This message with a share of another message's parts added."""
         return replace(self, parts=tuple(a + share * b for a, b in zip(self.parts, other.parts, strict=True)))
 
     def faded(self, share: float) -> Self:
-        """What is left of it: a share of every part."""
+        """The message with every part multiplied by `share`, as of data of which only a share still counts."""
         return replace(self, parts=tuple(share * part for part in self.parts))
 
     def of(self, plates: Any) -> Self:
-        """Some plates."""
+        """The message of some plates."""
         return replace(self, parts=tuple(part[plates] for part in self.parts))
 
     def lengthened(self, n: int) -> Self:
-        """With n more plates, of which nothing was said."""
+        """The message with n more plates, whose parts are zero."""
         parts = (np.concatenate([part, np.zeros((n, *part.shape[1:]))]) for part in self.parts)
         return replace(self, parts=tuple(parts))
 
@@ -193,7 +193,7 @@ class Family:
         return None
 
     def forgotten(self) -> Any:
-        """What is kept of the block when a fit starts anew."""
+        """The block without its memory of earlier data, from which a new fit starts."""
         return self
 
     def absorbed(self, curvature: Any) -> Any:
@@ -254,7 +254,7 @@ class Family:
         return int(np.ndim(getattr(self, name))) - own
 
     def __getitem__(self, plates: Any) -> Any:
-        """Some plates."""
+        """The block of some plates."""
         return self._made(*(getattr(self, name)[plates] for name in self.array_dims))
 
     @property
@@ -289,7 +289,7 @@ class Family:
         """Forget what was found from arrays that have changed."""
 
     def natural_form(self) -> Any:
-        """The same distribution in the coordinates of natural steps."""
+        """This distribution as a block in the coordinates in which natural steps are taken."""
         return self
 
     def converted(self, block: Any) -> Any:

@@ -116,18 +116,18 @@ class Flat(Family):
         return Message((self.theta - prior.theta,))
 
     def times(self, message: Message) -> Self:
-        """This prior times a message."""
-        (said,) = message.added()
-        return self.of_theta(self.theta + said)
+        """The block of this prior times a message."""
+        (theta,) = message.added()
+        return self.of_theta(self.theta + theta)
 
     def message_from_gradient(self, gradient: tuple[Array, ...]) -> Message:
         """The gradient in the moments is a message itself."""
         return Message(tuple(gradient))
 
     def expected_log_message(self, message: Message) -> tuple[tuple[Array, ...], float]:
-        """θ of the message, and θ·η."""
-        (said,) = message.added()
-        return (said,), float(np.sum(said * self.moments))
+        """Natural parameters θ of the message, its gradient in the moments η, and its expected log, θ·η."""
+        (theta,) = message.added()
+        return (theta,), float(np.sum(theta * self.moments))
 
     def blended(self, other: Any, weight: float) -> Self:
         """(1 - weight) of these natural parameters plus weight of the other's."""

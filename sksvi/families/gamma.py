@@ -112,7 +112,7 @@ class Gamma(Flat):
         return float(np.sum(self.divergence(prior)))
 
     def divergence(self, prior: Gamma) -> Array:
-        """The same by coordinate, free of the cancellation between large log normalisers."""
+        """KL(q ‖ prior) of each coordinate, nats, free of the cancellation between large log normalisers."""
         gain = (self.shape - prior.shape) * self._digamma - self._log_gamma + prior._log_gamma
         gain += prior.shape * np.log(self.rate / prior.rate) + self.shape * (prior.rate / self.rate - 1.0)
         return gain

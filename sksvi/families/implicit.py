@@ -1,4 +1,4 @@
-"""How a gamma or Dirichlet draw moves with its parameter at a fixed uniform number (equations.md 8)."""
+"""Implicit derivatives of gamma and Dirichlet draws in their parameters, at a fixed uniform number (equations.md 8)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _beyond(n: int) -> float:
 
 
 def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Array) -> Array:
-    """Of draws g ~ Gamma(shape, 1), numbers s at them, with p = ∂ log g / ∂a: E s, E g, Cov(s, p), Cov(g, p).
+    """Moments E s, E g, Cov(s, p), Cov(g, p) of draws g ~ Gamma(a, 1) and numbers s at them, p = ∂ log g / ∂a.
 
     Parameters
     ----------

@@ -79,15 +79,15 @@ class Point(PointMass):
         return type(self)(value, other.centre, other.information)
 
     def at(self, value: Array) -> Self:
-        """The same point at another value."""
+        """The point at another value, with the same memory of earlier data."""
         return self._made(value)
 
     def forgotten(self) -> Self:
-        """The same point without memory of earlier data."""
+        """The point at this value, without memory of earlier data."""
         return type(self)(self.value)
 
     def faded(self, share: float) -> Self:
-        """The same point with a share of that memory."""
+        """The point with a share of what it remembers of earlier data."""
         return type(self)(self.value, self.centre, None if self.information is None else share * self.information)
 
     def moved(self, step: Array, rate: float) -> Self:
@@ -109,7 +109,7 @@ class Point(PointMass):
         return Message((g + information @ self.value, information))
 
     def bounded(self, message: Message) -> Message:
-        """The same slope at the value, without parabolas that open upwards, which are the higher the farther off."""
+        """The message with the same slope at this value, without parabolas that open upwards, which have no maximum."""
         (g, hessian), _ = self.expected_log_message(message)
         return self.message_from_gradient((g, -_convex(-hessian)))
 

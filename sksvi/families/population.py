@@ -140,7 +140,7 @@ class Population(PointMass, Flat):
         return factor
 
     def at(self, values: Array) -> Self:
-        """As many members at unconstrained coordinates."""
+        """The population of as many members at other unconstrained coordinates."""
         factor = self._factor(values)
         return type(self).of(self.size, values[: len(factor)], factor @ factor.T)
 

@@ -136,12 +136,15 @@ class Rayleigh(Flat):
         return Message((linear, -hessian))
 
     def exchanged(self, total: Message, old: Message, new: Message) -> Message:
-        """The slope here by the difference; the curvature by the ratio, so that it keeps its sign."""
-        (slope, known), (before, its), (now, other) = (
+        """The message `total` with its part `old` exchanged for `new`.
+
+        The slope here changes by the difference, the curvature by the ratio, so that it keeps its sign.
+        """
+        (slope, curvature), (old_slope, old_curvature), (new_slope, new_curvature) = (
             self.expected_log_message(message)[0] for message in (total, old, new)
         )
-        ratio = np.divide(other, its, out=np.ones_like(its), where=its < 0)
-        return self.message_from_gradient((slope + now - before, known * ratio))
+        ratio = np.divide(new_curvature, old_curvature, out=np.ones_like(old_curvature), where=old_curvature < 0)
+        return self.message_from_gradient((slope + new_slope - old_slope, curvature * ratio))
 
     def remembered(self, message: Message) -> Message:
         """The slope of what was said, with the fit's curvature."""

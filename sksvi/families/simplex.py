@@ -86,7 +86,7 @@ class Simplex(PointMass, Flat):
         return float(np.sum(self.divergence(prior)))
 
     def divergence(self, prior: Simplex) -> Array:
-        """The same by coordinate."""
+        """e (log of the prior's own mode - log β) of each coordinate, nats, with e the prior's counts."""
         return xlogy(prior.counts, prior.mean) - xlogy(prior.counts, self.mean)
 
     @property

@@ -1,4 +1,4 @@
-"""What the sparse GPs share: parameters, the way from rows to a model, fitted attributes, latents."""
+"""Base of the sparse GPs: parameters, the way from rows to a model, fitted attributes, latents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows
+from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
 from sksvi.estimators.stage import PARTITION, Stage
 from sksvi.estimators.validation import StrOptions, check_table
@@ -67,7 +67,7 @@ from sksvi.partitions.summary import DataSummary, Moments
 
 Array = np.ndarray
 
-#: Variances of y above which a noise says that the process has missed y.
+#: Ratio of the noise variance to that of y above which the process has missed y.
 NOISY = 2.0
 #: Rows up to which a step takes all of them when the user leaves it to us (then those of a collection lie in one
 #: worker's memory for a moment), and those of a batch beyond.
@@ -183,7 +183,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             )
 
     def _begin(self, base: Any, data: Table, spread: Array) -> None:
-        """What is fixed by the rows of a fit that starts anew, and its random numbers."""
+        """Fix the random seed, and the likelihood, kernel and units, from the rows of a fit that starts anew."""
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self._fix_units(base, data, spread)
 
@@ -219,19 +219,19 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         if not start.fresh:
             return cut(rows, self._block, len(data.parts))
         # Units as a fit in memory finds them, from the same rows in the same order.
-        targets, spread = rows.asked(targets_and_spread)
+        targets, spread = rows.apply(targets_and_spread)
         self._begin(self._base(True), targets, spread)
         data = cut(rows, self._block, len(data.parts), partial(centred, self.mean_))
         return replace(data, targets=self._centred(targets))
 
     @property
     def _most_points(self) -> int:
-        """Inducing points where there are rows enough for them."""
+        """Number of inducing points where there are rows enough for them."""
         return int(self.n_inducing) if isinstance(self.inducing, str) else len(self.inducing)
 
     @property
     def _block(self) -> int:
-        """Rows of a chunk of the model's."""
+        """Number of rows of a chunk of the model."""
         return parallel.chunk_rows(self._most_points, False)
 
     def _column_facts(self, data: Table) -> dict[str, Any]:
@@ -316,15 +316,15 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         return problem
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        """Who asked for messages by an instance is told that there were none; a string is documented."""
+        """Warnings of a fit, also about an algorithm instance whose messages it could not use, and about the noise."""
         yield from super()._fit_warnings(problem, state)
         if problem.data.at_hand:
             yield from self._too_small(problem.data.X)
-        asked = self.algorithm
-        if not isinstance(asked, str) and asked.row.messages and not self.algorithm_.row.messages:
+        requested = self.algorithm
+        if not isinstance(requested, str) and requested.row.messages and not self.algorithm_.row.messages:
             yield (
-                f"algorithm={asked!r} keeps a message per row, which goes stale once kernel or inducing points move "
-                f"with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
+                f"algorithm={requested!r} keeps a message per row, which goes stale once kernel or inducing points "
+                f"move with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
                 "optimize_hyperparameters=False and optimize_inducing=False, to keep it."
             )
         noise, targets = self.likelihood_.noise_variance, problem.data.targets
@@ -376,7 +376,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self._choices = self._fitted_choices()
 
     def _blocks_of_nodes(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
-        """In white coordinates, where predictions project from."""
+        """Blocks of q at the nodes, in white coordinates, where predictions project from."""
         return [model.exposed(block) for block in blocks]
 
     def _without_rows(self) -> Any:
@@ -400,7 +400,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         data = twin._encode(X, y, sample_weight, offset, PARTITION)
         check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
-        said = bound_said(self, self._log_prior) if model.bound == model.teacher else None
+        bound_at_end = final_bound(self, self._log_prior) if model.bound == model.teacher else None
         model.bound = model.teacher  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]
 
@@ -415,5 +415,5 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             mean=inducing.mean.ravel() + self.mean_,
             std=inducing.std.ravel(),
             shown=shown,
-            said=said,
+            final_bound=bound_at_end,
         )

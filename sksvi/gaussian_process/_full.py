@@ -32,7 +32,7 @@ from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.offsets import checked_offset, offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows
+from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
 from sksvi.estimators.stage import FIT, MORE, PARTITION, Stage
 from sksvi.estimators.summaries import concatenated
@@ -291,9 +291,9 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
 
     def _check_memory(self, data: Table) -> None:
         n = len(data)
-        held = OF_ALL_ROWS * (1.0 if self.optimize_hyperparameters else ALONE)
-        what = f"the covariance between {n} rows, of which a fit holds {held:.0f},"
-        memory.need(held * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
+        n_matrices = OF_ALL_ROWS * (1.0 if self.optimize_hyperparameters else ALONE)
+        what = f"the covariance between {n} rows, of which a fit holds {n_matrices:.0f},"
+        memory.need(n_matrices * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
@@ -316,7 +316,7 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
             mean=latents.mean[rows],
             std=latents.std[rows],
             shown=lambda draws: draws[:, rows],
-            said=bound_said(self, self._log_prior),
+            final_bound=final_bound(self, self._log_prior),
         )
 
     # ---- prediction

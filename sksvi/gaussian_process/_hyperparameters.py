@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 class ProcessHyperparameters(IntegratedHyperparameters):
-    """Needs what a fit leaves behind; a subclass says what block belongs to a node (`_node_block`)."""
+    """Mixin for hyperparameters with a posterior; a subclass says what block belongs to a node (`_node_block`)."""
 
     kernel_: Any
     likelihood_: Any
@@ -64,11 +64,11 @@ class ProcessHyperparameters(IntegratedHyperparameters):
             self._log_prior = density(state.q)
             if len(data) * np.size(state.q[model.main].mean) <= MOST_NUMBERS:
                 found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()
-                self._hold(model, found)
+                self._store_nodes(model, found)
         return super()._refine(problem, state, looks)  # type: ignore[misc]
 
-    def _hold(self, model: Any, found: HyperparameterNodes | None) -> None:
-        """What was found, as attributes."""
+    def _store_nodes(self, model: Any, found: HyperparameterNodes | None) -> None:
+        """Store the nodes that were found as attributes."""
         if found is None:
             return
         self._nodes, self._few = found.nodes, found.few
@@ -80,7 +80,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
 
     # ---- the processes
     def _parts(self, block: Any) -> list[Part]:
-        """Those that predict: that of the mode, with its block, and those of the few nodes about it."""
+        """Processes that predict: that of the mode, with its block, and those of the few nodes about it."""
         weight = 1.0 if self._few is None else float(self._few.weights[0])
         here = Part(weight, self.kernel_, self.likelihood_, block)
         return [here] if self._few is None else [here, *self._away]

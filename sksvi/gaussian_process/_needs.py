@@ -1,4 +1,4 @@
-"""What a fit of a process holds at most, its search for a kernel included (`python -m benchmarks hostile.memory`)."""
+"""Most memory that a fit of a process takes, with its search for a kernel (`python -m benchmarks hostile.memory`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALONE = 0.5
 VECTORS = 20.0
 #: Matrices between all rows under the optimal bound.
 BETWEEN_ROWS = 5.0
-#: The same of the process without inducing points.
+#: Matrices between all rows of the process without inducing points.
 OF_ALL_ROWS = 10.0
 
 
@@ -34,7 +34,7 @@ def numbers_held(
     chunk = CHUNKS * min(n, parallel.chunk_rows(m, False)) * m
     rows = ROWS * n * m if n * m <= KEPT_NUMBERS else chunk
     searched = VECTORS * n + (settled + rows) * (1.0 if learns else ALONE)
-    begun = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
+    at_start = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
     of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2
     spread = settled + of_nodes + (NODE_ROWS / ROWS) * rows if nodes else 0.0
-    return max(searched, begun, spread)
+    return max(searched, at_start, spread)

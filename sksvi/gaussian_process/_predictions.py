@@ -1,4 +1,4 @@
-"""What a fitted sparse process says of rows: latents, their draws, the distribution of y."""
+"""Predictions of a fitted sparse process: latents, their draws, the distribution of y."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = np.ndarray
 
 
 class ProcessPredictions(ProcessHyperparameters, ResponseDraws):
-    """Needs what a fit leaves behind."""
+    """Mixin with the predictions of a fitted sparse process."""
 
     kernel_: Any
     inducing_points_: Array
@@ -115,7 +115,7 @@ class ProcessPredictions(ProcessHyperparameters, ResponseDraws):
         return twin
 
     def _place(self, part: Part) -> Place:
-        """Where a process has its inducing points; of nodes found once."""
+        """The process among its inducing points; those of nodes are computed once."""
         if part.kernel is self.kernel_:
             return Place(part, self.inducing_points_, self.likelihood_.n_latents)
         places = self._places_away
@@ -144,7 +144,10 @@ class Place:
 
 
 class PlaceOfOne(Place):
-    """The same of one latent, by one product of matrices: a mixture asks for several processes."""
+    """A process of one latent among its inducing points, whose moments take one product of matrices.
+
+    A mixture over nodes needs those of several processes.
+    """
 
     def __init__(self, part: Part, points: Array, n_latents: int) -> None:
         super().__init__(part, points, n_latents)
@@ -157,5 +160,9 @@ class PlaceOfOne(Place):
         """Mean, variance, and what the inducing values leave open."""
         kernel = self.geometry.kernel
         H, spread, mean = np.split(np.dot(kernels.cross(kernel, X, self.geometry.Z), self.lift), self.cuts, axis=1)
-        known = np.einsum("ij,ij->i", H, H)
-        return mean[:, 0], np.einsum("ij,ij->i", spread, spread), np.maximum(kernels.diagonal(kernel, X) - known, 0.0)
+        explained = np.einsum("ij,ij->i", H, H)
+        return (
+            mean[:, 0],
+            np.einsum("ij,ij->i", spread, spread),
+            np.maximum(kernels.diagonal(kernel, X) - explained, 0.0),
+        )

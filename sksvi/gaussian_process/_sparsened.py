@@ -20,14 +20,14 @@ Array = np.ndarray
 
 #: Inducing points when the user leaves them to us: half of the different rows, and at most so many.
 MOST = 200
-#: Of the regression on messages, whose steps cost little: finer than a fit's own.
+#: Tolerance of the regression on messages, whose steps cost little: finer than a fit's own.
 TOL = 1e-6
-#: What of the regression on messages is not the classifier's.
+#: Attributes of the regression on messages that the classifier does not take over.
 OF_REGRESSION = {"likelihood_", "noise_variance_", "posterior_", "lower_bound_", "lower_bounds_", "_choices", "_dtype"}
 
 
 class _OfMessages(SparseGPRegressor):
-    """A regression on what messages say, a Gaussian each: its findings are about no data of a user's."""
+    """A regression on Gaussian messages, without warnings: these would be about no data of a user's."""
 
     def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
         return iter(())
@@ -54,9 +54,9 @@ def sparsened(model: Any, n_inducing: int | None, random_state: RandomState) -> 
             "every row would be the rows."
         )
     linear, weights = block.over(SiteGaussian(block.prior_cov)).added()
-    heard = weights > 0
+    informative = weights > 0
     seed = int(check_seed(random_state).randint(np.iinfo(np.int32).max))
-    told = _OfMessages(
+    regression = _OfMessages(
         kernel=model.kernel_,
         noise_variance=1.0,
         optimize_hyperparameters=False,
@@ -64,9 +64,9 @@ def sparsened(model: Any, n_inducing: int | None, random_state: RandomState) -> 
         tol=TOL,
         random_state=seed,
         n_jobs=model.n_jobs,
-    ).fit(rows[heard], linear[heard] / weights[heard], sample_weight=weights[heard])
-    lost = _evidence(block, linear[heard], weights[heard]) - told.lower_bound_
-    return _classifier(model, told, n_inducing, random_state, float(model.lower_bounds_[-1]) - lost)
+    ).fit(rows[informative], linear[informative] / weights[informative], sample_weight=weights[informative])
+    lost = _evidence(block, linear[informative], weights[informative]) - regression.lower_bound_
+    return _classifier(model, regression, n_inducing, random_state, float(model.lower_bounds_[-1]) - lost)
 
 
 def between(rows: Array, n_inducing: int, seed: int) -> Array:
@@ -92,7 +92,7 @@ def _evidence(block: Any, linear: Array, weights: Array) -> float:
 
 
 def _classifier(
-    model: Any, told: SparseGPRegressor, n_inducing: int, random_state: RandomState, bound: float
+    model: Any, regression: SparseGPRegressor, n_inducing: int, random_state: RandomState, bound: float
 ) -> SparseGPClassifier:
     shared = {name: getattr(model, name) for name in ("likelihood", "class_weight", "n_jobs", "verbose")}
     new = SparseGPClassifier(
@@ -103,16 +103,16 @@ def _classifier(
         **shared,
     )
     parameters = new.get_params(deep=False)
-    for name, value in vars(told).items():
+    for name, value in vars(regression).items():
         if name not in parameters and name not in OF_REGRESSION:
             setattr(new, name, value)
     for name in ("classes_", "feature_names_in_", "_dtype", "_had_offset", "n_samples_seen_"):
         if hasattr(model, name):
             setattr(new, name, getattr(model, name))
     new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.noise
-    new.posterior_, new._score_of_fit = told.posterior_, None
+    new.posterior_, new._score_of_fit = regression.posterior_, None
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
-    state = told.state_.without_rows
+    state = regression.state_.without_rows
     new.state_ = replace(state, bound=bound, bounds=[bound], history=[{**state.history[-1], "bound": bound}])
     new._choices = new._fitted_choices()
     return new

@@ -17,7 +17,7 @@ LEARNING_ROWS = 10
 
 
 class ProcessStreams:
-    """Needs what makes a model of rows."""
+    """Mixin with the streams of a sparse process."""
 
     algorithm: Any
     expectation: Any
@@ -40,11 +40,11 @@ class ProcessStreams:
             return self._model(data, "gradient")
         return self._model(data, "evidence" if first else "nothing")
 
-    def _begun_anew(self, data: Table, fade: float) -> Table | None:
+    def _restart_rows(self, data: Table, fade: float) -> Table | None:
         learned, rows = self._learned_rows, self._rows_at_hand(fade)
         if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
             return None
-        rows = rows.joined(data)
+        rows = rows.concatenated(data)
         size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
         # Batches and draws would take steps along gradients, in the place of messages.
         steps = (size is not None and size < len(rows)) or not expectations.resolve(self.expectation).exact
@@ -57,9 +57,9 @@ class ProcessStreams:
 
     def _rows_at_hand(self, fade: float) -> Table | None:
         """All rows of the stream so far, where they are kept and messages say what they said."""
-        past = self.state_.messages
+        stream_state = self.state_.messages
         messages = algorithms.resolve(self.algorithm).row.messages
-        return past.faded(fade).everything() if messages and isinstance(past, StreamState) else None
+        return stream_state.faded(fade).everything() if messages and isinstance(stream_state, StreamState) else None
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         """Fewer inducing points than were asked for, once they cannot become more."""

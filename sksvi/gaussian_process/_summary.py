@@ -15,7 +15,7 @@ from sksvi.predictive.coverage import tail_of
 
 
 class ProcessSummary:
-    """Needs what a fit leaves behind."""
+    """Mixin with the summary table of a fitted sparse process."""
 
     kernel_: Any
     likelihood_: Any
@@ -54,7 +54,7 @@ class ProcessSummary:
         return concatenated([self._kernel_table(coverage).rename_axis("quantity"), *tables])
 
     def _places(self) -> Any:
-        """What a summary calls f at the inducing points."""
+        """Index of a summary's rows of f at the inducing points."""
         import pandas as pd
 
         shape = self.posterior_["inducing"].mean.shape
@@ -62,5 +62,5 @@ class ProcessSummary:
 
 
 def _noise(likelihood: Any) -> dict[str, float]:
-    """What users know as the noise of a process."""
+    """The noise variance of a process, under the name that users know."""
     return {"noise_variance": likelihood.noise}

@@ -1,6 +1,6 @@
-"""What is fitted to an image where no estimator is given: size of patches and dictionary, steps, and what follows.
+"""Defaults for an image where no estimator is given: size of patches and dictionary, steps, and how to estimate it.
 
-All follows from the number of patches and from how much of them is seen.
+All follow from the number of patches and from the share of their pixels that is observed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ THIN_COURSE = Course(
 
 
 def default_estimator(n_patches: int, parameters: dict[str, Any], course: Course = COURSE) -> Any:
-    """What is fitted where no estimator is given: its size and its steps follow from the number of patches."""
+    """Default `BetaProcessFA` for so many patches, from which its number of components and of steps follow."""
     from sksvi.decomposition import BetaProcessFA
 
     n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
@@ -103,12 +103,12 @@ def default_estimator(n_patches: int, parameters: dict[str, Any], course: Course
 
 
 def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
-    """What defaults become for many patches of which little is seen: parameters, and `course`; nothing elsewhere."""
-    spread, seen = float(np.nanstd(pixels)), 1.0 - float(missing.mean())
+    """Defaults for many patches with few observed pixels: parameters of the estimator, and `course`; else empty."""
+    spread, observed_share = float(np.nanstd(pixels)), 1.0 - float(missing.mean())
     n_patches = math.prod(side - default_size(missing) + 1 for side in missing.shape[:2])
-    if seen >= 1.0 - MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
+    if observed_share >= 1.0 - MOSTLY_MISSING or n_patches < MANY_PATCHES or spread == 0.0:
         return {}
-    side = round(math.sqrt(SEEN / (seen * missing.shape[2])))
+    side = round(math.sqrt(SEEN / (observed_share * missing.shape[2])))
     size = default_size(missing, min(max(PATCH_SIZE, side), LARGEST_PATCH))
     return THINLY_SEEN | {"noise": HELD_NOISE * spread, "course": replace(THIN_COURSE, patch_size=size)}
 

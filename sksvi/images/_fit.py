@@ -1,4 +1,4 @@
-"""The dictionary that an image is explained by: how large, how long it is learned, and what it says of every pixel.
+"""The dictionary of an image: its size, how long it is learned, and its estimate of every pixel.
 
 Some observed pixels are held out. Now and then the dictionary of the moment predicts them; the fit ends where that no
 longer improves. The last dictionary is kept, or an earlier one that was clearly better, and the image is estimated from
@@ -51,14 +51,14 @@ def learned(
     missing: Array,
     estimator: Any,
     defaults: dict[str, Any],
-    known: dict[str, Any] | None = None,
+    fixed: dict[str, Any] | None = None,
     *,
     seed: Any,
     **settings: Any,
 ) -> Dictionary:
     """The estimator, or the default one, fitted to the patches of (height, width, channels), NaN where missing."""
     quiet = (("verbose", 0), ("verbose", False))
-    settings = {k: v for k, v in settings.items() if v is not None and (k, v) not in quiet} | (known or {})
+    settings = {k: v for k, v in settings.items() if v is not None and (k, v) not in quiet} | (fixed or {})
     if estimator is not None:
         model = clone(estimator).set_params(**settings)
         if model.get_params()["random_state"] is None:
@@ -89,7 +89,7 @@ def learned(
 
 
 def telling(patches: Array, most: int, rng: np.random.RandomState) -> Array:
-    """Which patches a dictionary is learned from: all, or `most` of those in which something was seen."""
+    """Indices of the patches to learn from: all, or `most` of those with an observed entry, drawn at random."""
     if len(patches) <= most:
         return np.arange(len(patches))
     rows = np.flatnonzero(~np.isnan(patches).all(1))
@@ -117,8 +117,8 @@ class Dictionary:
 
     def predicted(self, patches: Array, n_draws: int) -> tuple[Array, Array]:
         """Mean of every entry of patches, and the variance that a new observation of it has."""
-        burn_in, kept = self.sweeps
-        short = copy.copy(self.model).set_params(n_burn_in=burn_in, n_local_samples=kept)
+        burn_in, n_samples = self.sweeps
+        short = copy.copy(self.model).set_params(n_burn_in=burn_in, n_local_samples=n_samples)
         q = dict(self.model.posterior_)
         use, weight = q["probabilities"], q["weight_precision"]
         q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
@@ -132,12 +132,12 @@ class Dictionary:
 class HeldOut:
     """Held-out values of pixels and channels, and patches that hold them, without their values.
 
-    value (m,). patches (n, D). asked (n, D): entries that are held out; place: which of the m each of these is.
+    value (m,). patches (n, D). mask (n, D): entries that are held out; place: which of the m each of these is.
     """
 
     value: Array
     patches: Array
-    asked: Array
+    mask: Array
     place: Array
 
     @classmethod
@@ -148,13 +148,13 @@ class HeldOut:
         at = np.unravel_index(rows, [side - size + 1 for side in hidden.shape])
         target = windows(np.where(hidden[..., None], pixels, np.nan), size)[at].reshape(len(rows), -1)
         number = windows(np.arange(pixels.size).reshape(pixels.shape), size)[at].reshape(len(rows), -1)
-        asked = ~np.isnan(target)
-        numbers, place = np.unique(number[asked], return_inverse=True)
-        return cls(pixels.ravel()[numbers], patches[rows], asked, place)
+        mask = ~np.isnan(target)
+        numbers, place = np.unique(number[mask], return_inverse=True)
+        return cls(pixels.ravel()[numbers], patches[rows], mask, place)
 
     def predicted(self, dictionary: Dictionary, n_draws: int) -> tuple[Array, Array]:
         """Mean and variance of the held-out values, by the patches that hold them together."""
-        mean, variance = (moment[self.asked] for moment in dictionary.predicted(self.patches, n_draws))
+        mean, variance = (moment[self.mask] for moment in dictionary.predicted(self.patches, n_draws))
         weight = (variance.min() / variance) ** dictionary.sharpness
         total = np.bincount(self.place, weight)
         together = np.bincount(self.place, mean * weight) / total
@@ -216,7 +216,7 @@ def stalled(checks: list[tuple[int, float]]) -> bool:
 
 
 def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, course: Course) -> Dictionary:
-    """The last model, or an early one that is clearly better, as rich as held-out pixels prefer, and its errors' scale.
+    """The last model, or an early one that is clearly better, with its best odds of use and its errors' scale.
 
     The scale is learned with the weight of one more pixel at 1: errors of exactly 0 leave no interval of width 0.
     """
@@ -233,7 +233,7 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, course: Cours
 
 
 def as_rich(model: Any, held_out: HeldOut, course: Course) -> tuple[Dictionary, Array]:
-    """The model as rich as held-out pixels prefer, and their errors."""
+    """The model with the factors of use and precision that held-out pixels prefer, and these pixels' errors."""
     found = [Dictionary(model, richer, sharpness=course.sharpness, sweeps=course.sweeps) for richer in course.richer]
     errors = [held_out.errors(dictionary) for dictionary in found]
     best = int(np.argmin(np.mean(errors, axis=1)))

@@ -1,4 +1,4 @@
-"""Images and their overlapping patches: there and back."""
+"""Images to overlapping patches, and patches back to images."""
 
 from __future__ import annotations
 

@@ -235,13 +235,13 @@ def denoise(
     if sigma is not None and not 0 < sigma < np.inf:
         raise ValueError(f"sigma must be positive and finite, or None; found {sigma!r}.")
     pixels, missing = _checked(image, None)
-    known = {} if sigma is None else {"noise": float(sigma)}
+    fixed = {} if sigma is None else {"noise": float(sigma)}
     dictionary = learned(
         pixels,
         missing,
         estimator,
         DENOISING,
-        known,
+        fixed,
         max_iter=max_iter,
         n_jobs=n_jobs,
         verbose=verbose,

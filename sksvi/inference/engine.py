@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from sksvi._runtime import parallel
+from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.algorithms.rules import ClosedForm, StepSize
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
@@ -31,10 +31,10 @@ from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment
 
 
 class Pass(Protocol):
-    """The order of things in one pass over the data."""
+    """Protocol of a pass over the data: the order in which rows are evaluated and blocks step."""
 
     def begin(self, problem: Problem, state: State) -> State:
-        """Before the first pass of a fit."""
+        """The state before the first pass of a fit."""
         ...
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
@@ -42,7 +42,7 @@ class Pass(Protocol):
         ...
 
     def end(self, problem: Problem, state: State) -> State:
-        """q and bound that belong together."""
+        """The state at the end of a fit: q and a bound that belong together."""
         ...
 
 
@@ -90,7 +90,7 @@ class BatchGradient:
         return parallel.tree_sum(parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
 
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:
-        """Of some rows."""
+        """Gradient per block, E log p and the count of projected covariances of one chunk, `item` = (number, rows)."""
         number, rows = item
         rng = parallel.stream(*self.key, getattr(data, "first", 0) + number) if self.drawn else None
         batch = self.model.batch(data, rows, self.locals.of(rows))
@@ -101,19 +101,19 @@ class BatchGradient:
             value = float(terms.value.sum())
             if not self.gradient_wanted:
                 return {}, value, terms.repairs
-            said = terms if self.between is None else self.between(terms, rows, self.sites)
-            return self.model.pull_back(said, batch), value, terms.repairs
+            to_pull_back = terms if self.between is None else self.between(terms, rows, self.sites)
+            return self.model.pull_back(to_pull_back, batch), value, terms.repairs
 
 
 def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: bool = True) -> tuple[Gradient, float]:
     """Gradient per block and E log p of a segment, both of the population."""
     model, data, q = problem.model, problem.data, state.q
     prepare(q)
-    seen = problem.globals_in(state.passes)
+    globals_mode = problem.globals_in(state.passes)
     key = state.seed, state.steps
     drawn = model.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
     rng: Any = parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
-    view = seen.view(model, q, rng)
+    view = globals_mode.view(model, q, rng)
     sites, between = (
         problem.messages.sites(state),
         problem.messages.between(problem, state) if gradient_wanted else None,
@@ -125,12 +125,15 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     state.locals.count(repairs)
     scale = segment.scale * problem.scale
     if gradient_wanted:
-        gradient = problem.messages.blown_up(seen.corrected(gradient, q, view), scale)
+        gradient = problem.messages.blown_up(globals_mode.corrected(gradient, q, view), scale)
         gradient = model.completed(gradient, q)
-    earlier, known = problem.prior_factors.expected_log_message(q)
-    if gradient_wanted and earlier:
-        gradient = {**gradient, **{name: parallel.add(gradient.get(name), part) for name, part in earlier.items()}}
-    return gradient, value * scale + known
+    earlier_gradient, earlier_value = problem.prior_factors.expected_log_message(q)
+    if gradient_wanted and earlier_gradient:
+        gradient = {
+            **gradient,
+            **{name: parallel.add(gradient.get(name), part) for name, part in earlier_gradient.items()},
+        }
+    return gradient, value * scale + earlier_value
 
 
 def step(
@@ -148,8 +151,8 @@ def step(
             rule = problem.messages.rule(name, problem, state)
             pace = StepSize(problem.messages.rate(name, problem, state, segment), damping, weight, left.get(name))
             own = None if prior is None else prior[name]
-            said = problem.messages.in_turn(problem.model, name, gradient, state.q, q).get(name)
-            q[name], memory[name], gain = rule.step(name, q, own, said, memory.get(name), pace)
+            block_gradient = problem.messages.in_turn(problem.model, name, gradient, state.q, q).get(name)
+            q[name], memory[name], gain = rule.step(name, q, own, block_gradient, memory.get(name), pace)
             promised += gain
     except NotPositiveDefinite as error:
         error.block = name

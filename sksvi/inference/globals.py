@@ -11,7 +11,7 @@ from sksvi.models.base import Blocks, Gradient, Model
 
 
 class ExpectedGlobals:
-    """Expectations under q (SVI).
+    """Globals seen by their expectations under q (SVI).
 
     ``judged`` : a step climbs the bound that it is judged by, without noise.
     """
@@ -19,7 +19,7 @@ class ExpectedGlobals:
     judged = True
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
-        """What `terms` reads."""
+        """The view of the globals that the model's `terms` reads."""
         return model.view(q, None)
 
     def corrected(self, gradient: Gradient, q: Blocks, view: Any) -> Gradient:
@@ -38,7 +38,7 @@ class GlobalsAtMean:
 
     @property
     def moments(self) -> Any:
-        """t(E x)."""
+        """Statistics at the mean, t(E x), in the place of E t(x)."""
         return self._block.statistics(self._block.mean)
 
 
@@ -48,18 +48,18 @@ class MeanGlobals(ExpectedGlobals):
     judged = False
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
-        """What `terms` reads."""
-        seen = {name: GlobalsAtMean(block) if block.column != "hyper" else block for name, block in q.items()}
-        return replace(model.view(seen, None), bounded=model.view(q, None))
+        """The view of the globals that the model's `terms` reads."""
+        at_mean = {name: GlobalsAtMean(block) if block.column != "hyper" else block for name, block in q.items()}
+        return replace(model.view(at_mean, None), bounded=model.view(q, None))
 
 
 class SampledGlobals(ExpectedGlobals):
-    """One draw from q per step (SSVI-A)."""
+    """Globals seen by one draw from q per step (SSVI-A)."""
 
     judged = False
 
     def view(self, model: Model, q: Blocks, rng: np.random.Generator) -> Any:
-        """What `terms` reads."""
+        """The view of the globals that the model's `terms` reads."""
         return model.view(q, rng)
 
 

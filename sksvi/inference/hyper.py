@@ -20,8 +20,8 @@ TOL = 1e-3
 PRIOR_STEPS = 10
 
 
-def settled(problem: Problem, q: Blocks, said: Any = None, n_steps: int = PRIOR_STEPS) -> Blocks:
-    """q with hyperparameters of the main block's prior settled, given what the data said (None: as q has it)."""
+def settled(problem: Problem, q: Blocks, message: Any = None, n_steps: int = PRIOR_STEPS) -> Blocks:
+    """q with hyperparameters of the main block's prior settled, given the data's `message` (None: q over its prior)."""
     model = problem.model
     rules = {
         name: rule
@@ -30,12 +30,12 @@ def settled(problem: Problem, q: Blocks, said: Any = None, n_steps: int = PRIOR_
     }
     if not rules or not isinstance(model, Linear) or model.main in problem.frozen:
         return q
-    said = q[model.main].over(model.prior(q)[model.main]) if said is None else said
+    message = q[model.main].over(model.prior(q)[model.main]) if message is None else message
     steps = {name: rule.find(q)[0] for name, rule in rules.items()}
     for _ in range(n_steps):
         moved = {**q, **{name: q[name].moved(step, 1.0) for name, step in steps.items()}}
         try:
-            moved[model.main] = model.prior(moved)[model.main].times(said)
+            moved[model.main] = model.prior(moved)[model.main].times(message)
         except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
             break
         q = moved
@@ -75,10 +75,10 @@ def faded(state: State, share: float) -> State:
 
 
 def fading(memory: Any, share: float) -> Any:
-    """A memory with less in it, where it holds sums over the past."""
+    """A rule's memory with a share of its sums over earlier steps, where it has any."""
     return memory.faded(share) if hasattr(memory, "faded") else memory
 
 
 def still(problem: Problem, **changes: Any) -> Problem:
-    """The problem with every hyperparameter where it is."""
+    """The problem with every hyperparameter fixed where it is."""
     return replace(problem, frozen=problem.frozen | frozenset(problem.model.hyper), **changes)

@@ -1,4 +1,4 @@
-"""Who serves whom: the one place that decides, before the first step, and the one that refuses.
+"""The plan of a fit: the one place that decides, before the first step, which parts serve, and that refuses others.
 
 A pair of model and algorithm (or expectation, or batch size) that has no meaning is refused with both names and the
 remedy. After that nothing asks: the pass, the globals and the messages are objects.
@@ -26,7 +26,7 @@ from sksvi.inference.passes.sampler import GibbsPass
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
-from sksvi.inference.start import begun
+from sksvi.inference.start import initialized
 from sksvi.inference.state import LookEnd, State, with_own_lists
 from sksvi.models.base import Bipartite, Data, Linear, Lost, Model, Sampleable
 
@@ -69,8 +69,8 @@ def problem(
 
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
-    seen = globals_of(bare)
-    return replace(bare, globals=seen, forming=warmup_globals(bare, seen), messages=messages_of(bare))
+    globals_mode = globals_of(bare)
+    return replace(bare, globals=globals_mode, forming=warmup_globals(bare, globals_mode), messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
@@ -83,9 +83,9 @@ def globals_of(bare: Problem) -> ExpectedGlobals:
     return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
 
 
-def warmup_globals(bare: Problem, seen: ExpectedGlobals) -> ExpectedGlobals | None:
-    """How they are seen while a start forms: at their mean, where the model begins so and the fit goes on otherwise."""
-    return None if seen is GLOBALS["mean"] or not bare.model.warmup_passes else GLOBALS["mean"]
+def warmup_globals(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:
+    """How local steps see the globals in warm-up passes: at their mean, where the model begins so; None: as later."""
+    return None if globals_mode is GLOBALS["mean"] or not bare.model.warmup_passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
@@ -100,7 +100,7 @@ def messages_of(bare: Problem) -> PlainGradients:
 
 
 def pass_of(ready: Problem) -> Pass:
-    """How one pass goes."""
+    """The kind of pass that the problem's parts ask for."""
     if ready.algorithm.row.sampler:
         return GibbsPass()
     if isinstance(ready.model, Bipartite):
@@ -128,42 +128,42 @@ def run(
     search, and sees the state of the search's beginning too, which a fit that is cut off goes on from; None:
     `pass_end`.
     """
-    told: LookEnd = (lambda state, begun: pass_end(state)) if look_end is None else look_end
-    seen = CallbackRelay(pass_end, told)
+    search_callback: LookEnd = (lambda state, search_start: pass_end(state)) if look_end is None else look_end
+    relay = CallbackRelay(pass_end, search_callback)
     for _ in range(MOST_REPLAYS):
-        first, searching = begun(ready, with_own_lists(state)), partial(search, look_end=seen.look_end)
+        first, searching = initialized(ready, with_own_lists(state)), partial(search, look_end=relay.look_end)
         try:
-            return engine.fit(ready, first, pass_of(ready), searching, max_iter, tol, seen.pass_end)
+            return engine.fit(ready, first, pass_of(ready), searching, max_iter, tol, relay.pass_end)
         except Lost:
-            seen = CallbackRelay(pass_end, told, seen.reached)
+            relay = CallbackRelay(pass_end, search_callback, relay.last_pass)
     raise Lost(f"workers were lost with what rows keep beside them in {MOST_REPLAYS} attempts at the fit.")
 
 
 class CallbackRelay:
-    """Who is told of passes; a fit that is run again tells of none a second time.
+    """Callbacks after passes, called once for each pass even where a fit is run again.
 
     Parameters
     ----------
     pass_end, look_end : callables
         As in `run`.
     before : int, default=-1
-        The last pass that was told of in an earlier attempt.
+        The last pass that they were called after in an earlier attempt.
     """
 
     def __init__(self, pass_end: Callable[[State], bool], look_end: LookEnd, before: int = -1) -> None:
         self._pass_end, self._look_end, self._before = pass_end, look_end, before
-        self.reached = before
+        self.last_pass = before
 
     def pass_end(self, state: State) -> bool:
-        """After a pass."""
+        """Call the fit's callback after a pass; True ends the fit."""
         return self._new(state) and self._pass_end(state)
 
-    def look_end(self, state: State, begun: State) -> bool:
-        """After a look of a search."""
-        return self._new(state) and self._look_end(state, begun)
+    def look_end(self, state: State, search_start: State) -> bool:
+        """Call the search's callback after an evaluation of a search; True ends the fit."""
+        return self._new(state) and self._look_end(state, search_start)
 
     def _new(self, state: State) -> bool:
-        self.reached = max(self.reached, state.passes)
+        self.last_pass = max(self.last_pass, state.passes)
         return state.passes > self._before
 
 
@@ -173,8 +173,8 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
     for refuses, text in REFUSALS:
         if refuses(ready):
             searched, still = ready.model.searched
-            said = {"estimator": estimator, "steps": ", ".join(map(repr, steps(ready))), "searched": searched}
-            raise ValueError(text.format(still=still, **said, **given))
+            fields = {"estimator": estimator, "steps": ", ".join(map(repr, steps(ready))), "searched": searched}
+            raise ValueError(text.format(still=still, **fields, **given))
 
 
 def steps(ready: Problem) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def prior_of(problem: Problem, state: State, q: Blocks) -> Blocks:
     """The prior of every block, with what streamed portions left behind."""
-    return state.messages.joined(problem.model.prior(q))
+    return state.messages.times_prior(problem.model.prior(q))
 
 
 def divergence(problem: Problem, state: State, q: Blocks) -> float:

@@ -1,4 +1,4 @@
-"""What a fit does not change."""
+"""The problem of a fit: all that the fit itself does not change."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Problem:
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
     local steps see the globals, and what stands between terms and pull-back. ``forming``: how they see them while a fit
     forms its start, where that is another way. ``total`` is the population's weight where
-    the data are a part of it, ``frozen`` names blocks that stay as they are, ``past`` is the size of the bound of
-    earlier portions (nats): `tol` is relative to all data seen. ``prior_factors``: what rows that are no longer at
-    hand said, a part of the data's sum. ``stream``: one step on a portion, at the rates of noisy steps, and
-    at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
+    the data are a part of it, ``frozen`` names blocks that stay as they are, ``previous_bound`` is the
+    size of the bound of earlier portions (nats): `tol` is relative to all data so far. ``prior_factors``: messages of
+    rows that are no longer at hand, a part of the data's sum. ``stream``: one step on a portion, at the rates of noisy
+    steps, and at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
     """
 
     model: Model
@@ -39,7 +39,7 @@ class Problem:
     threads: int = 1
     total: float | None = None
     frozen: frozenset[str] = frozenset()
-    past: float = 0.0
+    previous_bound: float = 0.0
     prior_factors: NoFactors = NO_FACTORS
     stream: bool = False
     least_rate: float = 0.0
@@ -47,7 +47,7 @@ class Problem:
 
     @property
     def steps_per_pass(self) -> int:
-        """Batches that the rows are taken in."""
+        """Number of batches that the rows are taken in."""
         return 1 if self.batch_size is None else -(-len(self.data) // self.batch_size)
 
     @property
@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def deterministic(self) -> bool:
-        """No mini-batch and no sampling noise."""
+        """Whether steps are without mini-batches and sampling noise."""
         drawn = self.model.draws or not self.globals.judged
         return self.full_batch and self.expect.exact and not self.stream and not drawn
 
@@ -73,8 +73,8 @@ class Problem:
     @property
     def for_bound(self) -> Problem:
         """The problem whose bound a fit reports: without noise, and by expectations where they have a closed form."""
-        seen = GLOBALS["expected"] if self.model.expected_bound else self.globals
-        return replace(self, expect=self.exact, messages=DIRECT, globals=seen, forming=None)
+        globals_mode = GLOBALS["expected"] if self.model.expected_bound else self.globals
+        return replace(self, expect=self.exact, messages=DIRECT, globals=globals_mode, forming=None)
 
     @property
     def scale(self) -> float:
@@ -87,23 +87,23 @@ class Problem:
         return self.data.total_weight * self.scale
 
     def size(self, bound: float) -> float:
-        """What `tol` is relative to at a bound: all data seen, in the target's own unit, nats."""
-        return abs(bound + self.weight * self.model.log_unit) + self.past + 1
+        """What `tol` is relative to at a bound: the size for all data so far, in the target's own unit, nats."""
+        return abs(bound + self.weight * self.model.log_unit) + self.previous_bound + 1
 
     @property
     def moves(self) -> str:
-        """Whose memories and messages a fit holds: only the same algorithm, in the same order of things, reads them."""
+        """Key of a fit's memories and messages (algorithm, full batch or not, messages): only its equal reads them."""
         return f"{self.algorithm.name}, {'all rows' if self.full_batch else 'batches'}, {type(self.messages).__name__}"
 
     @property
     def local_rule(self) -> str:
-        """Whose local states a fit holds: the sampler's, or those of a local step."""
+        """Name of the rule that local variables belong to: the sampler, or the model's local step; '': of none."""
         if self.algorithm.row.sampler:
             return self.algorithm.name
         return self.model.local_rule if isinstance(self.model, Local) else ""
 
     def rule(self, name: str, q: Blocks) -> Rule:
-        """How a block moves."""
+        """The rule by which a block moves."""
         if name in self.frozen:
             return FIXED
         hyper = self.model.hyper

@@ -21,7 +21,7 @@ class Evaluation:
 
 
 class Progress:
-    """Nothing yet. ``damping``: what taking steps back left of the rate."""
+    """Record of a pass that has nothing to remember yet. ``damping``: what taking steps back left of the rate."""
 
     damping: float = 1.0
 
@@ -30,20 +30,20 @@ class Progress:
         return q
 
     def emptied(self) -> Progress:
-        """Without what belongs to coordinates that q has left."""
+        """The record without what belongs to coordinates that q has left."""
         return START
 
     @property
     def without_rows(self) -> Progress:
-        """Without what belongs to single rows."""
+        """The record without what belongs to single rows."""
         return self
 
     def elsewhere(self, n_bounds: int) -> Progress:
-        """Without what earlier data said of how little is left to gain; `n_bounds` are known of them."""
+        """The record for other data, without earlier checks of convergence; `n_bounds` bounds are of earlier data."""
         return self
 
     def mapped(self, grow: Callable[[Blocks], Blocks]) -> Progress:
-        """Its blocks of q grown as q itself was."""
+        """The record with its blocks of q grown as q itself was."""
         return self
 
 
@@ -52,7 +52,7 @@ START = Progress()
 
 @dataclass
 class LineSearchState(Progress):
-    """Of a pass whose steps are judged one by one.
+    """Record of a pass whose steps are judged one by one.
 
     here: the last q whose bound is known. small_changes: passes in a row that
     changed the bound by less than `tol`. since: number of bounds that are of earlier data. searched: hyperparameters
@@ -69,20 +69,20 @@ class LineSearchState(Progress):
     creeping: bool = False
 
     def elsewhere(self, n_bounds: int) -> LineSearchState:
-        """Bounds count from here."""
+        """The record with bounds that count from here."""
         return replace(self, since=n_bounds)
 
 
 @dataclass
 class BlockwiseState(LineSearchState):
-    """Of a pass whose segments are judged one by one: what is left of the rate of each, by its blocks."""
+    """Record of a pass whose segments are judged one by one: what is left of the rate of each, by its blocks."""
 
     dampings: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
 class AveragingState(Progress):
-    """Of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
+    """Record of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
 
     damping: float = 1.0
     average: Blocks = field(default_factory=dict)
@@ -94,24 +94,24 @@ class AveragingState(Progress):
         return self.average or q
 
     def elsewhere(self, n_bounds: int) -> AveragingState:
-        """No check."""
+        """The record without the bounds of earlier checks."""
         return replace(self, checks=[])
 
     def emptied(self) -> AveragingState:
-        """The exact bounds stay."""
+        """The record without the average; the exact bounds stay."""
         return replace(self, average={})
 
     def mapped(self, grow: Callable[[Blocks], Blocks]) -> AveragingState:
-        """The average, grown."""
+        """The record with the average grown as q itself was."""
         return replace(self, average=grow(self.average) if self.average else {})
 
 
 @dataclass
 class AlternatingState(Progress):
-    """Of a pass side by side.
+    """Record of a pass over two sides, one after the other.
 
     gradient: what the last pass found for hyperparameters that columns inform, and `value`, the data's part of the
-    bound there. bound: that of the last pass, judged ones only.
+    bound there. bound: of the last pass, where passes are judged.
     """
 
     gradient: Gradient = field(default_factory=dict)
@@ -121,13 +121,13 @@ class AlternatingState(Progress):
     checks: list[float] = field(default_factory=list)
 
     def elsewhere(self, n_bounds: int) -> AlternatingState:
-        """No check."""
+        """The record without the bounds of earlier checks."""
         return replace(self, checks=[])
 
 
 @dataclass
 class SamplingState(Progress):
-    """Of a sampler: pass at which its chain began, the last draw, and the draws that are kept."""
+    """Record of a sampler: the pass at which its chain began, the last draw, and the stored draws."""
 
     first: int = 0
     draw: Any = None
@@ -135,5 +135,5 @@ class SamplingState(Progress):
 
     @property
     def without_rows(self) -> Progress:
-        """Nothing: the last draw is one of each row, and a chain that goes on begins at q."""
+        """An empty record: the last draw is one of each row, and a chain that goes on begins at q."""
         return START

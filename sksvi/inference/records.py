@@ -32,14 +32,14 @@ def replace(record: Record, **changes: Any) -> Record:
     2
     """
     kind: Any = type(record)
-    known, found = _parts(kind)
-    if not changes.keys() <= known:
-        raise TypeError(f"{kind.__name__} has no fields {sorted(changes.keys() - known)}")
-    held = {**record.__dict__, **changes}
-    for name in found:
-        held.pop(name, None)
+    field_names, cached_names = _parts(kind)
+    if not changes.keys() <= field_names:
+        raise TypeError(f"{kind.__name__} has no fields {sorted(changes.keys() - field_names)}")
+    values = {**record.__dict__, **changes}
+    for name in cached_names:
+        values.pop(name, None)
     new = object.__new__(kind)
-    object.__setattr__(new, "__dict__", held)
+    object.__setattr__(new, "__dict__", values)
     return new
 
 

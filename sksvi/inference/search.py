@@ -36,8 +36,8 @@ class Fitting:
     tick: Tick
     found: Evaluation | None = None
 
-    def known(self, q: Blocks, gradient: Gradient, bound: float) -> None:
-        """Gradient and bound at the q that a search ends at."""
+    def record_evaluation(self, q: Blocks, gradient: Gradient, bound: float) -> None:
+        """Store gradient and bound at the q that a search ends at."""
         self.found = Evaluation(q, gradient, bound, self.state.memory)
 
     @property
@@ -47,7 +47,7 @@ class Fitting:
 
     @property
     def here(self) -> Evaluation:
-        """Gradient and bound there."""
+        """Gradient and bound at the settled blocks."""
         here = line_search_state(self.state).here
         assert here is not None
         return here
@@ -59,7 +59,7 @@ class Fitting:
 
     @property
     def data(self) -> Data:
-        """The data."""
+        """The data of the fit."""
         return self.problem.data
 
     @property
@@ -79,13 +79,13 @@ class Fitting:
 
     @property
     def frozen(self) -> frozenset[str]:
-        """Blocks that stay."""
+        """Names of the blocks that stay as they are."""
         return self.problem.frozen
 
-    def settle(self, q: Blocks, passes: int, tol: float, seen: Tick | None = None, model: Any = None) -> Evaluation:
-        """Where at most `passes` judged passes from q end; by natural steps under another model, where one is given."""
+    def settle(self, q: Blocks, passes: int, tol: float, stop: Tick | None = None, model: Any = None) -> Evaluation:
+        """Evaluation after at most `passes` judged passes from q; under another `model`, if given, by natural steps."""
         problem = self.problem if model is None else replace(self.problem, model=model, algorithm=MCSSVI())
-        here = line_search_state(run_until_settled(problem, replace(self.state, q=q), passes, tol, seen)).here
+        here = line_search_state(run_until_settled(problem, replace(self.state, q=q), passes, tol, stop)).here
         assert here is not None
         return here
 
@@ -113,15 +113,15 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
 
 
 class Ended(Exception):
-    """No further look at the data is wanted."""
+    """Raised where no further evaluation of the data is wanted."""
 
 
 @dataclass
 class EvaluationBudget:
     """Looks at all the data beside the steps of a fit: each counts as a pass; calling it tells whether it was the last.
 
-    state: lists and counters grow in place. started: when the fit began. look_end: as in `plan.run`. begun: the state
-    before the first look, which a fit that is cut off goes on from: a search remembers nothing in a state.
+    state: lists and counters grow in place. started: when the fit began. look_end: as in `plan.run`. search_start: the
+    state before the first look, which a fit that is cut off goes on from: a search remembers nothing in a state.
     """
 
     problem: Problem
@@ -130,16 +130,16 @@ class EvaluationBudget:
     started: float
     look_end: LookEnd
     ended: bool = False
-    begun: State = field(init=False)
+    search_start: State = field(init=False)
 
     def __post_init__(self) -> None:
-        self.begun = with_own_lists(self.state)
+        self.search_start = with_own_lists(self.state)
 
     def __call__(self, bound: float, rate: float = 0.0) -> bool:
         self.state.passes += 1
         self.state.rows += self.problem.data.total_weight
         recorded(self.state, StepInfo(bound, True, rate, 0), perf_counter() - self.started)
-        self.ended = bool(self.look_end(self.state, self.begun)) or self.state.passes >= self.max_iter
+        self.ended = bool(self.look_end(self.state, self.search_start)) or self.state.passes >= self.max_iter
         return self.ended
 
 
@@ -169,8 +169,8 @@ def profile(
         At most, for each value.
     tol : float
         Nats at which q has settled.
-    looks : Looks
-        Counts the passes; the bound that it is told is that of the fit, which stands.
+    looks : EvaluationBudget
+        Counts the passes; the bound that it is called with is that of the fit, which stands.
 
     Raises
     ------
@@ -180,11 +180,11 @@ def profile(
     model = problem.model
     assert isinstance(model, Linear)
     q = {key: block if block.natural_coordinates else block.natural_form() for key, block in state.q.items()}
-    said = q[model.main].over(model.prior(q)[model.main])
+    message = q[model.main].over(model.prior(q)[model.main])
     still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
     start = replace(state, memory={}, messages=NO_FACTORS)
 
-    def seen(_: float) -> bool:
+    def count_pass(_: float) -> bool:
         if looks(state.bound):
             raise Ended
         return False
@@ -192,11 +192,11 @@ def profile(
     def bound(value: Array) -> float:
         here = {**q, name: type(q[name])(value)}
         try:
-            here[model.main] = model.prior(here)[model.main].times(said)
+            here[model.main] = model.prior(here)[model.main].times(message)
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             here[model.main] = q[model.main]
         settled = line_search_state(
-            run_until_settled(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), seen)
+            run_until_settled(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), count_pass)
         ).here
         assert settled is not None
         return settled.bound

@@ -50,8 +50,8 @@ def restarted(problem: Problem, state: State) -> State:
 
 def counting_on(state: State, before: State, again: float) -> State:
     """A stream's new first state with the record of what came before it; rows of weight -`again` are seen again."""
-    kept = {name: getattr(before, name) for name in ("seed", "passes", "repairs", "bound", "bounds", "history")}
-    return replace(state, rows=before.rows + again, **kept)
+    record = {name: getattr(before, name) for name in ("seed", "passes", "repairs", "bound", "bounds", "history")}
+    return replace(state, rows=before.rows + again, **record)
 
 
 # ---- going on
@@ -96,8 +96,8 @@ def adopted(problem: Problem, state: State) -> State:
     return state
 
 
-def freed(problem: Problem, state: State) -> State:
-    """The state, with a likelihood's scale begun off an end of its range where these data would have it leave.
+def with_scale_inside_range(problem: Problem, state: State) -> State:
+    """The state with a likelihood's scale moved off an end of its range, where these data would have it leave.
 
     In unconstrained values it is a matter of e-folds, and the bound's slope next to nothing: a step promises no gain.
     """
@@ -120,7 +120,7 @@ def freed(problem: Problem, state: State) -> State:
 
 
 def own_memory(state: State, name: str) -> Any:
-    """What the rule of a block remembers."""
+    """The memory of a block's rule."""
     memory = state.memory.get(name)
     return memory.rule if isinstance(memory, PlateMemory) else memory
 
@@ -154,8 +154,8 @@ def without_new_plates(state: State, sizes: dict[str, int]) -> State:
     return replace(state, q=q, memory=memory, messages=messages)
 
 
-def begun(problem: Problem, state: State) -> State:
-    """The state at the start of a fit: earlier data are forgotten, memories of as many rows stay."""
+def initialized(problem: Problem, state: State) -> State:
+    """The state at the start of a fit: earlier data are forgotten, memories of the same number of rows stay."""
     if on_other_data(problem, state):
         state = replace(state, progress=state.progress.elsewhere(len(state.bounds)))
     return replace(
@@ -186,9 +186,9 @@ def on_other_data(problem: Problem, state: State) -> bool:
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
     keeps = (isinstance(problem.model, Local) or problem.algorithm.row.sampler) and problem.data.at_hand
-    known, n, rule = state.locals, len(problem.data), problem.local_rule
-    if keeps and isinstance(known, Locals) and known.rule == rule and len(known) == n:
-        return known.copy()
+    stored, n, rule = state.locals, len(problem.data), problem.local_rule
+    if keeps and isinstance(stored, Locals) and stored.rule == rule and len(stored) == n:
+        return stored.copy()
     if not isinstance(problem.model, Local):
         return NO_LOCALS
     if not problem.data.at_hand:

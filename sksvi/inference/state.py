@@ -1,4 +1,4 @@
-"""What a fit knows and moves: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
+"""The state of a fit: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class StepInfo(NamedTuple):
 
 @dataclass
 class State:
-    """All that a fit knows.
+    """All that a fit changes: its blocks, memories, messages, record and history.
 
-    q: the blocks. memory: what each block's rule remembers. messages: what data have said, by row or by block. locals:
+    q: the blocks. memory: what each block's rule remembers. messages: of the data, by row or by block. locals:
     where each row's local variables ended. counted: weight of a stream, faded rows by what is left of them. population:
     weight that a stream's q stands for; 0: of a fit, or of nothing yet. progress: the pass's own (what it judges by,
     what it averages). moved_by: whom a fit's memories and messages belong to (`Problem.moves`).
@@ -65,7 +65,7 @@ class State:
 
     @property
     def without_rows(self) -> State:
-        """Of a fit at its end: without local variables, messages, samples and draws of single rows."""
+        """The state of a fit at its end without local variables, messages, samples and draws of single rows."""
         messages = self.messages.without_rows
         return replace(self, locals=NO_LOCALS, messages=messages, progress=self.progress.without_rows)
 

@@ -1,4 +1,4 @@
-"""When is a noisy fit done?
+"""Tests of whether a fit has converged: when is a noisy fit done?
 
 The bounds of single passes are estimates, and near the end their noise hides what is still to gain. So at passes that
 lie a factor apart the bound of the averaged q is evaluated exactly, and two such checks are compared. If the error
@@ -38,7 +38,7 @@ def check_due(t: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def checks_until(t: int) -> tuple[int, ...]:
-    """The passes up to t after which it is."""
+    """The passes up to t after which the bound is evaluated exactly."""
     found, check = [], FIRST_CHECK
     while check <= t:
         found.append(check)

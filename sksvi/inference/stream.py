@@ -24,10 +24,10 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.search import improved
-from sksvi.inference.start import first_state, freed
+from sksvi.inference.start import first_state, with_scale_inside_range
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES
-from sksvi.inference.stream_state import StreamState, far, sampled
+from sksvi.inference.stream_state import StreamState, beyond_reach, sampled
 from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
@@ -58,7 +58,7 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     if isinstance(problem.model, Bipartite):
         state, info = alternating.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
-        with said_by(problem, state):
+        with errors_name_algorithm(problem, state):
             state, info = absorb_messages(problem, state, tol, keep, fade)
     else:
         state, info = absorb_steps(problem, state, fade)
@@ -67,7 +67,9 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     return thinned(recorded(state, info, perf_counter() - started))
 
 
-def as_one_pass(problem: Problem, state: State, before: State | None, came: float, most: int, tol: float) -> State:
+def as_one_pass(
+    problem: Problem, state: State, before: State | None, new_weight: float, most: int, tol: float
+) -> State:
     """A fit from `state` to all that a stream knows, which is one pass of the stream: its history has a row more.
 
     Parameters
@@ -78,23 +80,23 @@ def as_one_pass(problem: Problem, state: State, before: State | None, came: floa
         Where it begins, with the record of what came before it.
     before : State or None
         The stream as it was; None: it begins.
-    came : float
+    new_weight : float
         Weight of the portion's rows.
     most, tol : int, float
         Passes of the fit, and when it ends.
     """
-    started, begun = perf_counter(), replace(state, bounds=[], history=[], passes=0)
-    done = run(problem, begun, most, tol)
+    started, restarted = perf_counter(), replace(state, bounds=[], history=[], passes=0)
+    done = run(problem, restarted, most, tol)
     steps, rows = (0, 0.0) if before is None else (before.steps, before.rows)
     info = StepInfo(done.bound, problem.deterministic, 1.0, done.repairs)
-    done = replace(done, passes=state.passes + 1, steps=done.steps + steps, rows=rows + came)
+    done = replace(done, passes=state.passes + 1, steps=done.steps + steps, rows=rows + new_weight)
     done = replace(done, bounds=list(state.bounds), history=list(state.history))
     return thinned(recorded(done, info, perf_counter() - started))
 
 
 @contextmanager
-def said_by(problem: Problem, state: State) -> Iterator[None]:
-    """Of portions that steps were taken on, q less its prior need be no message: an error then names the algorithm."""
+def errors_name_algorithm(problem: Problem, state: State) -> Iterator[None]:
+    """Make errors of improper messages name the algorithm: where it took steps, q over its prior need be no message."""
     try:
         yield
     except ValueError as error:
@@ -109,113 +111,117 @@ def said_by(problem: Problem, state: State) -> Iterator[None]:
 
 
 def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade: float) -> tuple[State, StepInfo]:
-    """What earlier rows said is a part of the data's sum; what these say joins it, and some of them the sample."""
+    """The state after one portion, whose messages join those of earlier rows, and some of whose rows the sample."""
     model, first = problem.model, state.steps == 0
     assert isinstance(model, Linear)
-    past = past_of(problem, state).faded(fade)
+    earlier = stream_state_of(problem, state).faded(fade)
     if not keep:
-        past = replace(past, sample=None)
+        earlier = replace(earlier, sample=None)
     # Coordinates that messages live in stay.
     lagged = frozenset() if first else frozenset(name for name, rule in model.hyper.items() if rule.lagged)
     frozen = problem.frozen | lagged
-    alone = changed(problem, batch_size=None, total=None, frozen=frozen)
-    alone = replace(alone, messages=RecordedTerms(model.main, lasting=keep > 0))
+    portion = changed(problem, batch_size=None, total=None, frozen=frozen)
+    portion = replace(portion, messages=RecordedTerms(model.main, lasting=keep > 0))
     inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NO_FACTORS)
-    past, now, sure, inner = settled_after(alone, inner, past, lagged, tol, first)
+    earlier, now, certain_rows, inner = settled_after(portion, inner, earlier, lagged, tol, first)
     closed, terms, gradient, value = ended(now, inner)
-    known = past.with_rows(alone.data, closed.q, gradient, value)
-    known = replace(known, sample=sampled(alone, closed, terms, past, known, keep, sure) if keep else None)
-    q = hyper.settled(alone, closed.q, known.by_block[model.main], PORTION_PASSES)
-    if far(q[model.main], closed.q[model.main]):  # the fit was cut off on its way, and no bound was asked there
+    updated = earlier.with_rows(portion.data, closed.q, gradient, value)
+    updated = replace(
+        updated, sample=sampled(portion, closed, terms, earlier, updated, keep, certain_rows) if keep else None
+    )
+    q = hyper.settled(portion, closed.q, updated.by_block[model.main], PORTION_PASSES)
+    if beyond_reach(
+        q[model.main], closed.q[model.main]
+    ):  # the fit was cut off on its way, and no bound was asked there
         q = closed.q
-    done = replace(closed, q=q, messages=known, bounds=state.bounds, passes=state.passes)
-    return done, StepInfo(closed.bound, alone.deterministic, 1.0, inner.repairs - state.repairs)
+    done = replace(closed, q=q, messages=updated, bounds=state.bounds, passes=state.passes)
+    return done, StepInfo(closed.bound, portion.deterministic, 1.0, inner.repairs - state.repairs)
 
 
 def settled_after(
-    alone: Problem, state: State, past: StreamState, lagged: frozenset[str], tol: float, first: bool
+    portion: Problem, state: State, earlier: StreamState, lagged: frozenset[str], tol: float, first: bool
 ) -> tuple[StreamState, Problem, Sample | None, State]:
-    """A portion settled on after the past: the past as it was seen last, all that was fitted, past rows in it, and q.
+    """Fit a portion after earlier rows: their `StreamState`, the problem fitted, sampled rows in it, and the new state.
 
-    Past rows are looked at where enough came since, and again while q moves and the portion pays for it.
+    Sampled rows are looked at where enough came since, and again while q moves and the portion pays for it.
     """
-    assert isinstance(alone.model, Linear)
-    name, n, size = alone.model.main, len(alone.data), 0 if past.sample is None else len(past.sample)
-    now, sure = replace(alone, prior_factors=past), None
-    if past.complete or (past.samples and past.waiting + n >= SAMPLE_SHARE * size):
-        past, now, sure = joined(alone, state, past, lagged)
-        past = past.looked(alone, state)
-        now = replace(now, prior_factors=past)
-        loose = freed(now, state)
-        if loose is not state:
-            past, state = past.looked(now, loose, wholly="likelihood"), loose
-    past = past.bounded(state.q)
-    now = replace(now, prior_factors=past)
-    if sure is not None and not past.samples and not lagged and len(sure) <= n:
+    assert isinstance(portion.model, Linear)
+    name, n, size = portion.model.main, len(portion.data), 0 if earlier.sample is None else len(earlier.sample)
+    now, certain_rows = replace(portion, prior_factors=earlier), None
+    if earlier.complete or (earlier.samples and earlier.waiting + n >= SAMPLE_SHARE * size):
+        earlier, now, certain_rows = with_certain_rows(portion, state, earlier, lagged)
+        earlier = earlier.with_updated_sites(portion, state)
+        now = replace(now, prior_factors=earlier)
+        inside = with_scale_inside_range(now, state)
+        if inside is not state:
+            earlier, state = earlier.with_updated_sites(now, inside, moved_block="likelihood"), inside
+    earlier = earlier.bounded(state.q)
+    now = replace(now, prior_factors=earlier)
+    if certain_rows is not None and not earlier.samples and not lagged and len(certain_rows) <= n:
         # All rows are at hand: the fit is theirs, wherever the first of them had led (labels of one kind, all zeros).
         state = replace(state, q=first_state(now, state.seed).q)
     before, state = state, settled_on(now, state, tol, first)
-    looks = min(MOST_LOOKS, int(n / (SAMPLE_SHARE * size))) if past.samples else 0
-    while far(state.q[name], before.q[name], STALE):
-        if sure is None and past.samples_alone:
-            past, now, sure = joined(alone, state, past, lagged)
+    looks = min(MOST_LOOKS, int(n / (SAMPLE_SHARE * size))) if earlier.samples else 0
+    while beyond_reach(state.q[name], before.q[name], STALE):
+        if certain_rows is None and earlier.has_certain_rows:
+            earlier, now, certain_rows = with_certain_rows(portion, state, earlier, lagged)
         elif looks:
-            past, looks = past.looked(alone, state), looks - 1
-            now = replace(now, prior_factors=past)
+            earlier, looks = earlier.with_updated_sites(portion, state), looks - 1
+            now = replace(now, prior_factors=earlier)
         else:
             break
         before, state = state, settled_on(now, replace(state, progress=START), tol, False)
-    return past, now, sure, state
+    return earlier, now, certain_rows, state
 
 
-def joined(
-    alone: Problem, state: State, past: StreamState, lagged: frozenset[str]
+def with_certain_rows(
+    portion: Problem, state: State, earlier: StreamState, lagged: frozenset[str]
 ) -> tuple[StreamState, Problem, Sample | None]:
-    """The past without the sampled rows that stand for themselves alone, the portion with them, and those rows.
+    """Move the sampled rows that stand for themselves alone from `earlier` to the portion: both, and those rows.
 
     Fitted together with the portion they are never behind it: no sample stands for the rare column that few rows have.
     """
-    if not past.samples_alone:
-        return past, replace(alone, prior_factors=past), None
-    past, sure = past.parted(alone.model, state.q)
-    assert isinstance(alone.data, Table)
-    both, likelihood = alone.data.joined(sure.blown_up), getattr(alone.model, "likelihood", None)
-    if not past.samples:
+    if not earlier.has_certain_rows:
+        return earlier, replace(portion, prior_factors=earlier), None
+    earlier, certain_rows = earlier.split_certain_rows(portion.model, state.q)
+    assert isinstance(portion.data, Table)
+    both, likelihood = portion.data.concatenated(certain_rows.blown_up), getattr(portion.model, "likelihood", None)
+    if not earlier.samples:
         # What the portion alone says nothing of (a dispersion, of counts that are all zero) all rows may.
         informed = {"likelihood"} if likelihood is not None and likelihood.informed(both.y) else set()
-        alone = replace(alone, frozen=alone.frozen - (informed - lagged))
-    return past, replace(alone, data=both, prior_factors=past), sure
+        portion = replace(portion, frozen=portion.frozen - (informed - lagged))
+    return earlier, replace(portion, data=both, prior_factors=earlier), certain_rows
 
 
-def past_of(problem: Problem, state: State) -> StreamState:
-    """What a stream or a fit left: messages of q over its prior, and the curvature that points remember."""
+def stream_state_of(problem: Problem, state: State) -> StreamState:
+    """The `StreamState` that a stream or a fit left: messages of q over its prior, and the curvature of points."""
     if isinstance(state.messages, StreamState):
         return state.messages
     prior = problem.model.prior(state.q)
-    said = state.messages if isinstance(state.messages, BlockFactors) else BlockFactors.between(state.q, prior)
-    by_block = {name: state.q[name].remembered(said.by_block[name]) for name in prior}
+    messages = state.messages if isinstance(state.messages, BlockFactors) else BlockFactors.between(state.q, prior)
+    by_block = {name: state.q[name].remembered(messages.by_block[name]) for name in prior}
     for name, rule in problem.model.hyper.items():
         if rule.streams:
             zero = np.zeros_like(state.q[name].value)
             by_block[name] = state.q[name].message_from_gradient((zero, state.q[name].curvature))
     if state.steps == 0:
         return StreamState({name: message.faded(0.0) for name, message in by_block.items()})
-    past = StreamState(by_block, weight=state.counted - problem.data.total_weight)
+    earlier = StreamState(by_block, weight=state.counted - problem.data.total_weight)
     value = state.bound + divergence(problem, replace(state, messages=NO_FACTORS), state.q)
-    return replace(past, constant=value - past.expected_log_message(state.q)[1])
+    return replace(earlier, constant=value - earlier.expected_log_message(state.q)[1])
 
 
 def ended(problem: Problem, state: State) -> tuple[State, LinearTerms, Gradient, float]:
     """The end of a portion: the state, every row's terms there, and gradient and value of the sum."""
-    kept = problem.messages
-    assert isinstance(kept, RecordedTerms)
+    recorded_terms = problem.messages
+    assert isinstance(recorded_terms, RecordedTerms)
     closed = pass_of(problem).end(problem, state)
-    terms = kept.of(problem, closed.q)
+    terms = recorded_terms.of(problem, closed.q)
     here = state.progress.here if isinstance(state.progress, LineSearchState) else None
-    if terms is not None and here is not None and here.q[kept.main] is closed.q[kept.main]:
+    if terms is not None and here is not None and here.q[recorded_terms.main] is closed.q[recorded_terms.main]:
         return closed, terms, here.gradient, closed.bound + divergence(problem, state, here.q)
     gradient, value = evaluate(replace(problem, expect=problem.exact), closed, whole(problem))
-    terms = kept.of(problem, closed.q)
+    terms = recorded_terms.of(problem, closed.q)
     assert terms is not None
     return closed, terms, gradient, value
 
@@ -246,30 +252,33 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
-    came, known = problem.data.total_weight, state.population > 0
-    counted, grown = state.counted or state.rows + came, problem.weight / state.population if known else 1.0
+    new_weight, has_population = problem.data.total_weight, state.population > 0
+    counted, grown = (
+        state.counted or state.rows + new_weight,
+        problem.weight / state.population if has_population else 1.0,
+    )
     state = blown_up(problem, state, grown)
     state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)
-    met, growing = counted - came, problem.weight == counted
+    cumulative_weight, growing = counted - new_weight, problem.weight == counted
     for part in parts:
         weight = problem.data.take(part).total_weight
         if weight > 0:
-            segment = Segment(np.arange(part.start, part.stop), came / weight)
-            share, met = rate_share(problem, state, weight), met + weight
-            least = max(problem.least_rate, weight / met) if growing else problem.least_rate
+            segment = Segment(np.arange(part.start, part.stop), new_weight / weight)
+            share, cumulative_weight = rate_share(problem, state, weight), cumulative_weight + weight
+            least = max(problem.least_rate, weight / cumulative_weight) if growing else problem.least_rate
             here = replace(problem, batch_size=None, rate_share=share, least_rate=least)
             state, bound, rate = noisy_step(here, state, segment)
             bounds.append(bound)
     total = float(np.mean(bounds))
-    if known:  # of the population: as the rows that came have it, and as those before them had, of theirs
-        total = came / counted * total + (1.0 - came / counted) * grown * state.bound
+    if has_population:  # of the population: as the rows that came have it, and as those before them had, of theirs
+        total = new_weight / counted * total + (1.0 - new_weight / counted) * grown * state.bound
     state = replace(state, bound=total, population=problem.weight)
     return state, StepInfo(total, False, rate, state.repairs - before)
 
 
 def blown_up(problem: Problem, state: State, grown: float) -> State:
-    """What earlier portions said, as many times as much of it as the population has grown: a step meets its own."""
+    """The state with the messages in q times `grown`, the factor by which the population has grown since."""
     if grown == 1.0:
         return state
 
@@ -277,9 +286,9 @@ def blown_up(problem: Problem, state: State, grown: float) -> State:
         prior, found = problem.model.prior(blocks), dict(blocks)
         for name in prior.keys() & blocks.keys() - problem.frozen:
             if problem.rule(name, blocks).scales:
-                said = blocks[name].over(prior[name]).faded(grown)
+                message = blocks[name].over(prior[name]).faded(grown)
                 with suppress(NotPositiveDefinite):  # less than nothing was said of a direction, which the prior bears
-                    found[name] = prior[name].times(said)
+                    found[name] = prior[name].times(message)
         return found
 
     return replace(state, q=larger(state.q), progress=state.progress.mapped(larger))
@@ -305,13 +314,13 @@ def narrowed(problem: Problem, state: State, share: float) -> State:
         return state
     weight = problem.data.total_weight
 
-    def held(blocks: Blocks) -> Blocks:
+    def narrow(blocks: Blocks) -> Blocks:
         found = problem.model.narrowed(blocks, problem.data)
         moved = {name for name in found if found[name] is not blocks[name]}
         return {**found, **{name: problem.rule(name, blocks).start(found[name], weight)[0] for name in moved}}
 
-    q, memory = held(state.q), dict(state.memory)
+    q, memory = narrow(state.q), dict(state.memory)
     for name in q:
         if q[name] is not state.q[name]:
             memory[name] = problem.rule(name, q).cautious(q[name], memory[name], np.asarray(share), problem.weight)
-    return replace(state, q=q, memory=memory, progress=state.progress.mapped(held))
+    return replace(state, q=q, memory=memory, progress=state.progress.mapped(narrow))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sksvi.algorithms.line_search import backtrack
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
@@ -38,22 +39,22 @@ def speaks(block: Any, gradient: tuple[Any, ...]) -> bool:
     return block.column != "hyper" or len(gradient) > 1
 
 
-def far(block: Any, before: Any, share: float = 1.0) -> bool:
+def beyond_reach(block: Any, before: Any, share: float = 1.0) -> bool:
     """Whether a block has moved by more than a share of what a look at the sample may move it."""
     return bool(block.kl(before) > share * REACH * block.mean.size)
 
 
-def near(prior: Any, said: Message, before: Any) -> bool:
+def within_reach(prior: Any, message: Message, before: Any) -> bool:
     """Whether the prior times a message is one that a step from `before` may reach."""
     try:
-        return not far(prior.times(said), before)
+        return not beyond_reach(prior.times(message), before)
     except NotPositiveDefinite:
         return False
 
 
 @dataclass
 class StreamState(BlockFactors):
-    """Messages of all rows that came, about every block.
+    """Messages of all rows of a stream so far, about every block.
 
     constant: what their part of the bound has beyond the messages, nats. weight: of all rows. waiting: how many
     came since the sample was looked at last. sample: rows to look at again, or None.
@@ -66,17 +67,17 @@ class StreamState(BlockFactors):
 
     @property
     def without_rows(self) -> StreamState:
-        """What the rows said, without the sample of them."""
+        """The messages without the sample of rows."""
         return replace(self, sample=None)
 
     def expected_log_message(self, q: Blocks) -> tuple[dict[str, Any], float]:
-        """Gradient and value of what was said, at q."""
+        """Gradient per block and value, nats, of the messages' expected logarithm at q, with the constant."""
         found = {name: q[name].expected_log_message(message) for name, message in self.by_block.items()}
         value = self.constant + sum(value for _, value in found.values())
         return {name: gradient for name, (gradient, _) in found.items()}, value
 
     def bounded(self, q: Blocks) -> StreamState:
-        """The same near q, and nothing that grows without end away from there."""
+        """Messages that are the same near q, and that do not grow without end away from there."""
         by_block = {name: q[name].bounded(message) for name, message in self.by_block.items()}
         found = replace(self, by_block=by_block)
         return replace(
@@ -84,7 +85,7 @@ class StreamState(BlockFactors):
         )
 
     def faded(self, share: float) -> StreamState:
-        """All rows count less: natural parameters decay towards the prior's."""
+        """The state in which all rows count less, by `share`: natural parameters decay towards the prior's."""
         if share == 1.0:
             return self
         by_block = {name: message.faded(share) for name, message in self.by_block.items()}
@@ -93,47 +94,48 @@ class StreamState(BlockFactors):
         return replace(self, by_block=by_block, sample=sample, **rest)
 
     def with_rows(self, data: Any, q: Blocks, gradient: Gradient, value: float) -> StreamState:
-        """After the rows of `data`, where gradient and value of the sum of all rows are known at q."""
+        """The state after the rows of `data`, from gradient and value of the sum of all rows at q."""
         by_block = {
             name: q[name].message_from_gradient(part) for name, part in gradient.items() if speaks(q[name], part)
         }
-        came = data.total_weight
-        now = StreamState(by_block, 0.0, self.weight + came, self.waiting + len(data))
+        new_weight = data.total_weight
+        now = StreamState(by_block, 0.0, self.weight + new_weight, self.waiting + len(data))
         return replace(now, constant=value - now.expected_log_message(q)[1])
 
     @property
     def samples(self) -> bool:
-        """Whether any row is here to be looked at."""
+        """Whether the sample has any row."""
         return self.sample is not None and len(self.sample) > 0
 
     @property
-    def samples_alone(self) -> bool:
+    def has_certain_rows(self) -> bool:
         """Whether any sampled row stands for itself alone."""
-        return self.sample is not None and bool(self.sample.alone.any())
+        return self.sample is not None and bool(self.sample.certain.any())
 
-    def parted(self, model: Any, q: Blocks) -> tuple[StreamState, Sample]:
-        """What all but the sampled rows that stand for themselves alone said, and those rows."""
+    def split_certain_rows(self, model: Any, q: Blocks) -> tuple[StreamState, Sample]:
+        """Split off sampled rows that stand for themselves alone: the state without their messages, and the rows."""
         assert self.sample is not None
-        alone = self.sample.alone
-        sure, rest = self.sample.take(alone), self.sample.take(~alone)
-        messages, constant = sure.messages(model, q)
+        certain = self.sample.certain
+        certain_rows, rest = self.sample.take(certain), self.sample.take(~certain)
+        messages, constant = certain_rows.messages(model, q)
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
-        return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), sure
+        return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), certain_rows
 
-    def looked(self, problem: Problem, state: State, wholly: str = "") -> StreamState:
-        """The sample's sites at the state's q, and the sum of all sites after them.
+    def with_updated_sites(self, problem: Problem, state: State, moved_block: str = "") -> StreamState:
+        """The stream state with the sample's sites found again at the state's q, and their sum changed accordingly.
 
-        `wholly`: a block that was put elsewhere, of which sites found where it was say nothing.
+        `moved_block`: a block that was put elsewhere, of which sites found where it was say nothing.
         """
         if not self.samples:
             return replace(self, waiting=0.0)
-        model, q, sample = problem.model, state.q, self.sample
-        assert isinstance(model, Linear) and sample is not None
+        model, q = problem.model, state.q
+        assert isinstance(model, Linear) and self.sample is not None
+        sample: Sample = self.sample
         main, block = model.main, q[model.main]
-        kept = RecordedTerms(main)
-        there = replace(problem, data=sample.blown_up, messages=kept, prior_factors=NO_FACTORS)
+        recorded_terms = RecordedTerms(main)
+        there = replace(problem, data=sample.blown_up, messages=recorded_terms, prior_factors=NO_FACTORS)
         gradient, _ = evaluate(there, state, whole(there))
-        terms = kept.of(there, q)
+        terms = recorded_terms.of(there, q)
         assert terms is not None
         terms = terms.weighted(1.0 / sample.factor)
         old, constant = sample.messages(model, q)
@@ -141,20 +143,22 @@ class StreamState(BlockFactors):
         sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
         prior = model.prior(q)[main]
         before = prior.times(self.by_block[main])
-        for halvings in range(REACH_HALVINGS):
-            blended = sample.sites.blended(sites, share)
-            seen = replace(sample, sites=with_points_of(blended, sites, wholly, q) if wholly else blended)
-            new, now = seen.messages(model, q)
+
+        def exchanged(part: float) -> tuple[Sample, dict[str, Message], float, dict[str, Message]]:
+            blended = sample.sites.blended(sites, part * share)
+            trial = replace(sample, sites=with_points_of(blended, sites, moved_block, q) if moved_block else blended)
+            new, now = trial.messages(model, q)
             by_block = {
-                k: q[k].exchanged(said, old[k], new[k]) if k in new else said for k, said in self.by_block.items()
+                k: q[k].exchanged(message, old[k], new[k]) if k in new else message
+                for k, message in self.by_block.items()
             }
-            errors = sample.errors(model, terms, share)
+            errors = sample.errors(model, terms, part * share)
             by_block[main] = block.carried(self.by_block[main], old[main], new[main], prior, *errors)
-            if share == 0.0 or near(prior, by_block[main], before):
-                break
-            share = share / 2.0 if halvings < REACH_HALVINGS - 2 else 0.0
-        sample = seen
-        found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=sample)
+            return trial, new, now, by_block
+
+        accepted = backtrack(exchanged, lambda trial: within_reach(prior, trial[3][main], before), REACH_HALVINGS - 1)
+        updated, new, now, by_block = exchanged(0.0) if accepted is None else accepted.trial
+        found = replace(self, by_block=by_block, constant=0.0, waiting=0.0, sample=updated)
         # Ratios move what the other rows said; what they said of the bound stays.
         value = (
             self.expected_log_message(q)[1]
@@ -187,7 +191,7 @@ def with_points_of(sites: LinearTerms, others: LinearTerms, name: str, q: Blocks
     return replace(sites, value=sites.value + moved, points={**sites.points, name: (linear, curvature)})
 
 
-def informing(terms: LinearTerms, now: StreamState, weight: Array | None) -> Array:
+def information_share(terms: LinearTerms, now: StreamState, weight: Array | None) -> Array:
     """Each row's share of what all rows know of each scale or parameter beside the main block, summed, (n,).
 
     Its squared slope (the outer product is the information), over that of all rows, or of these where that is more. A
@@ -196,27 +200,27 @@ def informing(terms: LinearTerms, now: StreamState, weight: Array | None) -> Arr
     slopes = {name: g for name, (g, _) in terms.points.items()} | {name: g[:, :1] for name, g in terms.scalars.items()}
     found = np.zeros(len(terms.value))
     for name, slope in slopes.items():
-        known = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else np.zeros(1)
+        information = np.diagonal(now.by_block[name].added()[1]) if name in now.by_block else np.zeros(1)
         # In a unit in which neither is beyond all floats: slopes have squares that are, or none beside what is known.
-        unit = max(np.max(np.abs(slope), initial=np.finfo(float).tiny), np.sqrt(np.max(known, initial=0.0)))
+        unit = max(np.max(np.abs(slope), initial=np.finfo(float).tiny), np.sqrt(np.max(information, initial=0.0)))
         squares = np.square(slope / unit) / (1.0 if weight is None else weight[:, None])
-        total = np.maximum(known / unit / unit, squares.sum(0))
+        total = np.maximum(information / unit / unit, squares.sum(0))
         found += np.divide(squares, total, out=np.zeros_like(squares), where=total > 0).sum(1)
     return found
 
 
-def wavering(problem: Problem, state: State, terms: LinearTerms) -> Array:
+def slope_change(problem: Problem, state: State, terms: LinearTerms) -> Array:
     """How far each row's slope moves where its latents go a deviation against what it says, in deviations, (n,).
 
     A row that is told apart already says little where q is now, and may say much where q will be.
     """
     assert isinstance(problem.model, Linear) and isinstance(problem.data, Table) and terms.variance is not None
     v = terms.variance if terms.variance.ndim < 3 else np.diagonal(terms.variance, axis1=1, axis2=2)
-    deviation, kept = np.sqrt(np.abs(v)), RecordedTerms(problem.model.main)
+    deviation, recorded_terms = np.sqrt(np.abs(v)), RecordedTerms(problem.model.main)
     data = problem.data.moved(-np.copysign(deviation, terms.alpha))
-    there = replace(problem, data=data, messages=kept, prior_factors=NO_FACTORS, expect=problem.exact)
+    there = replace(problem, data=data, messages=recorded_terms, prior_factors=NO_FACTORS, expect=problem.exact)
     evaluate(there, state, whole(there))
-    found = kept.of(there, state.q)
+    found = recorded_terms.of(there, state.q)
     assert found is not None
     return trailing(np.abs(found.alpha - terms.alpha) * deviation)
 
@@ -225,12 +229,13 @@ def sampled(
     problem: Problem,
     state: State,
     terms: LinearTerms,
-    past: StreamState,
+    before: StreamState,
     now: StreamState,
     keep: int,
-    sure: Sample | None,
+    certain_rows: Sample | None,
 ) -> Sample | None:
-    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those of `sure`.
+    """The sample with this portion's rows in it, of which `terms` holds first theirs and then those of
+    `certain_rows`.
 
     A row's importance is its weight, its leverage in units of the mean leverage of all rows, and the same of what it
     says of scales: a row far out says much of the noise and may have no leverage. A diagonal block has sites at one
@@ -238,22 +243,22 @@ def sampled(
     """
     model, data, q, n = problem.model, problem.data, state.q, len(problem.data)
     assert isinstance(model, Linear) and isinstance(data, Table)
-    block, old, new = q[model.main], past.sample, terms.take(slice(0, n))
+    block, old, new = q[model.main], before.sample, terms.take(slice(0, n))
     assert new.variance is not None
     leverage = trailing(np.abs(2.0 * new.gamma * new.variance))
     precision = now.by_block[model.main].added()[1]
     total = max(block.structure.expected_quadratic(precision, np.zeros_like(block.mean), block), leverage.sum())
     importance = EVEN * (np.ones(n) if data.weight is None else data.weight)
     if total > 0:
-        importance = importance + (leverage + wavering(problem, state, new)) * (now.weight / total)
-    importance = importance + now.weight * informing(new, now, data.weight)
+        importance = importance + (leverage + slope_change(problem, state, new)) * (now.weight / total)
+    importance = importance + now.weight * information_share(new, now, data.weight)
     draws = np.random.default_rng([state.seed, state.passes, 0, 4]).random(n)
     at = None if block.full else block
     fresh = Sample(data, sites_of(new, q, block.full), importance, importance / (1.0 - draws), np.ones(n), at=at)
-    if old is not None and sure is not None:
-        own = terms.take(slice(n, None)).weighted(1.0 / sure.factor)
-        sure = replace(sure, sites=sites_of(own, q, block.full), at=at)
-        old = old.joined(sure, len(old) + len(sure))
+    if old is not None and certain_rows is not None:
+        own = terms.take(slice(n, None)).weighted(1.0 / certain_rows.factor)
+        certain_rows = replace(certain_rows, sites=sites_of(own, q, block.full), at=at)
+        old = old.merged(certain_rows, len(old) + len(certain_rows))
     if not block.full and n + (0 if old is None else len(old)) > keep:
-        return None if n > keep else fresh.joined(fresh.none, keep)
-    return fresh.joined(fresh.none, keep) if old is None else old.joined(fresh, keep)
+        return None if n > keep else fresh.merged(fresh.none, keep)
+    return fresh.merged(fresh.none, keep) if old is None else old.merged(fresh, keep)

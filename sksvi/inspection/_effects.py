@@ -185,7 +185,7 @@ class ChangedRowMeans:
         Behind an encoder of categories any step leads to none of them, behind bins some rows jump: neither has a slope.
         """
         try:
-            below, here, above, far = (
+            below, here, above, one_std_above = (
                 self.row_means(with_column(table, feature, x + by, named)) for by in (-step, 0.0, step, step / STEP)
             )
         except ValueError:  # an encoder that refuses what it does not know
@@ -194,7 +194,7 @@ class ChangedRowMeans:
         up, down = above - here, here - below
         size = np.abs(up).sum() + np.abs(down).sum()
         if size == 0.0:
-            return bool(np.all(far == here))
+            return bool(np.all(one_std_above == here))
         return bool(np.abs(up - down).sum() < 0.1 * size)
 
     def row_means(self, X: Any) -> Array:
@@ -224,14 +224,14 @@ def category_columns(inner: Any) -> list[Any]:
     if own is None:
         return []
     factors = getattr(inner, "_factors", None) or []
-    known = [j for j in range(inner.n_features_in_) if j not in factors]
-    at = [known[j] for j in own.columns]
+    encoded = [j for j in range(inner.n_features_in_) if j not in factors]
+    at = [encoded[j] for j in own.columns]
     names = getattr(inner, "feature_names_in_", None)
     return at if names is None else [names[j] for j in at]
 
 
 def group_columns(inner: Any) -> list[Any]:
-    """Columns that name groups, as the model was told."""
+    """Columns that name groups, as the parameter `groups` of the model has them."""
     groups = getattr(inner, "groups", None)
     groups = [groups] if isinstance(groups, str | int) else list(groups or [])
     return [part for name in groups for part in str(name).split(":")] + groups
@@ -254,20 +254,20 @@ def with_column(table: Any, feature: Any, values: Any, named: bool) -> Any:
 
 
 def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
-    known = list(table.columns)
+    columns = list(table.columns)
     if features is None:
-        kept = [name for name in known if name not in group_columns(inner)]
-        missing = [name for name in kept if name not in category_columns(inner) and table[name].isna().any()]
+        selected = [name for name in columns if name not in group_columns(inner)]
+        missing = [name for name in selected if name not in category_columns(inner) and table[name].isna().any()]
         if missing:
             warn_user(
                 f"columns {missing} of X have missing values and are left out: fill them in, to say where effects are "
                 "taken, or leave rows out."
             )
-        return [name for name in kept if name not in missing]
+        return [name for name in selected if name not in missing]
     features = [features] if isinstance(features, str | int) else list(features)
     for name in features:
-        if name not in known:
-            raise ValueError(f"features has {name!r}, which is no column of X: {known[:20]}.")
+        if name not in columns:
+            raise ValueError(f"features has {name!r}, which is no column of X: {columns[:20]}.")
     return features
 
 
@@ -293,7 +293,7 @@ def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
 
 
 def _contrasts(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
-    """What is compared: its name, the column at either end, and their distance."""
+    """Contrasts of a column: the name of each, the column's values at either end, and their distance."""
     column = table[name]
     if column.isna().any() and name not in category_columns(answers.inner):
         raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where effects are taken.")
@@ -328,7 +328,9 @@ def _table(found: dict[Any, Array], tail: float, by: Any, labels: Sequence[Any])
     lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=1)
     share = np.mean(np.sign(draws) == np.sign(mean)[:, None], axis=1)
     columns = {"mean": mean, "std": draws.std(axis=1), "lower": lower, "upper": upper, "direction": share}
-    kept = [0, 1] + ([2] if by is not None else []) + ([3] if labels[0] is not None else [])
+    levels = [0, 1] + ([2] if by is not None else []) + ([3] if labels[0] is not None else [])
     names = ["feature", "contrast", by, "class"]
-    index = pd.MultiIndex.from_tuples([tuple(key[i] for i in kept) for key in found], names=[names[i] for i in kept])
+    index = pd.MultiIndex.from_tuples(
+        [tuple(key[i] for i in levels) for key in found], names=[names[i] for i in levels]
+    )
     return pd.DataFrame(columns, index=index)

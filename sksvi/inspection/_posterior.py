@@ -147,7 +147,7 @@ def check_posterior(
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
     _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, X = _reached(model, X)
+    inner, X = _inner_and_rows(model, X)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     with parallel.working():
         joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
@@ -183,8 +183,8 @@ def _check_in_memory(**rows: Any) -> None:
             )
 
 
-def _reached(model: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside, and its rows."""
+def _inner_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator inside wrappers, and the rows as it takes them; TypeError if its draws cannot be weighed."""
     inner, steps, inverses = unwrapped(model)
     if not hasattr(inner, "_joint"):
         raise TypeError(f"{type(inner).__name__} cannot weigh draws of its posterior: {SUPPORTED}.")
@@ -209,14 +209,14 @@ def _corrected(joint: PosteriorTarget, weight: Array, seed: int) -> DataFrame:
         error, across = error + np.square(w - share) @ square, across + ((w - share) * w) @ off
     v_own, v_other = squares - np.square(own), others - np.square(other)
     # Off the subspace of a wide design q is the prior, draws do not move, and there is nothing to correct.
-    seen = np.minimum(np.divide(v_other, np.square(joint.std), out=np.zeros(size), where=joint.std > 0), 1.0)
+    drawn_share = np.minimum(np.divide(v_other, np.square(joint.std), out=np.zeros(size), where=joint.std > 0), 1.0)
     ratio = np.divide(v_own, v_other, out=np.ones(size), where=v_other > 0)
     error = error - 2.0 * own * across + np.square(own) * float(weight @ weight)
     columns = {
         "mean": joint.mean,
         "std": joint.std,
         "corrected_mean": joint.mean + own - other,
-        "corrected_std": joint.std * np.sqrt(np.maximum(1.0 + seen * (ratio - 1.0), 0.0)),
+        "corrected_std": joint.std * np.sqrt(np.maximum(1.0 + drawn_share * (ratio - 1.0), 0.0)),
         "mc_error": np.sqrt(np.maximum(error, 0.0)),
     }
     return pd.DataFrame(columns, index=joint.index)

@@ -47,23 +47,23 @@ class Nodes:
 
     @property
     def mean(self) -> Array:
-        """(H,)."""
+        """Mean of the hyperparameters, (H,)."""
         return self.weights @ self.values
 
     @property
     def std(self) -> Array:
-        """(H,)."""
+        """Standard deviation of the hyperparameters, (H,)."""
         within = 0.0 if self.within is None else self.within
         return np.sqrt(np.maximum(self.weights @ np.square(self.values - self.mean), 0.0) + within)
 
     def corrected(self, by: Array) -> Nodes:
-        """With a log density that is larger by `by` (k,) at the nodes than the one that they were found from."""
+        """The nodes under a log density that is larger by `by` (k,) at them than the one that they were found from."""
         logs = np.log(self.weights) + by
         total = float(np.logaddexp.reduce(logs))
         return Nodes(self.values, np.exp(logs - total), self.log_integral + total, self.within)
 
     def few(self, dropped: float = DROPPED) -> Nodes:
-        """Without the lightest nodes, which weigh `dropped` at most together."""
+        """The nodes without the lightest ones, which weigh `dropped` at most together."""
         order = np.argsort(self.weights, kind="stable")
         light = order[np.cumsum(self.weights[order]) <= dropped]
         left = np.setdiff1d(np.arange(len(self.weights)), light)
@@ -114,11 +114,11 @@ class Shape:
         return Nodes(points[own], weights[own], float(self.peak + total + self.log_volume), self.within)
 
     def wide(self, sharp: float) -> Shape:
-        """Without axes along which no hyperparameter has a standard deviation of `sharp`."""
+        """The shape without axes along which no hyperparameter has a standard deviation of `sharp`."""
         own = (np.abs(self.axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
         left = np.square(self.axes[:, ~own] * self.scales[:, ~own].mean(axis=0)).sum(axis=1)
-        kept = self.axes[:, own], self.scales[:, own]
-        return Shape(self.log_density, self.mode, self.peak, *kept, self.log_volume, self.within + left)
+        axes_and_scales = self.axes[:, own], self.scales[:, own]
+        return Shape(self.log_density, self.mode, self.peak, *axes_and_scales, self.log_volume, self.within + left)
 
 
 def nodes_about(
@@ -207,15 +207,15 @@ def shape_about(
         sides = [[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
     else:
         top = along(mode)
-        far = RADIUS * np.sqrt(axes.shape[1])  # where the rule has a node
-        sides = [[_scale_along(along, top, mode, s * axis, low, high, far) for axis in axes.T] for s in (-1.0, 1.0)]
+        node = RADIUS * np.sqrt(axes.shape[1])  # where the rule has a node
+        sides = [[_scale_along(along, top, mode, s * axis, low, high, node) for axis in axes.T] for s in (-1.0, 1.0)]
     scales = np.array(sides)
     roomy = scales.sum(axis=0) > 0  # of an axis without room the mode is all there is
     return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume, within)
 
 
 def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:
-    """By differences about the mode, or inwards from an end of the support."""
+    """Curvature of the negative log density, by differences about the mode, or inwards from an end of the support."""
     size = len(mode)
     own = np.minimum(step, 0.49 * (high - low))
     centre = np.clip(mode, low + own, high - own)
@@ -249,25 +249,25 @@ def _scale_along(
     most = float(np.min(room))
     if most <= 0.0:
         return 0.0
-    far = min(REACH, most)
-    fall = peak - density(mode + far * axis)
-    return min(far / float(np.sqrt(2.0 * max(fall, 0.5 * (far / FARTHEST) ** 2))), (1.0 - 1e-9) * most / node)
+    distance = min(REACH, most)
+    fall = peak - density(mode + distance * axis)
+    return min(distance / float(np.sqrt(2.0 * max(fall, 0.5 * (distance / FARTHEST) ** 2))), (1.0 - 1e-9) * most / node)
 
 
 def _scale(log_density: Density, mode: Array, peak: float, axis: Array) -> float:
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
-    far = min(STRETCHED, WIDEST / float(np.linalg.norm(axis))) * REACH
-    inner, outer, at = 0.0, np.inf, min(REACH, far)
+    limit = min(STRETCHED, WIDEST / float(np.linalg.norm(axis))) * REACH
+    inner, outer, at = 0.0, np.inf, min(REACH, limit)
     for _ in range(LOOKS):
         fall = peak - log_density(mode + at * axis)
-        reached = np.sqrt(2.0 * max(fall, 0.0))
-        if NEAR[0] * REACH <= reached <= NEAR[1] * REACH:
-            return float(at / reached)
-        inner, outer = (at, outer) if reached < REACH else (inner, at)
-        if inner >= far:
+        deviations = np.sqrt(2.0 * max(fall, 0.0))
+        if NEAR[0] * REACH <= deviations <= NEAR[1] * REACH:
+            return float(at / deviations)
+        inner, outer = (at, outer) if deviations < REACH else (inner, at)
+        if inner >= limit:
             break
         # As if it fell like a normal from here on; between what is known, and at most some times as far.
-        guess = at * REACH / max(reached, REACH / FURTHER) if np.isfinite(reached) else 0.0
-        least, most = inner + 0.1 * (min(outer, far) - inner), min(inner + 0.9 * (outer - inner), FURTHER * at, far)
+        guess = at * REACH / max(deviations, REACH / FURTHER) if np.isfinite(deviations) else 0.0
+        least, most = inner + 0.1 * (min(outer, limit) - inner), min(inner + 0.9 * (outer - inner), FURTHER * at, limit)
         at = float(np.clip(guess, min(least, most), most))
     return at / REACH

@@ -129,7 +129,7 @@ def _over_latent(gap: Array, sd: Array, rule: int) -> tuple[Array, Array]:
 
 
 def _over_gumbel(gap: Array, sd: Array, rule: int) -> tuple[Array, Array]:
-    """The same as averages of normal distribution functions and densities over the Gumbel variable."""
+    """E G(gap - f) and E G'(gap - f), as averages of normal cdf and density over the Gumbel variable."""
     cdf, density = np.zeros_like(gap), np.zeros_like(gap)
     for g, w in zip(*_gumbel_rule(list(_GUMBEL.values())[rule - _N_IN_F]), strict=True):
         t = (gap - g) / sd

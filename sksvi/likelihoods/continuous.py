@@ -265,7 +265,10 @@ class StudentT(Likelihood):
         return np.log([self._number(name) - least.get(name, 0.0) for name in self.learned])
 
     def parameter_prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
-        """Of learned degrees of freedom Gamma(2, 0.1) (Juárez & Steel 2010): few rows do not tell tails from none."""
+        """Log prior of learned degrees of freedom with its derivatives; None where they are not learned.
+
+        It is Gamma(2, 0.1) (Juárez & Steel 2010): few rows do not tell heavy tails from none.
+        """
         if "df" not in self.learned:
             return None
         df, at = self._number("df"), self.learned.index("df")

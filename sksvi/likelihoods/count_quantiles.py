@@ -103,13 +103,13 @@ def _quantile(p: Array, limit: Array, exact: Array, cdf: Callable[[Array, Array]
 def _bisected(guess: Array, p: Array, cdf: Callable[[Array, Array], Array]) -> Array:
     """Smallest count with cdf(count) >= p, from a guess; an error where the distribution function never gets there."""
     every = np.arange(len(guess))
-    reached = cdf(guess, every) >= p
-    low, high = np.where(reached, -1.0, guess), guess.copy()
-    active, step = every[~reached | (guess > 0)], 1.0
+    enough_at_guess = cdf(guess, every) >= p
+    low, high = np.where(enough_at_guess, -1.0, guess), guess.copy()
+    active, step = every[~enough_at_guess | (guess > 0)], 1.0
     while len(active):  # walk outwards, four times as far each time
         if step > np.finfo(float).max / 8.0:
             raise ValueError("a count has no quantile: its distribution function is not a number. Rescale the counts.")
-        down = reached[active]
+        down = enough_at_guess[active]
         end = np.where(down, np.maximum(high[active] - step, -1.0), high[active] + step)
         enough = np.where(end < 0, 0.0, cdf(np.maximum(end, 0.0), active)) >= p[active]
         high[active[enough | ~down]], low[active[~enough]] = end[enough | ~down], end[~enough]

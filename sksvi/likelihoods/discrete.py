@@ -415,8 +415,8 @@ class NegativeBinomial(Likelihood):
         size = 1.0 / dispersion
         u = f + float(np.log(dispersion))
         # Arithmetic in place: maxima and comparisons take several times as long, and this is most of a fit.
-        far = np.abs(u)
-        low, high = 0.5 * (u - far), 0.5 * (u + far)
+        magnitude = np.abs(u)
+        low, high = 0.5 * (u - magnitude), 0.5 * (u + magnitude)
         down, up = np.exp(low), np.exp(-high)
         small = down * up
         log_one_plus = np.log1p(small)
@@ -517,7 +517,10 @@ class NegativeBinomial(Likelihood):
         return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
 
     def parameter_prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
-        """Of a learned dispersion: its root, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017)."""
+        """Log prior of a learned dispersion with its derivatives; None where it is not learned.
+
+        The root of the dispersion, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017).
+        """
         if not self.learned:
             return None
         root = np.sqrt(self._number("dispersion"))
@@ -577,7 +580,7 @@ def _of_counts(function: Callable[[Array, float], Array], y: Array, size: float)
 
 @lru_cache(maxsize=4096)
 def _of_one(function: Callable[[Array, float], Array], y: float, size: float) -> Array:
-    """Its value at one count, (1,), read-only."""
+    """Value of a function at one count, (1,), read-only."""
     found = function(np.array([y]), size)
     found.flags.writeable = False
     return found
@@ -585,7 +588,7 @@ def _of_one(function: Callable[[Array, float], Array], y: float, size: float) ->
 
 @lru_cache(maxsize=32)
 def _table(function: Callable[[Array, float], Array], size: float, top: int) -> Array:
-    """Its values at 0, 1, ... below `top`."""
+    """Values of a function at 0, 1, ... below `top`."""
     return function(np.arange(float(top)), size)
 
 

@@ -78,19 +78,19 @@ def log_normal_cdf_terms(t: Array) -> tuple[Array, Array, Array]:
     """log Phi(t) with its first and second derivative, Phi the standard normal distribution function."""
     t = np.atleast_1d(t)
     tail = ndtr(-np.abs(t))
-    far = t < -6.0
-    any_far = far.any()
-    if any_far:
-        tail = np.where(far, 0.5, tail)  # replaced below: the plain ratio loses digits, then underflows
+    in_tail = t < -6.0
+    any_in_tail = in_tail.any()
+    if any_in_tail:
+        tail = np.where(in_tail, 0.5, tail)  # replaced below: the plain ratio loses digits, then underflows
     positive = t > 0
     value = np.where(positive, np.log1p(-tail), np.log(np.maximum(tail, tiny(t))))
     slope = np.exp(-0.5 * np.minimum(t * t, 170.0 if t.dtype == np.float32 else 1400.0) - LOG_SQRT_2PI)
     slope = slope.astype(t.dtype, copy=False) / np.where(positive, 1.0 - tail, tail)
     curve = -slope * (t + slope)
-    if any_far:
-        value[far] = log_ndtr(t[far])
-        slope[far] = ratio = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * t[far])
-        curve[far] = -ratio * _ratio_minus_argument(-t[far], ratio)
+    if any_in_tail:
+        value[in_tail] = log_ndtr(t[in_tail])
+        slope[in_tail] = ratio = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * t[in_tail])
+        curve[in_tail] = -ratio * _ratio_minus_argument(-t[in_tail], ratio)
     return value, slope, curve
 
 

@@ -51,7 +51,7 @@ def _by_sums(
 
 @njit(error_model="numpy")
 def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int, values: Array, out: Array) -> None:
-    """What is beyond the kink max(f, 0) and its step, by the same rule on [-last h, last h]: `values` begins at f = 0.
+    """Expectations beyond the kink max(f, 0), by the trapezoidal rule on [-last h, last h]; `values` begins at f = 0.
 
     The rule's sums of the kink and of the step themselves differ from their closed forms by Euler and Maclaurin's
     derivatives of the density at 0.

@@ -27,8 +27,8 @@ class ScaleMixture:
     step: float
     log_constant: float
 
-    def reach(self, far: Array) -> tuple[Array, Array]:
-        """Least and largest x that matter for squared distances y - f up to `far`, shape (n,)."""
+    def reach(self, squared_distance: Array) -> tuple[Array, Array]:
+        """Least and largest x that matter where (y - f)² is at most `squared_distance`, shape (n,)."""
         raise TypeError(f"{type(self).__name__} needs a method reach")
 
     def log_density(self, x: Array) -> Array:
@@ -75,9 +75,9 @@ class InverseGammaVariance(ScaleMixture):
     def log_constant(self) -> float:  # type: ignore[override]
         return float(gammaln(self._shape))
 
-    def reach(self, far: Array) -> tuple[Array, Array]:
+    def reach(self, squared_distance: Array) -> tuple[Array, Array]:
         a = self._shape
-        mode = np.log(far) - np.log(self.unit) - np.log(2 * a + 1)
+        mode = np.log(squared_distance) - np.log(self.unit) - np.log(2 * a + 1)
         return -np.log(a) - _fall(a, -1.0), np.maximum(-np.log(a), mode) + _fall(a, 1.0)
 
     def log_density(self, x: Array) -> Array:

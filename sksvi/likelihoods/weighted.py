@@ -29,7 +29,7 @@ def own_unit(y: Array, weight: Array | None) -> float:
 
 
 def unit_of(mean: float, variance: float) -> float:
-    """The same of a target with these moments."""
+    """Unit of a target with these moments: its standard deviation; |mean| where it is constant, 1 where that is 0."""
     return math.sqrt(variance) or abs(mean) or 1.0
 
 
@@ -38,7 +38,7 @@ def weighted_median(y: Array, weight: Array | None) -> float:
     if weight is None:
         return float(np.median(y))
     order = np.argsort(y, kind="stable")
-    values, reached = np.asarray(y, dtype=float)[order], np.cumsum(np.asarray(weight, dtype=float)[order])
-    half = 0.5 * reached[-1]
-    low, high = np.searchsorted(reached, half, side="left"), np.searchsorted(reached, half, side="right")
+    values, cumulative = np.asarray(y, dtype=float)[order], np.cumsum(np.asarray(weight, dtype=float)[order])
+    half = 0.5 * cumulative[-1]
+    low, high = np.searchsorted(cumulative, half, side="left"), np.searchsorted(cumulative, half, side="right")
     return float(0.5 * (values[low] + values[min(high, len(values) - 1)]))

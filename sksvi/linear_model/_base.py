@@ -21,7 +21,7 @@ from sksvi.estimators.from_partitions import FromPartitions
 from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, bound_said, check_same_rows, paid_by
+from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound, paid_by
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.response import ResponseDraws
 from sksvi.estimators.stage import PARTITION
@@ -220,12 +220,12 @@ class BayesianGLM(
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
         centred = self._to_centre(fixed) if sp.issparse(fixed) else True
-        known = ColumnScaling.of(fixed, data.weight, centred, scaled=True).known
-        return {"columns": known, "sparse": Either(sp.issparse(fixed))}
+        stats = ColumnScaling.of(fixed, data.weight, centred, scaled=True).known
+        return {"columns": stats, "sparse": Either(sp.issparse(fixed))}
 
     def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
-        known, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)
-        self._fix_by(known, targets, fresh, centred)
+        stats, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)
+        self._fix_by_stats(stats, targets, fresh, centred)
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
@@ -237,14 +237,14 @@ class BayesianGLM(
         return restarted(problem, replace(state, q={**state.q, "weights": moved}))
 
     def _under_new_prior(self, problem: Problem, state: State) -> State:
-        """What a fit said of q apart from its prior, which these rows change, and its bound under the new one.
+        """The state with the messages of the fit under the prior that these rows change, and its bound there.
 
         Of a stream it is known what was said; its q is brought under the new prior. One a little off its prior would
         seem to be told something of weights that the prior pins, and the prior's precision rise on it.
         """
-        kept = self._subspace is not None  # the same one has the same prior
+        same_subspace = self._subspace is not None  # the same one has the same prior
         q = self._within_limits(problem.model, state.q)
-        if kept or not state.finished or not plan.remembers(problem):
+        if same_subspace or not state.finished or not plan.remembers(problem):
             return replace(state, q=q)
         before = copy.copy(problem.model)
         before.stretch, before.scales = self._stretch_before, self._scales_before(problem.model.scales)
@@ -366,7 +366,7 @@ class BayesianGLM(
             mean=weights.mean.ravel(),
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
-            said=bound_said(self, paid_by(self, model)),
+            final_bound=final_bound(self, paid_by(self, model)),
         )
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:

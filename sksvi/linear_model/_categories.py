@@ -90,8 +90,8 @@ class CategoricalColumns:
         pairs = zip(self.levels, self.missing, strict=True)
         return [[*levels.tolist(), *["nan"] * missing] for levels, missing in pairs]
 
-    def told(self, columns: Sequence[Any]) -> str:
-        """The columns with the number of their levels, and what their coefficients are compared with."""
+    def description(self, columns: Sequence[Any]) -> str:
+        """Text that names the columns, the number of their levels, and what their coefficients are compared with."""
         parts = []
         for j, names in zip(self.columns, self.labels, strict=True):
             against = f" against {names[0]}" if self.reference else ""
@@ -99,8 +99,8 @@ class CategoricalColumns:
         return ", ".join(parts)
 
     # ---- of partitions
-    def joined(self, other: CategoricalColumns) -> CategoricalColumns:
-        """Of both partitions, whose types declare the levels.
+    def merged(self, other: CategoricalColumns) -> CategoricalColumns:
+        """The categorical columns of two partitions, whose types declare the same levels.
 
         Raises
         ------
@@ -116,18 +116,23 @@ class CategoricalColumns:
         return self
 
     def settled(self, high: Array, reference: bool) -> tuple[CategoricalColumns, Array]:
-        """With a level for missing values where any row has it, from the greatest value of every indicator.
+        """The columns with a level for missing values where any row has one, and a mask of the indicators that stay.
 
-        Of these, which are still there with a reference.
+        Parameters
+        ----------
+        high : ndarray of shape (width,)
+            Greatest value of every indicator over all rows.
+        reference : bool
+            Whether the first level of each column loses its indicator.
         """
-        kept = np.ones(self.width, bool)
+        retained = np.ones(self.width, bool)
         missing = []
         for j, size in zip(self.columns, self.sizes, strict=True):
             first = self.at(j)
             missing.append(bool(high[first + size - 1] > 0))
-            kept[first + size - 1] = missing[-1]
-            kept[first] &= not reference
-        return replace(self, missing=missing, reference=reference), kept
+            retained[first + size - 1] = missing[-1]
+            retained[first] &= not reference
+        return replace(self, missing=missing, reference=reference), retained
 
     # ---- rows
     def applied(self, X: Any, remedy: str, policy: str = "warn", counted: Array | None = None) -> Any:

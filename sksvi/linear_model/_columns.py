@@ -42,7 +42,7 @@ class ColumnScaling:
 
     @classmethod
     def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> ColumnScaling:
-        """From the rows of a fit, or the first ones of a stream.
+        """The scaling found from the rows of a fit, or from the first ones of a stream.
 
         Parameters
         ----------
@@ -60,31 +60,31 @@ class ColumnScaling:
             # The mean of a constant column is that constant, whatever the sum rounds to.
             centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
-        return columns.told(ColumnStats.of(X, weight, centre, values), 0.0) if scaled else columns
+        return columns.updated_from_stats(ColumnStats.of(X, weight, centre, values), 0.0) if scaled else columns
 
-    def seen(self, X: Any, weight: Array | None, share: float) -> ColumnScaling:
-        """The same once these rows have come: columns that vary for the first time find their scale.
+    def updated(self, X: Any, weight: Array | None, share: float) -> ColumnScaling:
+        """The scaling after more rows: columns that vary for the first time find their scale.
 
         Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
         """
-        return self.told(ColumnStats.of(X, weight, self.centre), share) if self.scaled else self
+        return self.updated_from_stats(ColumnStats.of(X, weight, self.centre), share) if self.scaled else self
 
     @classmethod
-    def known_by(cls, known: ColumnStats, centred: Any, scaled: bool) -> ColumnScaling:
-        """From what rows that lie elsewhere say."""
-        d = len(known.centre)
-        constant = known.low == known.high
-        centre = np.where(centred, np.where(constant, known.low, known.centre + known.mean), 0.0)
+    def from_stats(cls, stats: ColumnStats, centred: Any, scaled: bool) -> ColumnScaling:
+        """The scaling found from statistics of rows that lie elsewhere, such as in other processes."""
+        d = len(stats.centre)
+        constant = stats.low == stats.high
+        centre = np.where(centred, np.where(constant, stats.low, stats.centre + stats.mean), 0.0)
         columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
-        return columns.told(known, 0.0) if scaled else columns
+        return columns.updated_from_stats(stats, 0.0) if scaled else columns
 
-    def told(self, now: ColumnStats, share: float) -> ColumnScaling:
-        """`seen` by what the rows say of the spreads."""
-        now = now.about(self.centre)
-        known = now if self.known is None or share == 0.0 else self.known.faded(share).joined(now)
-        new = ~self.varies & (known.spread > 0)
-        scale = np.where(new, known.spread, self.scale)
-        return replace(self, scale=scale, varies=self.varies | new, known=known)
+    def updated_from_stats(self, new_stats: ColumnStats, share: float) -> ColumnScaling:
+        """The scaling after more rows, from their statistics: as `updated`, which has the rows themselves."""
+        new_stats = new_stats.about(self.centre)
+        stats = new_stats if self.known is None or share == 0.0 else self.known.faded(share).merged(new_stats)
+        first_varying = ~self.varies & (stats.spread > 0)
+        scale = np.where(first_varying, stats.spread, self.scale)
+        return replace(self, scale=scale, varies=self.varies | first_varying, known=stats)
 
     @property
     def stretch(self) -> Array:
@@ -111,7 +111,7 @@ class ColumnScaling:
         return out
 
     def by_block(self, X: Array) -> Rescaled:
-        """The same for blocks of an array that are made when they are needed."""
+        """The rows of an array in these coordinates, made block by block when they are needed."""
         return Rescaled(X, self.centre, self.scale)
 
     def _keep_zeros(self, X: Any) -> bool:
@@ -122,7 +122,7 @@ class ColumnScaling:
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """What rows say of the spread of their columns: weight, extremes, whether there are but two values, moments.
+    """Statistics of columns over rows: weight, extremes, whether there are but two values, and moments.
 
     The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean,
     square (D,): of x - centre.
@@ -139,7 +139,7 @@ class ColumnStats:
 
     @classmethod
     def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None) -> ColumnStats:
-        """From some rows; the centre is roughly the mean, so that squares do not cancel. values: of `_values`."""
+        """Statistics of some rows; `centre` is near the mean, so that squares do not cancel; values: of `_values`."""
         n, d = X.shape
         if not n or not d:
             return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
@@ -149,14 +149,14 @@ class ColumnStats:
         return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
     def about(self, centre: Array) -> ColumnStats:
-        """The same about another centre."""
+        """The statistics with moments about another centre."""
         if np.array_equal(centre, self.centre):
             return self
         by = self.centre - centre
         return replace(self, centre=centre, mean=self.mean + by, square=self.square + by * (2.0 * self.mean + by))
 
-    def joined(self, other: ColumnStats) -> ColumnStats:
-        """From these rows and the other's."""
+    def merged(self, other: ColumnStats) -> ColumnStats:
+        """The statistics of these rows and the other's together."""
         other = other.about(self.centre)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         two = self._two_of(low, high) & other._two_of(low, high)
@@ -165,18 +165,18 @@ class ColumnStats:
         mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
         return ColumnStats(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
 
-    def kept(self, which: Array) -> ColumnStats:
-        """Of some of the columns."""
+    def take(self, which: Array) -> ColumnStats:
+        """The statistics of some of the columns."""
         names = ("centre", "low", "high", "two", "mean", "square")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
     def faded(self, share: float) -> ColumnStats:
-        """The moments of rows that count less."""
+        """The statistics of rows that count less: their weight times `share`."""
         return replace(self, weight=share * self.weight)
 
     @property
     def without_extremes(self) -> ColumnStats:
-        """The same without the least and greatest of many values, which are those of single rows; spreads stay."""
+        """The statistics without the extremes of columns of many values, which belong to single rows; spreads stay."""
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
         middle, keep = self.centre + self.mean, self.two | (deviation == 0.0)
         low, high = np.where(keep, self.low, middle - deviation), np.where(keep, self.high, middle + deviation)
@@ -205,9 +205,9 @@ def spreads(X: Any, weight: Array | None) -> Array:
     X : ndarray or CSR of shape (n, D)
     weight : ndarray of shape (n,) or None
     """
-    known = ColumnScaling.of(X, weight, True, True).known
-    assert known is not None
-    return known.spread
+    stats = ColumnScaling.of(X, weight, True, True).known
+    assert stats is not None
+    return stats.spread
 
 
 def _values(X: Any) -> tuple[Array, Array, Array]:

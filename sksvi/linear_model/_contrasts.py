@@ -36,7 +36,7 @@ class LevelContrasts:
 
     @classmethod
     def plain_columns(cls, d: int) -> LevelContrasts:
-        """Of d coefficients that nothing is compared with."""
+        """The contrasts of d coefficients that are shown as they are, compared with nothing."""
         return cls(np.arange(d), [], list(range(d)), np.arange(d))
 
     @classmethod
@@ -48,11 +48,11 @@ class LevelContrasts:
         reference_levels: Mapping[Any, Any] | None,
         shares: Array | None,
     ) -> LevelContrasts:
-        """Of a table with categorical columns.
+        """The contrasts of the coefficients of a table with categorical columns.
 
         Parameters
         ----------
-        categories : Categories
+        categories : CategoricalColumns
         names : sequence
             Of the columns of the table.
         contrasts : {"reference", "mean", "none"}
@@ -98,10 +98,10 @@ class LevelContrasts:
 
 
 def _check_columns(given: Mapping[Any, Any], categories: CategoricalColumns, names: Sequence[Any]) -> None:
-    known = [names[j] for j in categories.columns]
+    factors = [names[j] for j in categories.columns]
     for name in given:
-        if name not in known:
-            raise ValueError(f"reference_levels names {name!r}, which is no categorical column: these are {known}.")
+        if name not in factors:
+            raise ValueError(f"reference_levels names {name!r}, which is no categorical column: these are {factors}.")
 
 
 def _position(level: Any, levels: list[Any], column: Any) -> int:

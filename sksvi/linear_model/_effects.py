@@ -94,7 +94,7 @@ def _plain(question: Question, view: Any, mean: Array, precision: Array) -> tupl
 def _mapped(
     question: Question, view: Any, mean: Array, precision: Array, at: Array, rows: Array
 ) -> tuple[Array, Array]:
-    """Of linear combinations `rows` (R, J) of the weights `at`, the intercept among them where it is last."""
+    """Mean and variance of linear combinations `rows` (R, J) of the weights `at`, the last perhaps the intercept."""
     k, (width, j) = len(mean), (mean.shape[1], len(at))
     units = np.zeros((j, width))
     units[np.arange(j), at] = 1.0

@@ -1,4 +1,4 @@
-"""What is told of a fitted linear model: labels told apart, streams of one value, priors that do not fit."""
+"""Warnings after the fit of a linear model: separated labels, streams of one target value, priors that do not fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST, SHARE = 3, 0.1
 
 
 class LinearFindings:
-    """Ahead of the classes that fit; needs what a fit leaves behind."""
+    """Mixin that yields warnings after a fit; stands before the classes that fit, whose attributes it reads."""
 
     n_samples_seen_: float
     state_: Any
@@ -47,9 +47,9 @@ class LinearFindings:
         yield from super()._fit_warnings(problem, state)
         yield from self._names_of_rows(problem)
         yield from self._uneven()
-        known = self._columns.known
-        if known is not None:
-            yield from fit_warnings.too_small(self._coordinate_names(), known.high - known.low)
+        stats = self._columns.known
+        if stats is not None:
+            yield from fit_warnings.too_small(self._coordinate_names(), stats.high - stats.low)
         yield from self._pinned()
         yield from self._constants(len(problem.data))
         yield from self._separated(problem, state)
@@ -63,19 +63,19 @@ class LinearFindings:
             return
         rates = not likelihood.paired and bool(np.any(y % 1))
         one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
-        found = problem.data.reduced(one, Dispersion.joined)
+        found = problem.data.reduced(one, Dispersion.merged)
         if found.matters:
             yield varies_more(likelihood, self.likelihood, found)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        """Rows of one value that went into the past before another came, told once."""
+        """Warning, once, that rows of one target value were summarized before another value came."""
         self._one_sided_past = self._one_sided_past and not first
         if self._one_sided_past:
             self._not_converged()
         before = data.y[:1] if first else self._only_target
         self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
-        past = self.state_.messages
-        if not len(self._only_target) or not isinstance(past, StreamState) or past.complete:
+        stream_state = self.state_.messages
+        if not len(self._only_target) or not isinstance(stream_state, StreamState) or stream_state.complete:
             return
         value = self._target_name(self._only_target[0])
         self._only_target, self._one_sided_past = data.y[:0], True
@@ -111,7 +111,7 @@ class LinearFindings:
     def _largest(self, problem: Problem, state: State) -> list[str]:
         """The coefficients that move the latents most, none of them by far less than the first."""
         model = problem.model
-        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), ColumnStats.joined).spread
+        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), ColumnStats.merged).spread
         size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
         most = np.argsort(-size, kind="stable")[:LARGEST]
         return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]

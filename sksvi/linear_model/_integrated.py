@@ -157,7 +157,7 @@ class IntegratedScales(IntegratedHyperparameters):
         return NodeMixture(view, posterior.under(nodes), off)
 
     def _values_of(self, name: str, values: Array) -> Array | None:
-        """Of nodes (k, H) those of one block, (k, size); None: it has no nodes."""
+        """The values (k, size) of one block among the nodes' values (k, H); None where the block has no nodes."""
         if name not in self._places:
             return None
         start, stop = self._places[name]
@@ -177,7 +177,7 @@ class IntegratedScales(IntegratedHyperparameters):
         return self.posterior_["weights"]
 
     def _node_fits(self) -> list[NodeFit]:
-        """Every node, or the fit alone."""
+        """The fit at every node, or the fit itself where there are no nodes."""
         view = self._weights_view
         if not isinstance(view, NodeMixture):
             return [NodeFit(1.0, self._inner_block(view), self.likelihood_, None)]

@@ -255,8 +255,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         """The likelihood with first values of what is learned, by the targets of the first rows."""
         base = self._base(True)
         base = base.among(len(self.levels_)) if base.ordered else base
-        known = starting(data.alone, base.by_moments)
-        self.likelihood_ = base.start(known.y, known.weight)
+        targets = starting(data.alone, base.by_moments)
+        self.likelihood_ = base.start(targets.y, targets.weight)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]

@@ -97,17 +97,17 @@ class SharedScales:
 
     def _scale_prior(self, n_features: int) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column."""
-        known = self._columns.known
-        if self._prior_kind != "auto" or known is None:
+        stats = self._columns.known
+        if self._prior_kind != "auto" or stats is None:
             return None
-        spread = known.spread
+        spread = stats.spread
         with np.errstate(divide="ignore", invalid="ignore"):
-            variances = (known.square - np.square(known.mean)) / np.square(spread)
+            variances = (stats.square - np.square(stats.mean)) / np.square(spread)
         variances = np.where(spread > 0, np.maximum(variances, 0.0), 0.0)
         varies = spread > 0
         kinds, most = self._kinds(len(spread))
         rate = rate_of(self.likelihood_, *self._information)
         # Of many rows a sample says what each tells, not how many there are.
-        rows = np.minimum(most, rate * max(known.weight - 1.0, 0.0))
+        rows = np.minimum(most, rate * max(stats.weight - 1.0, 0.0))
         prior = ScalePrior.of(kinds, variances, rows, self._unit, self.likelihood_.link_unit, varies)
         return prior.alike(n_features) if self._subspace is not None else prior

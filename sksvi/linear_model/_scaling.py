@@ -75,7 +75,7 @@ class PriorScaling:
             self._spreads = spreads(fixed, data.weight) if self._one_for_all else None
         elif not start.share:
             share = self._fade(data.total_weight) if start.portion else 0.0
-            self._fix_more(self._columns.seen(fixed, data.weight, share), data, share)
+            self._fix_more(self._columns.updated(fixed, data.weight, share), data, share)
         return replace(
             data, X=self._columns.by_block(data.X) if self._passes_over(data, start) else self._in_units(data.X)
         )
@@ -96,8 +96,8 @@ class PriorScaling:
     @property
     def _column_spread(self) -> Array | None:
         """What each column that has a coefficient spreads over; None under a fixed prior, which does not ask."""
-        known = self._columns.known
-        return None if known is None else known.spread
+        stats = self._columns.known
+        return None if stats is None else stats.spread
 
     @property
     def _scaled(self) -> bool:
@@ -117,14 +117,15 @@ class PriorScaling:
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
 
-    def _fix_by(self, known: ColumnStats, targets: Table, fresh: bool, centred: Any) -> None:
-        """The same by what columns of rows that lie elsewhere are known to spread over; `centred`: which are."""
+    def _fix_by_stats(self, stats: ColumnStats, targets: Table, fresh: bool, centred: Any) -> None:
+        """Fix coordinates and priors by statistics of rows that lie elsewhere; `centred`: which columns are."""
         if not fresh:
-            self._fix_more(self._columns.told(known, 0.0) if self._scaled else self._columns, targets, 0.0)
+            columns = self._columns.updated_from_stats(stats, 0.0) if self._scaled else self._columns
+            self._fix_more(columns, targets, 0.0)
             return
-        self._columns = ColumnScaling.known_by(known, centred, self._scaled)
+        self._columns = ColumnScaling.from_stats(stats, centred, self._scaled)
         self._fix_scales(targets)
-        self._spreads = known.about(known.centre + known.mean).spread if self._one_for_all else None
+        self._spreads = stats.about(stats.centre + stats.mean).spread if self._one_for_all else None
 
     @property
     def _one_for_all(self) -> bool:
@@ -186,7 +187,7 @@ class PriorScaling:
 
     # ---- what a fit shows of them
     def _check_determined(self, problem: Problem, state: State) -> None:
-        """Under a flat prior the data must say all: an error names the coefficient of which they say least."""
+        """Raise where the data do not determine all coefficients under a flat prior; names the least determined one."""
         if self._prior_kind != "flat":
             return
         if self._subspace is not None:
@@ -219,7 +220,7 @@ class PriorScaling:
             )
 
     def _uneven(self) -> Iterator[str]:
-        """One fixed number for columns on different scales."""
+        """Warning of one fixed prior precision for columns on different scales."""
         some = np.flatnonzero(self._spreads > 0) if self._spreads is not None else []
         if not len(some):
             return
@@ -235,26 +236,26 @@ class PriorScaling:
 
     def _constants(self, n: int) -> Iterator[str]:
         """Columns that do not vary, where they leave the intercept, which is f at 0 of them, uncertain."""
-        known = self._columns.known
-        if known is None or not self.fit_intercept or n < 2:
+        stats = self._columns.known
+        if stats is None or not self.fit_intercept or n < 2:
             return
-        same = np.flatnonzero((known.low == known.high) & (known.low != 0.0))
+        same = np.flatnonzero((stats.low == stats.high) & (stats.low != 0.0))
         if not len(same):
             return
         weights: Any = self.posterior_["weights"]
         at = np.zeros((2, weights.mean.shape[-1]))
-        at[:, -1], at[1, same] = 1.0, known.low[same]
+        at[:, -1], at[1, same] = 1.0, stats.low[same]
         plates = [weights] if weights.mean.ndim == 1 else [weights[k] for k in range(len(weights.mean))]
         if not any(np.subtract(*np.sqrt(plate.spread(at))) > WIDENED * plate.std[-1] for plate in plates):
             return
-        names, values = self._coordinate_names(), known.low[same]
-        told = ", ".join(f"{names[j]} is {value:g}" for j, value in zip(same[:LARGEST], values, strict=False))
+        names, values = self._coordinate_names(), stats.low[same]
+        constants = ", ".join(f"{names[j]} is {value:g}" for j, value in zip(same[:LARGEST], values, strict=False))
         more = f" (and {len(same) - LARGEST} more)" if len(same) > LARGEST else ""
         yield (
-            f"{told}{more} in all {n} rows: the data say nothing of the coefficient of a column that does not vary. It "
-            "keeps its prior, and the intercept, which is f where the column is 0, takes that uncertainty; predictions "
-            "at the same value are as sure as without the column. Leave it out; a column of ones in the place of an "
-            "intercept needs fit_intercept=False."
+            f"{constants}{more} in all {n} rows: the data say nothing of the coefficient of a column that does not "
+            "vary. It keeps its prior, and the intercept, which is f where the column is 0, takes that uncertainty; "
+            "predictions at the same value are as sure as without the column. Leave it out; a column of ones in the "
+            "place of an intercept needs fit_intercept=False."
         )
 
     def _pinned(self) -> Iterator[str]:

@@ -136,14 +136,14 @@ class CoefficientTables:
             table = exponentiated(table, self.likelihood_, type(self).__name__)
         return concatenated([table, *self._scale_tables(coverage)])
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
+    def _data_header(self) -> list[tuple[str, str]]:
         """Header lines about the data: beside rows and columns what became of categorical ones."""
-        lines: list[tuple[str, str]] = super()._told_of_data()  # type: ignore[misc]
+        lines: list[tuple[str, str]] = super()._data_header()  # type: ignore[misc]
         if self._categories is None:
             return lines
-        return [*lines, ("categorical", self._categories.told(self._names_of_columns()))]
+        return [*lines, ("categorical", self._categories.description(self._names_of_columns()))]
 
-    def _told_of_table(self, effects: str | None = None, **options: Any) -> list[tuple[str, str]]:
+    def _table_header(self, effects: str | None = None, **options: Any) -> list[tuple[str, str]]:
         """A header line about the question that rows answer."""
         own = self._own_by_default if effects is None else effects == "own"
         if own:
@@ -220,7 +220,7 @@ class CoefficientTables:
         view = self.posterior_["weights"]
         several = view.mean.ndim == 2
         own = self._own_precision(effects)
-        maps, kept = self._class_contrasts(reference, several, own is not None)
+        maps, shown_classes = self._class_contrasts(reference, several, own is not None)
         levels = self._level_contrasts(contrasts, reference_levels)
         columns = self._column_names()
         question = Question(levels.plain, levels.factors, maps, self.fit_intercept, own)
@@ -230,7 +230,7 @@ class CoefficientTables:
         names = [columns[j] for j in levels.named] + [own_name("intercept", columns)] * self.fit_intercept
         index = pd.Index(names, name="coefficient")
         if several:
-            labels = [classes[k] for k in kept]
+            labels = [classes[k] for k in shown_classes]
             index = pd.MultiIndex.from_product([labels, names], names=["class", "coefficient"])
         weights = np.ones(1) if self._nodes is None else self._nodes.weights
         df = self._degrees_of_freedom() if len(parts) == 1 else None
@@ -253,7 +253,7 @@ class CoefficientTables:
         return [(part, self._prior_at(fit)) for part, fit in zip(views, self._node_fits(), strict=True)]
 
     def _degrees_of_freedom(self) -> float | None:
-        """Of t quantiles where a noise was learned that has no nodes; None: normal ones."""
+        """Degrees of freedom of t quantiles where a noise without nodes was learned; None: quantiles are normal."""
         likelihood = self.likelihood_
         if not (likelihood.closed_posterior and "likelihood" in self.state_.q) or "likelihood" in self._places:
             return None
@@ -267,8 +267,8 @@ class CoefficientTables:
         classes = getattr(self, "classes_", None)
         if reference is not None:
             at = checked_reference(reference, classes, several, type(self).__name__)
-            kept = [k for k in range(len(classes)) if k != at]
-            return np.eye(len(classes))[kept] - np.eye(len(classes))[at], kept
+            compared = [k for k in range(len(classes)) if k != at]
+            return np.eye(len(classes))[compared] - np.eye(len(classes))[at], compared
         if not several:
             return np.ones((1, 1)), [0]
         k = len(classes)
@@ -286,5 +286,5 @@ class CoefficientTables:
 
     def _shares(self) -> Array | None:
         """Share of the rows that each indicator has, (D,); None under a fixed prior, which keeps no such thing."""
-        known = self._columns.known
-        return None if known is None else known.centre + known.mean
+        stats = self._columns.known
+        return None if stats is None else stats.centre + stats.mean

@@ -31,7 +31,7 @@ NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.floa
 
 
 class WithCategories:
-    """Ahead of the classes that read rows.
+    """Mixin of models with categorical columns; stands before the classes that read rows.
 
     The levels that the first rows have, or that their types declare, are those of the fit. `on_unseen` of an estimator
     that has it says what becomes of others.
@@ -159,15 +159,15 @@ class WithCategories:
         return replace(facts, own={"categories": self._categories, **facts.own})
 
     def _fix_categories(self, facts: DataSummary) -> tuple[ColumnStats, Any]:
-        """The levels of all partitions; what is known of the columns of a fit, and which of them are centred."""
-        known, sparse = facts.own["columns"], facts.own["sparse"].value
+        """Fix the levels of all partitions; return statistics of the fit's columns, and which of them are centred."""
+        stats, sparse = facts.own["columns"], facts.own["sparse"].value
         declared = facts.own.get("categories")
         if declared is None:
             self._categories = None
-            return known, self._centred and not sparse
-        self._categories, kept = declared.settled(known.high, self._prior_kind == "flat")
+            return stats, self._centred and not sparse
+        self._categories, retained = declared.settled(stats.high, self._prior_kind == "flat")
         centred = self._categories.numeric if self._categories.sparse else not sparse
-        return known.kept(kept), self._centred & np.asarray(centred)
+        return stats.take(retained), self._centred & np.asarray(centred)
 
     def _width(self, facts: DataSummary) -> int:
         own = self._categories

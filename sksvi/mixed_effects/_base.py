@@ -197,8 +197,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     def _bound(self) -> str:
         if self.bound != "auto":
             return self.bound
-        asked = self.algorithm != "auto" and self._algorithm().row.messages
-        return "mean-field" if asked else "optimal"
+        message_algorithm_given = self.algorithm != "auto" and self._algorithm().row.messages
+        return "mean-field" if message_algorithm_given else "optimal"
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
         self._streams = start.portion and not start.share
@@ -225,7 +225,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return super()._working(data, start)
 
     def _level_values(self, data: Table) -> list[LevelValues]:
-        """By grouping column, which of the fixed columns its levels fix."""
+        """Per grouping column, the fixed columns that are constant within its levels, and their values there."""
         pairs = zip(self._levels, data.X.codes.T, strict=True)
         return [LevelValues.of(names, codes, data.X.X) for names, codes in pairs]
 
@@ -240,9 +240,9 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return ColumnStats.of(data.X.X[:, columns], data.weight, np.zeros(len(columns)))
 
     @staticmethod
-    def _scale_by(known: ColumnStats) -> Array:
+    def _scale_by(stats: ColumnStats) -> Array:
         """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
-        spread = known.spread
+        spread = stats.spread
         return np.append(1.0, np.where(spread > 0, spread, 1.0))
 
     def _in_units(self, X: Any) -> Any:
@@ -263,8 +263,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
         nodes = self.hyperparameters == "integrated" and not self.likelihood_.closed_posterior
-        held = COVARIANCES * (NODES if nodes else 1.0)
-        memory.need(held * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
+        n_matrices = COVARIANCES * (NODES if nodes else 1.0)
+        memory.need(n_matrices * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         if self.groups is not None:
@@ -277,7 +277,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         self._subspace = None
         model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
         if self.groups is not None:
-            model.far = tuple(float(np.linalg.norm(mean)) for mean in slope_means(data))
+            model.slope_mean_norms = tuple(float(np.linalg.norm(mean)) for mean in slope_means(data))
         model.tabulate(data.y)
         return model
 
@@ -338,7 +338,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         exact = not self._noisy and self.likelihood_.closed_posterior
         if self.groups is None or exact or not self._integrates or not state.converged:
             return super()._with_rows(problem, state, looks)
-        model, q = problem.model.held(state.q, problem.data.y)
+        model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
         try:
             if looks.ended:
@@ -437,7 +437,7 @@ def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Arra
 
 
 def slope_sums(about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
-    """Sums over rows in the place of the means, and the weight of the rows."""
+    """Sums over rows of the columns that `slope_means` averages, and the weight of the rows."""
     slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] for values in data.X.values]
     if about is not None:
         slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]

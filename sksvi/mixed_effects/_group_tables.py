@@ -22,7 +22,7 @@ COVERAGE = 0.9
 
 
 class GroupTables:
-    """Ahead of the GLM in the order of bases; needs what a fit with groups leaves behind."""
+    """Mixin with tables of the group effects; stands before the GLM among the bases and reads what a fit leaves."""
 
     groups: Any
     n_features_in_: int
@@ -142,8 +142,8 @@ class GroupTables:
         """Columns that vary within levels, and those that the levels of each group fix."""
         return ["coefficients"] + [f"coefficients, {name}" for name in self._group_names()]
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
-        lines = super()._told_of_data()
+    def _data_header(self) -> list[tuple[str, str]]:
+        lines = super()._data_header()
         if self.groups is None:
             return lines
         effects = (", ".join(map(str, _effects(names))) for names, _ in self._slopes)

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class GroupsInPartitions:
-    """Ahead of the GLM in the order of bases."""
+    """Mixin that reads grouping columns from partitions; stands before the GLM among the bases."""
 
     groups: Any
     likelihood_: Any

@@ -40,7 +40,7 @@ class LevelValues:
 
     @classmethod
     def of(cls, names: Array, codes: Array, X: Any) -> LevelValues:
-        """From some rows.
+        """The columns that are constant within the levels of some rows.
 
         Parameters
         ----------
@@ -64,8 +64,8 @@ class LevelValues:
             return cls(np.asarray(names)[:0], np.arange(d), np.empty((0, d)), d)
         return cls(np.asarray(names)[levels], np.concatenate(found), np.concatenate(values, axis=1), d)
 
-    def joined(self, other: LevelValues) -> LevelValues:
-        """From both rows."""
+    def merged(self, other: LevelValues) -> LevelValues:
+        """The columns that are constant within the levels of these rows and the other's together."""
         import pandas as pd
 
         columns, mine, its = np.intersect1d(self.columns, other.columns, return_indices=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.categorical import codes_of, column_of, listed, position
-from sksvi.estimators.unseen import check_asked
+from sksvi.estimators.unseen import check_predicted_ids
 
 Array = np.ndarray
 
@@ -43,7 +43,7 @@ def slope_columns(estimator: Any) -> list[tuple[list[str], list[int]]]:
 
 
 def slopes_among(slopes: list[tuple[list[str], list[int]]], categories: Any) -> list[tuple[list[str], list[int]]]:
-    """The same with positions among the coefficients.
+    """The slopes of each grouping column, with positions among the coefficients instead of the columns.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def slopes_among(slopes: list[tuple[list[str], list[int]]], categories: Any) -> 
     return [(names, [categories.at(j) for j in at]) for names, at in slopes]
 
 
-def coded(X: Any, factors: list[int], known: list[Array], alone: list[int] | None, fit: bool) -> Array:
-    """Level codes (n, F).
+def coded(X: Any, factors: list[int], level_values: list[Array], alone: list[int] | None, fit: bool) -> Array:
+    """Codes (n, F) of the level of each row in each grouping column.
 
     In a fit a row without a level is a level of its own, which nothing else shares; `alone` is the number of the first
     one of each factor, None: there may be none. In predictions a row without a known level has -1.
@@ -73,7 +73,7 @@ def coded(X: Any, factors: list[int], known: list[Array], alone: list[int] | Non
     codes = []
     for f, j in enumerate(factors):
         column = column_of(X, j)
-        code, missing = codes_of(column, known[f])
+        code, missing = codes_of(column, level_values[f])
         code[missing] = -1 if alone is None else alone[f] + np.arange(int(missing.sum()))
         if fit and np.any(code < 0):
             row, name = int(np.argmax(code < 0)), j if column.name is None else repr(column.name)
@@ -85,9 +85,9 @@ def coded(X: Any, factors: list[int], known: list[Array], alone: list[int] | Non
     return np.column_stack(codes).astype(np.int32)
 
 
-def check_levels(policy: str, X: Any, factors: list[int], known: list[Array], codes: Array) -> None:
-    """Of levels to be predicted what `policy` wants said of those that are not known."""
-    for j, levels, code in zip(factors, known, codes.T, strict=True):
+def check_levels(policy: str, X: Any, factors: list[int], level_values: list[Array], codes: Array) -> None:
+    """Warn, raise or accept, by `policy`, where rows to be predicted have levels that the fit did not."""
+    for j, levels, code in zip(factors, level_values, codes.T, strict=True):
         column = column_of(X, j)
         name = j if column.name is None else repr(column.name)
-        check_asked(policy, f"levels of grouping column {name} of X", column, code >= 0, levels)
+        check_predicted_ids(policy, f"levels of grouping column {name} of X", column, code >= 0, levels)

@@ -247,7 +247,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         if climbs and left > 0 and not monitor.stopped:
             counted = with_own_lists(state)
             looks = EvaluationBudget(
-                problem, counted, passes, started, lambda now, begun: bool(monitor.pass_end(now.history[-1]))
+                problem, counted, passes, started, lambda now, _: bool(monitor.pass_end(now.history[-1]))
             )
             state = _split_merge.moved(problem, counted, every, left, tol, looks)
             state = replace(state, passes=counted.passes, rows=counted.rows)
@@ -282,7 +282,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _logs(self) -> MixtureView:
         """Logarithms of the posterior means: what the predictive density of a row is made of."""
         means = {name: np.log(block.theta) - np.log(block.total) for name, block in self.posterior_.items()}
-        return self._fitted_model().seen(means)
+        return self._fitted_model().view_of(means)
 
     def _fitted_model(self) -> MixtureModel:
         return MixtureModel(len(self.weights_), self._sizes(), binary=self._binary)
@@ -406,12 +406,12 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
                     counts += list(block.theta[:used, j, v])
                     totals += list(block.total[:used, j, 0])
         a, total = np.array(counts), np.array(totals)
-        sure = a >= total  # the weight of a component that is the only one
-        law = beta(a, np.where(sure, 1.0, total - a))
+        certain = a >= total  # the weight of a component that is the only one
+        law = beta(a, np.where(certain, 1.0, total - a))
         ends = {"lower": tail, "upper": 1 - tail}
         table = {"mean": law.mean(), "std": law.std()}
         table |= {name: beta_quantiles(*law.args, p) for name, p in ends.items()}
-        table = {name: np.where(sure, float(name != "std"), values) for name, values in table.items()}
+        table = {name: np.where(certain, float(name != "std"), values) for name, values in table.items()}
         names = ["component", "column", "value"]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(
             level="component", sort_remaining=False, kind="stable"

@@ -128,7 +128,7 @@ class BernoulliMixture(Mixture):
                 np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None
             )
         ones, missing = (
-            sp.csr_matrix((kept.astype(float), X.indices, X.indptr), X.shape, copy=True) for kept in (values == 1, gone)
+            sp.csr_matrix((mask.astype(float), X.indices, X.indptr), X.shape, copy=True) for mask in (values == 1, gone)
         )
         for part in (ones, missing):
             part.eliminate_zeros()

@@ -20,17 +20,17 @@ WANTED = "a table of categories, one row per sample"
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """What the columns of some rows hold."""
+    """Values that each column has in some of the rows."""
 
     columns: tuple[Union, ...]
 
     @property
     def values(self) -> list[Array]:
-        """By column."""
+        """Values of each column."""
         return [column.values for column in self.columns]
 
-    def joined(self, other: ColumnValues) -> ColumnValues:
-        """Of these rows and the other's."""
+    def merged(self, other: ColumnValues) -> ColumnValues:
+        """Values of each column in these rows and those of the other together."""
         return ColumnValues(tuple(_either(a, b) for a, b in zip(self.columns, other.columns, strict=True)))
 
 
@@ -189,8 +189,8 @@ class CategoricalMixture(Mixture):
         import pandas as pd
 
         missing = column.isna().to_numpy()
-        known = pd.Index(self.categories_[d])
-        codes = np.asarray(known.get_indexer(column.astype(object) if column.dtype == "category" else column))
+        categories = pd.Index(self.categories_[d])
+        codes = np.asarray(categories.get_indexer(column.astype(object) if column.dtype == "category" else column))
         strange = (codes < 0) & ~missing
         if strange.any():
             row = int(np.argmax(strange))

@@ -1,4 +1,4 @@
-"""How a fit of a mixture ends: moves, steps on all rows after them, and whether another start had led further.
+"""The end of a mixture's fit: moves, steps on all rows after them, and fits from other starts if these are better.
 
 Mini-batches find components and settle slowly, and a merge leaves q where no step has been; steps on all rows gain
 their last nats. Where each component begins with a few rows all are about alike, and end as one; among fewer they part.
@@ -29,8 +29,8 @@ ROWS_EACH, MOST_LOGS, STARTS = 10, 50_000, 3
 #: What of a component's start is its own row there.
 OTHER_SHARE = 0.5
 
-#: Told every bound; True ends the fit.
-Seen = Callable[[float], bool]
+#: Called with every bound; True ends the fit.
+Callback = Callable[[float], bool]
 
 
 def on_all_rows(problem: Problem, **changes: object) -> Problem:
@@ -39,7 +39,7 @@ def on_all_rows(problem: Problem, **changes: object) -> Problem:
 
 
 def merged(problem: Problem, state: State, every: bool) -> tuple[State, int]:
-    """The state after moves, and how many they were; without one q is a step on all rows further, where those climb."""
+    """The state after moves, and the number of moves; without any, q is a step on all rows further if those climb."""
     q, taken = Moves(problem.model, problem.data, state.q).run(every)
     if not (taken or climbs(problem)):
         return state, 0
@@ -47,11 +47,13 @@ def merged(problem: Problem, state: State, every: bool) -> tuple[State, int]:
 
 
 def climbs(problem: Problem) -> bool:
-    """Whether the fit climbs the bound that steps on all rows do; others settle elsewhere, as they are asked to."""
+    """Whether the fit climbs the same bound as steps on all rows; algorithms with other views of q settle elsewhere."""
     return problem.globals is problem.for_bound.globals
 
 
-def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, seen: Seen | None = None) -> State:
+def moved(
+    problem: Problem, state: State, every: bool, passes: int, tol: float, callback: Callback | None = None
+) -> State:
     """The state after moves and steps on all rows, in turn while moves gain.
 
     Parameters
@@ -64,20 +66,20 @@ def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, 
         Most steps; with them the fit has not converged.
     tol : float
         Relative change of the bound at which steps end.
-    seen : callable, optional
-        Told the bound after every step; True ends them, and the fit has not converged.
+    callback : callable, optional
+        Called with the bound after every step; True ends them, and the fit has not converged.
     """
     still = replace(on_all_rows(problem), forming=None)
     stopped = False
 
-    def told(bound: float) -> bool:
+    def should_stop(bound: float) -> bool:
         nonlocal stopped
-        stopped = seen is not None and seen(bound)
+        stopped = callback is not None and callback(bound)
         return stopped
 
     for _ in range(ROUNDS):
         state, taken = merged(problem, state, every)
-        inner = line_search.run_until_settled(still, state, passes, tol, told)
+        inner = line_search.run_until_settled(still, state, passes, tol, should_stop)
         here, passes = line_search.line_search_state(inner).here, passes - len(inner.bounds)
         if here is not None and here.bound >= state.bound:
             state = replace(state, q=here.q, bound=here.bound)
@@ -87,7 +89,7 @@ def moved(problem: Problem, state: State, every: bool, passes: int, tol: float, 
 
 
 def from_other_starts(problem: Problem, state: State, every: bool, passes: int, tol: float) -> State:
-    """The best of this end and those of fits by all rows from other ones, with fewer components where rows are few."""
+    """The best of this state and of fits to all rows from other starts, of fewer components where rows are few."""
     n = int(problem.data.total_weight)
     centres = min(n // ROWS_EACH, problem.model.n_components)
     if centres < 2 or centres * n > MOST_LOGS:

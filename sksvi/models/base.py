@@ -52,7 +52,7 @@ class Data(Sized, Protocol):
         ...
 
     def take(self, rows: Rows) -> Any:
-        """These rows."""
+        """The data of some rows."""
         ...
 
     def portion(self, size: int, seed: int) -> Any:
@@ -104,7 +104,7 @@ class InMemory(Weighed):
         raise AttributeError(f"{type(self).__name__} has no rows")
 
     def take(self, rows: Rows) -> Any:
-        """These rows."""
+        """The data of some rows."""
         raise AttributeError(f"{type(self).__name__} has no rows to take")
 
     def portion(self, size: int, seed: int) -> Any:
@@ -121,7 +121,7 @@ class InMemory(Weighed):
         return look(self, rows)
 
     def n_streams(self, model: Any, rows: Any) -> int:
-        """One per chunk."""
+        """Random streams that chunks of these rows read: one per chunk."""
         return len(model.chunks(rows, self))
 
     def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
@@ -180,7 +180,7 @@ class Table(InMemory):
         return float(len(self)) if self.weight is None else float(self.weight.sum())
 
     def take(self, rows: Rows) -> Table:
-        """These rows."""
+        """The table of some rows."""
         return Table(
             self.X[rows],
             self.y[rows],
@@ -196,7 +196,7 @@ class Table(InMemory):
         return latents + (offset if offset.ndim == latents.ndim else offset.reshape(-1, *[1] * (latents.ndim - 1)))
 
     def moved(self, by: Array) -> Table:
-        """The rows with their latents moved."""
+        """The table with `by` added to the offsets, which moves the latents."""
         return replace(self, offset=self.on(by))
 
     @property
@@ -205,15 +205,15 @@ class Table(InMemory):
         return nbytes(self.X) / max(len(self), 1) + self.y.nbytes / max(len(self), 1) + 32.0
 
     def times(self, factor: Array) -> Table:
-        """Every row's weight times a factor."""
+        """The table with every row's weight multiplied by a factor."""
         return replace(self, weight=factor if self.weight is None else self.weight * factor)
 
-    def joined(self, other: Table) -> Table:
-        """These rows, then the other's."""
+    def concatenated(self, other: Table) -> Table:
+        """A table of these rows, followed by the rows of `other`."""
         return self._with(other, stacked, lambda a, b: np.concatenate([a, b]))
 
     def appended(self, other: Table) -> Table:
-        """The same of dense rows, in memory that has room for more."""
+        """A table of these dense rows, followed by the rows of `other`, in memory that has room for more."""
         return self._with(other, extended, extended)
 
     def _with(self, other: Table, of_designs: Callable[..., Any], of_columns: Callable[..., Array]) -> Table:
@@ -228,9 +228,9 @@ class Table(InMemory):
 
 
 def nbytes(X: Any) -> int:
-    """Memory of a design: an array, a CSR matrix, or one that knows."""
-    held: Any = X
-    return sum(part.nbytes for part in (held.data, held.indices, held.indptr)) if sp.issparse(X) else int(X.nbytes)
+    """Memory of a design: an array, a CSR matrix, or a design that has ``nbytes``."""
+    csr: Any = X
+    return sum(part.nbytes for part in (csr.data, csr.indices, csr.indptr)) if sp.issparse(X) else int(X.nbytes)
 
 
 def stacked(a: Any, b: Any) -> Any:
@@ -285,7 +285,7 @@ class LinearTerms:
     repairs: ClassVar[int] = 0
 
     def weighted(self, weight: Array | None) -> LinearTerms:
-        """Every number times its row's weight: a row of weight k counts as k rows."""
+        """The terms with every number multiplied by its row's weight: a row of weight k counts as k rows."""
         if weight is None:
             return self
 
@@ -304,11 +304,11 @@ class LinearTerms:
         return self.alpha - 2 * self.gamma * self.linear, self.gamma
 
     def take(self, rows: Rows) -> LinearTerms:
-        """Those of some rows."""
+        """The terms of some rows."""
         return self._each(lambda part: part[rows])
 
-    def joined(self, other: LinearTerms) -> LinearTerms:
-        """These rows, then the other's."""
+    def concatenated(self, other: LinearTerms) -> LinearTerms:
+        """The terms of these rows, followed by those of the rows of `other`."""
         return self._each(lambda a, b: np.concatenate([a, b]), other)
 
     def blended(self, other: LinearTerms, share: float) -> LinearTerms:
@@ -316,7 +316,7 @@ class LinearTerms:
         return self if share == 0.0 else self._each(lambda a, b: (1 - share) * a + share * b, other)
 
     def _each(self, change: Callable[..., Array], *others: LinearTerms) -> LinearTerms:
-        """Every array changed, with those of the others beside it."""
+        """Terms whose every array is `change` of this array and the corresponding arrays of `others`."""
         of = (self, *others)
 
         def part(name: str) -> Any:
@@ -374,9 +374,9 @@ class Fit(Protocol):
         ...
 
     def settle(
-        self, q: Blocks, passes: int, tol: float, seen: Callable[[float], bool] | None = None, model: Any = None
+        self, q: Blocks, passes: int, tol: float, stop: Callable[[float], bool] | None = None, model: Any = None
     ) -> Any:
-        """Evaluation after at most `passes` judged passes from q; `seen` ends it too.
+        """Evaluation after at most `passes` line-search passes from q; `stop`, called with the bound, ends it too.
 
         With another `model` the steps are natural ones, whatever the fit's own are.
         """
@@ -390,8 +390,8 @@ class Fit(Protocol):
         """What q pays for its distance from the prior, nats."""
         ...
 
-    def known(self, q: Blocks, gradient: Gradient, bound: float) -> None:
-        """Gradient and bound at the q that a search ends at, so that the fit need not look there again."""
+    def record_evaluation(self, q: Blocks, gradient: Gradient, bound: float) -> None:
+        """Record the gradient and bound at the q that a search ends at, so that the fit need not evaluate it again."""
         ...
 
     @property
@@ -568,7 +568,7 @@ class Local(Model):
 
     @abstractmethod
     def local_begin(self, data: Any) -> Array:
-        """Where each row's local variables start, (n, ...)."""
+        """Values at which each row's local variables start, (n, ...)."""
 
 
 class Bipartite(Model):
@@ -590,7 +590,7 @@ class Bipartite(Model):
     @property
     @abstractmethod
     def max_hyper_step(self) -> float:
-        """In unconstrained coordinates."""
+        """Longest step of hyperparameters, in unconstrained coordinates."""
 
     @abstractmethod
     def column_chunks(self, entries: Any, columns: Array | None = None) -> list[Any]:
@@ -602,7 +602,7 @@ class Bipartite(Model):
 
     @abstractmethod
     def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> SidePlates:
-        """Some plates of a side with their entries."""
+        """The bound as a function of some plates of a side, given the other side and their entries."""
 
     @abstractmethod
     def learned(self, q: Blocks, natural: bool) -> Blocks:
@@ -654,16 +654,16 @@ class SidePlates(Protocol):
 
 
 def default_sweep(data: Data, batch_size: int | None, seed: int, number: int, ramp: bool = False) -> Iterator[Segment]:
-    """All blocks, rows in shuffled batches, each blown up to the data's weight.
+    """Segments of one pass: all blocks, on rows in shuffled batches, each blown up to the data's weight.
 
-    With `ramp` the population of the first pass is what was seen of it so far.
+    With `ramp` the population of the first pass is the rows that it has visited so far.
     """
     n = len(data)
     if batch_size is None or batch_size >= n:
         yield Segment(slice(0, n), 1.0)
         return
-    total, seen = data.total_weight, 0
+    total, n_visited = data.total_weight, 0
     for rows, count, weight in data.batches(batch_size, seed, number):
-        seen += count
+        n_visited += count
         if weight > 0:
-            yield Segment(rows, min(seen, n) / count if ramp and number == 0 else total / weight)
+            yield Segment(rows, min(n_visited, n) / count if ramp and number == 0 else total / weight)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.algorithms.line_search import backtrack
 from sksvi.models.base import Linear, LinearTerms, Table, summed
 
 Array = np.ndarray
@@ -33,21 +34,24 @@ def newton(here: MeanTrial, propose: Callable[[MeanTrial], tuple[float, Callable
 
     Parameters
     ----------
-    here : Tried
+    here : MeanTrial
         Where they begin.
     propose : callable
-        From a point to twice what its full step gains to second order, and what is found at that step over a number.
+        From a point to twice what its full step gains to second order, nats, and what is found at a share of that step.
     """
     for _ in range(NEWTON_STEPS):
         promised, over = propose(here)
         if promised < NEWTON_TOL * (abs(here.value) + 1):
             break
-        tried = (over(2.0**halvings) for halvings in range(MAX_HALVINGS))
-        better = next((there for there in tried if there.value >= here.value), None)
-        if better is None:
+        found = backtrack(over, partial(_not_below, here.value))
+        if found is None:
             break
-        here = better
+        here = found.trial
     return here
+
+
+def _not_below(value: float, trial: MeanTrial) -> bool:
+    return trial.value >= value
 
 
 class PerLatent(Linear):
@@ -143,6 +147,6 @@ class PerLatent(Linear):
 
         def propose(here: MeanTrial) -> tuple[float, Callable[[float], MeanTrial]]:
             promised, over = self.stepped(block, here)
-            return promised, lambda share: at(over(share))
+            return promised, lambda share: at(over(1.0 / share))
 
         return self.with_mean(block, newton(at(block), propose).point)

@@ -50,19 +50,19 @@ class SettledSearch(ABC):
         """Evaluation where q has settled at these hyperparameters, and the slope of its bound."""
 
     def look(self, bound: float) -> bool:
-        """One more look at all data; True: the fit must stop."""
+        """Tell the fit of one more evaluation over all data; True: the fit must stop."""
         self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
         return self.ended
 
-    def seen(self, best: float) -> bool:
-        """After every evaluation; True: the fit must stop, or no hyperparameter's next e-fold promises `tol`."""
+    def search_ends(self, best: float) -> bool:
+        """Whether the search ends after an evaluation: the fit must stop, or no further e-fold promises `tol`."""
         return self.look(self.best.bound) or self.flat
 
-    def ascend(self, start: Array, seen: Callable[[float], bool] | None = None) -> None:
+    def ascend(self, start: Array, stop: Callable[[float], bool] | None = None) -> None:
         """L-BFGS from these hyperparameters; those that start outside of their bounds start on them."""
         start = np.clip(start, self.low, self.high)
         enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        ascend(self, start, self.box, seen or self.seen, enough, MOST_EVALUATIONS)
+        ascend(self, start, self.box, stop or self.search_ends, enough, MOST_EVALUATIONS)
 
     def settled(self, q: Blocks) -> Any:
         """Evaluation where steps from q end."""

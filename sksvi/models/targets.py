@@ -41,7 +41,7 @@ class Summary(Table):
         return super().alone if self.values is None else self.values
 
     def mapped(self, function: Callable[[Array], Array]) -> Summary:
-        """The same with a function of every target in its place."""
+        """The summary with every target replaced by `function` of it."""
         values = None if self.values is None else replace(self.values, y=function(self.values.y))
         return replace(self, y=function(self.y), values=values)
 
@@ -77,8 +77,8 @@ def counted(y: Array, weight: Array | None) -> Table | None:
     if y.ndim == 1 and _whole_within(y):
         low = y.min()
         counts = np.bincount((y - low).astype(np.intp), weight).astype(float)
-        held = np.flatnonzero(counts)
-        return Table(np.empty((len(held), 0)), held.astype(y.dtype) + low, counts[held])
+        present = np.flatnonzero(counts)
+        return Table(np.empty((len(present), 0)), present.astype(y.dtype) + low, counts[present])
     if len(y) > DISTINCT and _more_than_few(y[: 2 * DISTINCT]):  # of many most are different
         return None
     values, at = np.unique(y, axis=0 if y.ndim == 2 else None, return_inverse=True)

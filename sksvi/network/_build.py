@@ -11,11 +11,11 @@ import numpy as np
 from sksvi import families
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.base import Blocks
-from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, Gamma, Gaussian, Joined
+from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, DistributionFactor, Gamma, Gaussian
 from sksvi.models.network.factors import Factor
 from sksvi.models.network.function import RULES, Function
 from sksvi.models.network.model import zero
-from sksvi.network._checks import check_data, in_order, known, linked_size, parameter_sizes, size_of
+from sksvi.network._checks import check_data, check_name, in_order, linked_size, parameter_sizes, size_of
 
 Array = np.ndarray
 
@@ -33,10 +33,10 @@ class Built:
         self, nodes: Mapping[str, Distribution], factors: Mapping[str, Factor], data: Mapping[str, Any]
     ) -> None:
         for name in data:
-            known("data", name, nodes)
+            check_name("data", name, nodes)
         self.priors: Blocks = {}
         self.sizes: dict[str, int] = {}
-        self.joined: dict[str, Factor] = {}
+        self.factors: dict[str, Factor] = {}
         for name in in_order(nodes):
             if name in data:
                 self._observe(name, nodes[name], check_data(name, nodes[name], data[name]))
@@ -45,11 +45,11 @@ class Built:
         if not self.priors:
             raise ValueError("every node is observed: there is nothing to fit.")
         for name, factor in factors.items():
-            self._join(name, factor, set(data))
+            self._add_factor(name, factor, set(data))
 
     def _observe(self, name: str, node: Distribution, y: Array) -> None:
-        """Data given their parameters."""
-        self._known_parents(name, node)
+        """Add the factor of an observed node: its data given their parameters."""
+        self._check_parents(name, node)
         size_of(f"data[{name!r}]", parameter_sizes(f"node {name!r}", node, self.sizes), len(y))
         for extra in ("exposure", "trials", "offset"):
             values = np.asarray(getattr(node, extra, 0.0), float)
@@ -62,23 +62,23 @@ class Built:
                     f"data[{name!r}] has category {y.max():g}; node {link.name!r} has {block.concentration.shape[-1]}."
                 )
         rows = 0 if self._by_element(node, len(y)) else len(y)
-        self.joined[name] = Joined(name, node, y, rows)
+        self.factors[name] = DistributionFactor(name, node, y, rows)
 
     def _by_element(self, node: Distribution, n: int) -> bool:
         """Whether a node has an element for every row, so that no mini-batch informs all of it."""
         plain = [link.name for link in node.links.values() if link.index is None and link.design is None]
         return any(n > 1 and self.sizes[name] == n for name in plain)
 
-    def _known_parents(self, name: str, node: Distribution) -> None:
+    def _check_parents(self, name: str, node: Distribution) -> None:
         for parameter, link in node.links.items():
             if link.name not in self.sizes:
                 raise ValueError(f"node {name!r}: {parameter} is node {link.name!r}, which is observed: pass its data.")
 
     def _add(self, name: str, node: Distribution) -> None:
-        """A latent node: its prior where that is numbers, else the one that its parents' priors make."""
+        """Add a latent node: its prior where that is numbers, else the one that its parents' priors make."""
         if node.latent is None:
             raise ValueError(f"node {name!r} is {type(node).__name__}, which must be observed: pass data[{name!r}].")
-        self._known_parents(name, node)
+        self._check_parents(name, node)
         sizes = parameter_sizes(f"node {name!r}", node, self.sizes)
         n = size_of(f"node {name!r}", sizes, node.size)
         self.sizes[name] = n
@@ -88,8 +88,8 @@ class Built:
         except NotPositiveDefinite as error:
             raise ValueError(f"node {name!r}: {error}.") from None
         if node.links:
-            self.joined[name] = Joined(name, node, None, 0)
-            self.joined[f"{name}/prior"] = Joined(name, constants, None, 0, -1.0)
+            self.factors[name] = DistributionFactor(name, node, None, 0)
+            self.factors[f"{name}/prior"] = DistributionFactor(name, constants, None, 0, -1.0)
 
     def _without_links(self, node: Distribution, n: int) -> Distribution:
         """The distribution at the means of its parents' priors."""
@@ -99,9 +99,9 @@ class Built:
             values[parameter] = np.broadcast_to(moments[:, 0 if kind == "gaussian" else 1], n).copy()
         return type(node)(**values, **({"covariance": node.covariance} if isinstance(node, Gaussian) else {}))
 
-    def _join(self, name: str, factor: Factor, observed: set[str]) -> None:
-        """A factor of the user's, whose first messages must fit their nodes."""
-        if name in self.joined:
+    def _add_factor(self, name: str, factor: Factor, observed: set[str]) -> None:
+        """Add a factor of the user's, whose first messages must fit their nodes."""
+        if name in self.factors:
             raise ValueError(f"factor {name!r} has the name of a node.")
         for node in factor.nodes:
             if node in observed:
@@ -110,24 +110,24 @@ class Built:
             factor = self._checked_function(name, factor)
         try:
             with np.errstate(all="ignore"):
-                value, said = factor.terms(self.priors, slice(None))
+                value, messages = factor.terms(self.priors, slice(None))
         except (IndexError, ValueError, TypeError) as error:
             raise ValueError(f"factor {name!r} cannot be evaluated at the priors: {error}") from error
         rows = (factor.n_rows,) if factor.n_rows else np.shape(value)
         if np.shape(value) != rows:
             raise ValueError(f"factor {name!r} has {factor.n_rows} rows and a value of shape {np.shape(value)}.")
-        if set(said) != set(factor.nodes):
-            raise ValueError(f"factor {name!r} joins {sorted(factor.nodes)} and has messages to {sorted(said)}.")
-        for node, parts in said.items():
+        if set(messages) != set(factor.nodes):
+            raise ValueError(f"factor {name!r} joins {sorted(factor.nodes)} and has messages to {sorted(messages)}.")
+        for node, parts in messages.items():
             found, wanted = [[np.shape(part) for part in each] for each in (parts, zero(self.priors[node]))]
             if found != wanted:
                 raise ValueError(
                     f"factor {name!r} has a message of shapes {found} to node {node!r}, whose moments have {wanted}."
                 )
-        self.joined[name] = factor
+        self.factors[name] = factor
 
     def _checked_function(self, name: str, factor: Function) -> Function:
-        """At most three numbers of known families, with as many elements as there are rows of data."""
+        """A `Function` after checks: of at most three scalar nodes, with as many elements as there are rows of data."""
         who = f"factor {name!r}"
         if len(factor.nodes) not in RULES or len(set(factor.nodes)) != len(factor.nodes):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What is wrong with a network, before anything is computed: each error names the node and what to do."""
+"""Checks of a network before anything is computed: each error names the node and says what to do."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def check_structure(nodes: Mapping[str, Distribution], factors: Mapping[str, Fac
         if not factor.nodes:
             raise ValueError(f"factor {name!r} joins no node: set its attribute nodes to their names.")
         for node in factor.nodes:
-            known(f"factor {name!r}", node, nodes)
+            check_name(f"factor {name!r}", node, nodes)
     in_order(nodes)
 
 
-def known(who: str, name: str, nodes: Mapping[str, Distribution]) -> None:
-    """Raise for a name that is no node's."""
+def check_name(who: str, name: str, nodes: Mapping[str, Distribution]) -> None:
+    """Raise ValueError for a name that is no node's."""
     if name not in nodes:
         raise ValueError(f"{who} names {name!r}, which is no node; nodes are {sorted(nodes)}.")
 
 
 def check_link(who: str, link: Link, nodes: Mapping[str, Distribution], kind: str) -> None:
-    """Raise for a node that cannot stand where it does."""
-    known(who, link.name, nodes)
+    """Raise ValueError for a node that cannot stand in the place of the parameter."""
+    check_name(who, link.name, nodes)
     found = nodes[link.name].latent
     if found != kind:
         is_ = CALLED.get(str(found), type(nodes[link.name]).__name__)
@@ -122,7 +122,7 @@ def parameter_sizes(who: str, node: Distribution, sizes: Mapping[str, int]) -> l
 
 
 def linked_size(who: str, link: Link, sizes: Mapping[str, int]) -> int:
-    """Elements of the child that a link speaks of."""
+    """Number of elements of the child that a link gives a parameter for."""
     have, slot = sizes[link.name], Slot(link)
     if slot.design is not None:
         if slot.design.ndim != 2 or slot.design.shape[1] != have or not np.all(np.isfinite(slot.design)):

@@ -39,7 +39,7 @@ LEAST_PRECISION = 1.0
 
 
 class Decay(NamedTuple):
-    """What the density of a node falls by."""
+    """The parameter that makes the density of a node fall: its name, and its values in a family."""
 
     name: str
     of: Callable[[Any], Any]
@@ -55,7 +55,7 @@ UNDONE = 1e-6
 
 
 class Network:
-    """A mean-field network: q is a product over nodes, and a factor is told to each of them as a message.
+    """A mean-field network: q is a product over nodes, and every factor sends its nodes messages.
 
     The log joint density of nodes x and data is a sum of terms: of every node, or datum, given its parameters, and of
     `factors`. q(x) = Π q_i(x_i) maximises the bound E_q [Σ terms] - E_q log q on the log evidence. Node i steps to
@@ -195,17 +195,17 @@ class Network:
             raise TypeError("Network takes no Dask collection: give it the numbers (.compute()).")
         built = Built(self.nodes, self.factors, {} if data is None else data)
         starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
-        n_rows = 0 if batch_size is None else _rows(built.joined, batch_size)
-        model = NetworkModel(built.priors, built.joined.values(), starts, n_rows, order == "in turn")
+        n_rows = 0 if batch_size is None else _rows(built.factors, batch_size)
+        model = NetworkModel(built.priors, built.factors.values(), starts, n_rows, order == "in turn")
         problem = plan.problem(model, NetworkRows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        state = plan.run(problem, _begun(problem, first_state(problem, seed), built.joined), max_iter, tol)
+        state = plan.run(problem, _initialized(problem, first_state(problem, seed), built.factors), max_iter, tol)
         if model.draws:
-            finer = NetworkModel(built.priors, [factor.finer() for factor in built.joined.values()])
+            finer = NetworkModel(built.priors, [factor.finer() for factor in built.factors.values()])
             state.bound = exact_bound(
                 replace(problem, model=finer, data=NetworkRows(np.arange(1)), batch_size=None), state
             )
-        self.state_, self._joined = state, built.joined
+        self.state_, self._all_factors = state, built.factors
         self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
         improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
         self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
@@ -218,7 +218,7 @@ class Network:
         return self
 
     def messages(self, name: str) -> dict[str, Message]:
-        """What each factor says to a node at the posterior: natural parameters, which add up to q less its prior.
+        """The message of each factor to a node at the posterior: natural parameters, which add up to q less its prior.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Network:
         -------
         messages : dict of str to Message
             By factor; distributions have the name of their child. A node's own distribution, where that has nodes for
-            parameters, is told relative to ``<name>/prior``.
+            parameters, is relative to ``<name>/prior``.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Network:
         q = dict(self.posterior_)
         return {
             key: q[name].message_from_gradient(factor.terms(q, slice(None))[1][name])
-            for key, factor in self._joined.items()
+            for key, factor in self._all_factors.items()
             if name in factor.nodes
         }
 
@@ -307,12 +307,12 @@ class Network:
         """
         table = self.summary().set_index(["node", "element"])
         bound, passes = f"{self.lower_bound_:,.2f} nats", counted(self.n_iter_)
-        told = [("lower bound", bound), ("passes", passes), ("converged", "yes" if self.converged_ else "no")]
-        return page(type(self).__name__, told, table)
+        lines = [("lower bound", bound), ("passes", passes), ("converged", "yes" if self.converged_ else "no")]
+        return page(type(self).__name__, lines, table)
 
 
 def _schedule(rate: Any) -> Any:
-    """The schedule of a number, or itself."""
+    """The schedule of steps: constant for a number, else the given one."""
     if rate is None or hasattr(rate, "rate"):
         return rate
     if not 0 < rate <= 1:
@@ -320,9 +320,9 @@ def _schedule(rate: Any) -> Any:
     return schedules.Constant(float(rate))
 
 
-def _rows(joined: Mapping[str, Factor], batch_size: int) -> int:
-    """Rows that mini-batches are taken of."""
-    rows = {name: factor.n_rows for name, factor in joined.items() if factor.n_rows}
+def _rows(factors: Mapping[str, Factor], batch_size: int) -> int:
+    """Number of rows that mini-batches are taken of."""
+    rows = {name: factor.n_rows for name, factor in factors.items() if factor.n_rows}
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1 or None; found {batch_size}.")
     if not rows:
@@ -336,7 +336,7 @@ def _rows(joined: Mapping[str, Factor], batch_size: int) -> int:
 
 
 def _starts(priors: Blocks) -> Blocks:
-    """The priors, Gaussian ones no wider than one."""
+    """First blocks of Gaussian nodes: their priors, no wider than standard deviation one."""
     starts = {}
     for name, block in priors.items():
         if block.column == "gaussian":
@@ -365,8 +365,8 @@ def _bound(problem: Problem, state: State) -> float:
         return -np.inf
 
 
-def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> State:
-    """The first state, its Gaussian nodes narrowed until the bound tells something; else the factor is named."""
+def _initialized(problem: Problem, state: State, factors: Mapping[str, Factor]) -> State:
+    """The first state, its Gaussian nodes narrowed until the bound is informative; else an error names the factor."""
     here = _bound(problem, state)
     for _ in range(NARROWINGS):
         if not in_whole_nats(here):
@@ -380,7 +380,7 @@ def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> Stat
     if np.isfinite(here):
         return state
     with np.errstate(all="ignore"):
-        worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in joined.items()}
+        worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in factors.items()}
     bad = [name for name, value in worth.items() if not np.isfinite(value)]
     raise ValueError(f"{', '.join(map(repr, bad))} has no finite expectation at the first q: pass a start.")
 
@@ -388,17 +388,17 @@ def _begun(problem: Problem, state: State, joined: Mapping[str, Factor]) -> Stat
 def _improper(
     factors: Mapping[str, Factor], nodes: Mapping[str, Distribution], priors: Blocks, q: Blocks
 ) -> Iterator[str]:
-    """Where factors of the user's have all but undone the prior of a node: that density has no finite integral."""
-    joined = dict.fromkeys(node for factor in factors.values() for node in factor.nodes)
-    for name in joined:
+    """Warnings for nodes whose prior the user's factors have all but cancelled: that density has no finite integral."""
+    affected = dict.fromkeys(node for factor in factors.values() for node in factor.nodes)
+    for name in affected:
         decay = DECAY.get(str(nodes[name].latent))
         if decay is None or nodes[name].links:
             continue
         left = float(np.min(decay.of(q[name]) / decay.of(priors[name])))
         if left < UNDONE:
-            said = ", ".join(repr(key) for key, factor in factors.items() if name in factor.nodes)
+            named = ", ".join(repr(key) for key, factor in factors.items() if name in factor.nodes)
             yield (
                 f"node {name!r} has {left:.1g} of its prior's {decay.name} left: the joint density may "
                 f"be improper, without a finite integral, so that the bound has no top and the posterior no meaning. "
-                f"Look whether {said} grows faster than the prior falls."
+                f"Look whether {named} grows faster than the prior falls."
             )

@@ -18,13 +18,13 @@ def is_collection(X: Any) -> bool:
 
 
 def a_kind(values: Any) -> str:
-    """The type of something with its article."""
+    """Name of the type of `values` with its indefinite article."""
     kind = type(values).__name__
     return f"an {kind}" if kind[0] in "aeiouAEIOU" or kind == "ndarray" else f"a {kind}"
 
 
 def in_memory(estimator: str, X: Any, **beside: Any) -> None:
-    """An error about a collection beside rows in memory.
+    """Raise where X is in memory and another argument is a Dask collection.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def in_memory(estimator: str, X: Any, **beside: Any) -> None:
 
 
 def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
-    """(X, y, sample_weight, offset) of every partition as delayed objects; None stays None.
+    """List of (X, y, sample_weight, offset) of every partition as delayed objects; None stays None.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def aligned(estimator: str, X: Any, **beside: Any) -> list[tuple[Any, ...]]:
 
 
 def like(values: Any, X: Any, name: str, given: str = "X") -> Any:
-    """An array in chunks of the same rows as X, where both know theirs.
+    """Rechunk an array to the rows of the chunks of X, where both know theirs.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def like(values: Any, X: Any, name: str, given: str = "X") -> Any:
 
 
 def partitions(values: Any, name: str) -> list[Any]:
-    """The partitions of a collection, whole rows each."""
+    """List of the partitions of a collection as delayed objects, of whole rows each."""
     if hasattr(values, "chunks"):
         if values.ndim not in (1, 2):
             raise ValueError(f"{name} has {values.ndim} dimensions, and must be a table or a column.")
@@ -96,8 +96,8 @@ def partitions(values: Any, name: str) -> list[Any]:
     return list(values.simplify().to_delayed(optimize_graph=False))
 
 
-def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
-    """The rows of a partition, aligned in memory, but those of weight zero; none may be left.
+def drop_zero_weight(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any, Any]:
+    """The rows of a partition without those of weight zero, aligned in memory; none may be left.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def that_count(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any, Any,
 
 
 def at_whole_numbers(values: Any) -> Any:
-    """Rows whose numbers begin where numbers do in memory: NumPy adds up others, as they come by wire, in other order.
+    """Copy rows whose buffers are not aligned in memory, as they arrive by wire: NumPy sums such in another order.
 
     What comes from a worker begins at any byte, what was made here does not, and both are to have the same bits.
     """

@@ -1,4 +1,4 @@
-"""Rows in partitions, with the verbs of data: what is asked of them is asked where they lie."""
+"""Encoded rows in partitions, with the methods of data: functions of rows are evaluated where the rows lie."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class RemoteDesign:
-    """The shape of a design that lies elsewhere."""
+    """Shape and dtype of a design matrix that is not in this process."""
 
     shape: tuple[int, int]
     dtype: Any
@@ -30,16 +30,16 @@ HERE = 2**20
 
 
 class RemoteRows:
-    """What rows in partitions keep beside them: a handle each, another one after every step.
+    """Values per row of partitions (local variables or sites): a handle for each partition, renewed at every step.
 
-    ``change`` : of the sum of the starts of their sites.
+    ``change`` : accumulated change of the sum of `start`, the shares of the first q in the sites of rows.
     """
 
     def __init__(self, handles: list[Any], change: float = 0.0) -> None:
         self.handles, self.change = handles, change
 
     def copy(self) -> RemoteRows:
-        """Its own list of the same."""
+        """Copy with a list of its own of the same handles."""
         return RemoteRows(list(self.handles), self.change)
 
 
@@ -52,14 +52,14 @@ class PartitionShare:
     count: int
 
     def rows(self, n: int) -> Array:
-        """Their numbers in a partition of n rows, sorted."""
+        """Sorted indices of the rows of the share in a partition of n rows."""
         order = np.random.default_rng(self.key).permutation(n)
         return np.sort(np.array_split(order, self.count)[self.number])
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of a step: whole partitions (None), or a share of one."""
+    """Rows of a step: whole partitions (share None), or a share of one."""
 
     pieces: list[tuple[int, PartitionShare | None]]
 
@@ -85,24 +85,24 @@ class Partitioned:
 
     @property
     def y(self) -> Array:
-        """Every value that a target has, or those of a sample."""
+        """Distinct values of the target, or targets of a sample."""
         return self.targets.alone.y
 
-    # ---- verbs
+    # ---- methods of data
     def evaluate(self, look: Any, rows: Any) -> Any:
-        """What a look at rows says, summed over partitions; what these keep beside them is renewed."""
+        """Evaluate a look at rows, summed over partitions; local variables and sites beside them are renewed."""
         pieces = getattr(rows, "pieces", [(p, None) for p in range(len(self.parts))])
         local, sites = look.locals.apart, look.sites
         parts = [(self.parts[p], share) for p, share in pieces]
         if local is None and sites is None:
-            return self.executor.round(partial(_seen, look), parts)
-        beside = [tuple(None if kept is None else kept.handles[p] for kept in (local, sites)) for p, _ in pieces]
+            return self.executor.round(partial(_evaluated, look), parts)
+        beside = [tuple(None if remote is None else remote.handles[p] for remote in (local, sites)) for p, _ in pieces]
         bare = replace(look, locals=NO_LOCALS, sites=None)
-        asked = [(*part, *own) for part, own in zip(parts, beside, strict=True)]
-        (*sums, change), renewed = self.executor.step(partial(_seen_beside, bare), asked)
-        for kept, new in zip((local, sites), renewed, strict=True):
-            for (p, _), handle in zip(pieces if kept is not None else [], new):
-                kept.handles[p] = handle
+        arguments = [(*part, *own) for part, own in zip(parts, beside, strict=True)]
+        (*sums, change), renewed = self.executor.step(partial(_evaluated_with_local, bare), arguments)
+        for remote, new in zip((local, sites), renewed, strict=True):
+            for (p, _), handle in zip(pieces if remote is not None else [], new):
+                remote.handles[p] = handle
         if sites is not None:
             sites.change += change
         return tuple(sums)
@@ -127,24 +127,24 @@ class Partitioned:
         yield Batch(batch), rows, rows * each
 
     def n_streams(self, model: Any, rows: Any) -> int:
-        """No more than rows."""
+        """Upper limit of the number of index streams: the number of rows."""
         return len(self)
 
     def reduced(self, function: Callable[..., Any], combine: Any = None, beside: Any = None) -> Any:
-        """`function` of every partition, with what was kept beside it, combined in a tree."""
+        """`function` of every partition, with the values of `beside`, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
     def persist(self, function: Callable[[Any], Any]) -> RemoteRows:
-        """What a function says of every partition, kept where it lies."""
-        return RemoteRows(self.executor.kept(function, self._with(None)))
+        """Results of a function of every partition, stored on the workers."""
+        return RemoteRows(self.executor.mapped(function, self._with(None)))
 
     def mapped(self, function: Callable[..., Any], beside: Any = None) -> Partitioned:
-        """Data that a function makes of every partition, kept where it lies."""
-        return replace(self, parts=self.executor.kept(function, self._with(beside)))
+        """Data whose partitions are results of a function of these, stored on the workers."""
+        return replace(self, parts=self.executor.mapped(function, self._with(beside)))
 
     @property
     def handles(self) -> list[Any]:
-        """Partitions, where these lie beside others."""
+        """Handles of the partitions, for data that is itself passed as `beside`."""
         return self.parts
 
     def _with(self, beside: Any) -> list[tuple[Any, ...]]:
@@ -152,15 +152,15 @@ class Partitioned:
         return list(zip(self.parts, *each, strict=True))
 
     def take(self, rows: Any) -> Table:
-        """A few rows, brought here."""
+        """A few rows as a table in this process."""
         chosen = range(len(self))[rows] if isinstance(rows, slice) else rows
         chosen = np.asarray(chosen)
         at = np.searchsorted(chosen, self.starts)
         wanted = [(part, chosen[a:b] - start) for part, a, b, start in zip(self.parts, at, at[1:], self.starts)]
-        return self.executor.round(Table.take, [pair for pair in wanted if len(pair[1])], Table.joined)  # type: ignore[no-any-return]
+        return self.executor.round(Table.take, [pair for pair in wanted if len(pair[1])], Table.concatenated)  # type: ignore[no-any-return]
 
     def portion(self, size: int, seed: int) -> Any:
-        """About `size` rows, drawn without repeats: here where they are few numbers, else kept where they lie."""
+        """About `size` rows, drawn without repeats: in this process where they are few numbers, else on the workers."""
         n, ends = len(self), list(zip(self.starts, self.starts[1:]))
         if size * self.X.shape[1] <= HERE:
             return self.take(parallel.sample(n, size, seed))
@@ -168,24 +168,24 @@ class Partitioned:
         return self._of([(part, own) for part, own in zip(self.parts, rows) if len(own)])
 
     def _of(self, wanted: list[tuple[Any, Array]]) -> Partitioned:
-        """These rows of these partitions, kept where they lie."""
+        """Data of some rows of some partitions, stored on the workers; `wanted`: pairs of a partition and its rows."""
         starts = np.cumsum([0, *(len(rows) for _, rows in wanted)])
-        parts = self.executor.kept(_part, [(*pair, int(start)) for pair, start in zip(wanted, starts)])
+        parts = self.executor.mapped(_part, [(*pair, int(start)) for pair, start in zip(wanted, starts)])
         weight = self.executor.round(_weight, [(part,) for part in parts])
         return Partitioned(self.executor, parts, starts, weight, self.X, self.targets)
 
 
-def _seen(look: Any, data: Any, share: PartitionShare | None) -> Any:
+def _evaluated(look: Any, data: Any, share: PartitionShare | None) -> Any:
     return look(data, slice(0, len(data)) if share is None else share.rows(len(data)))
 
 
-def _seen_beside(look: Any, data: Any, share: PartitionShare | None, local: Any, sites: Any) -> Any:
-    """Sums, and what is kept beside the rows afterwards: what it was stays, a task may run twice."""
+def _evaluated_with_local(look: Any, data: Any, share: PartitionShare | None, local: Any, sites: Any) -> Any:
+    """Sums, and new values of local variables and sites; the old ones are copied, since a task may run twice."""
     own = NO_LOCALS if local is None else Locals(local.copy())
     sites = None if sites is None else sites.copy()
-    before = 0.0 if sites is None else sites.left
-    sums = _seen(replace(look, locals=own, sites=sites), data, share)
-    change = 0.0 if sites is None else sites.left - before
+    before = 0.0 if sites is None else sites.start_left
+    sums = _evaluated(replace(look, locals=own, sites=sites), data, share)
+    change = 0.0 if sites is None else sites.start_left - before
     return (*sums, change), (None if local is None else own.values, sites)
 
 

@@ -1,4 +1,4 @@
-"""The way from a collection to the data of a fit: what the rows fix first, then every partition in its terms."""
+"""Encoding of a collection as the data of a fit: a summary of all rows first, then each partition by it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sklearn.base import clone
 
 from sksvi.models.base import Table
 from sksvi.models.targets import drawn
-from sksvi.partitions.collections import aligned, that_count
+from sksvi.partitions.collections import aligned, drop_zero_weight
 from sksvi.partitions.data import Partitioned, RemoteDesign
-from sksvi.partitions.executor import Executor, called
+from sksvi.partitions.executor import Executor, run_broadcast
 from sksvi.partitions.summary import DataSummary
 
 #: Share of the memory up to which encoded rows stay where they are; more of them are read and encoded in every pass.
@@ -26,7 +26,7 @@ LEFT_BEHIND = ("state_", "posterior_", "_skl_callbacks")
 
 @contextmanager
 def named(partition: int) -> Iterator[None]:
-    """An error about a partition says which one it is."""
+    """Context in which an error about a partition names the partition."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -35,7 +35,7 @@ def named(partition: int) -> Iterator[None]:
 
 
 class Reader:
-    """What a partition says before anything is fixed.
+    """Task that returns the data summary of a partition.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class Reader:
 
     def __call__(self, number: int, *part: Any) -> DataSummary:
         with named(number):
-            rows = that_count(*part)
+            rows = drop_zero_weight(*part)
             if not rows[0].shape[0]:
                 return DataSummary({number: (0, 0.0)}, {}, np.float32)
             return copy.copy(self.estimator)._facts(*rows, number, self.fresh)
 
 
 class Drawer:
-    """The rows of a partition that are in the sample of targets of `n` rows.
+    """Task that returns the rows of a partition that belong to the sample of targets of all `n` rows.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Drawer:
 
     def __call__(self, number: int, start: int, *part: Any) -> Any:
         with named(number):
-            rows = copy.copy(self.estimator)._targets_in(*that_count(*part), self.fresh)
+            rows = copy.copy(self.estimator)._targets_in(*drop_zero_weight(*part), self.fresh)
         return drawn(replace(rows, first=start), self.n)
 
 
 class PartitionEncoder:
-    """A partition in the terms of a fit.
+    """Task that encodes a partition for a fit.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class PartitionEncoder:
 
     def __call__(self, number: int, start: int, *part: Any) -> Any:
         with named(number):
-            return copy.copy(self.estimator)._encode_partition(*that_count(*part), start, self.dtype)
+            return copy.copy(self.estimator)._encode_partition(*drop_zero_weight(*part), start, self.dtype)
 
 
-def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> DataSummary:
-    """What all rows say at a glance, and at a second one where their targets need it.
+def data_summary(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Executor) -> DataSummary:
+    """Summary of all rows in one pass over them, or two where a sample of targets has to be drawn.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
         Naming the partition: what `fit` raises of arrays, or columns that other partitions do not have.
     """
     reader = Reader(bare(clone(estimator) if start.fresh else estimator), start.fresh)
-    facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], DataSummary.joined)
+    facts = executor.round(reader, [(i, *part) for i, part in enumerate(given)], DataSummary.merged)
     if not facts.n:
         what = "" if given[0][2] is None else " with a positive sample_weight"
         raise ValueError(
@@ -111,31 +111,32 @@ def known(estimator: Any, start: Any, given: list[tuple[Any, ...]], executor: Ex
         return facts
     few = facts.targets.few(estimator._by_moments(start.fresh))
     if few is None:
-        asked = [(number, first, *given[number]) for number, first in facts.starts.items()]
-        few = facts.targets.by(executor.round(Drawer(reader.estimator, start.fresh, facts.n), asked, Table.joined))
+        arguments = [(number, first, *given[number]) for number, first in facts.starts.items()]
+        drawer = Drawer(reader.estimator, start.fresh, facts.n)
+        few = facts.targets.by(executor.round(drawer, arguments, Table.concatenated))
     return replace(facts, few=few)
 
 
 def encoded(
     estimator: Any, start: Any, X: Any, y: Any, sample_weight: Any, offset: Any
 ) -> tuple[Partitioned, DataSummary]:
-    """The data of a fit, and what all rows say; a fresh `start` fixes by it what the data fix.
+    """The data of a fit, and the summary of all rows, by which a fresh `start` sets what depends on the data.
 
     Raises
     ------
     ValueError
-        As `known`.
+        As `data_summary`.
     """
     from dask import delayed
 
     given = aligned(type(estimator).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
     executor = Executor()
-    facts = known(estimator, start, given, executor)
+    facts = data_summary(estimator, start, given, executor)
     targets = estimator._fix(facts, start.fresh)
     numbers = [number for number in range(len(given)) if facts.rows[number][0]]
     starts = np.cumsum([0, *(facts.rows[number][0] for number in numbers)])
     encoder = executor.sent(PartitionEncoder(bare(estimator), facts.dtype))
-    task = delayed(called, pure=False)
+    task = delayed(run_broadcast, pure=False)
     parts = [task(encoder, number, int(first), *given[number]) for number, first in zip(numbers, starts)]
     if float(starts[-1]) * facts.bytes_per_row <= HELD_SHARE * executor.memory:
         parts = executor.persisted(parts)
@@ -145,18 +146,18 @@ def encoded(
 
 
 def one_by_one(estimator: str, X: Any, **beside: Any) -> Iterator[tuple[Any, ...]]:
-    """The partitions with rows, brought here one after another: a stream."""
+    """Iterate over the partitions with rows, each brought to this process: a stream."""
     executor = Executor()
     for number, part in enumerate(aligned(estimator, X, **beside)):
         rows = executor.fetched(part)
         with named(number):
-            rows = that_count(*rows)
+            rows = drop_zero_weight(*rows)
             if rows[0].shape[0]:
                 yield rows
 
 
 def bare(estimator: Any) -> Any:
-    """A copy without what a fit leaves behind that encoding does not read."""
+    """Copy of an estimator without the fitted attributes that encoding does not read."""
     new = copy.copy(estimator)
     for name in LEFT_BEHIND:
         vars(new).pop(name, None)

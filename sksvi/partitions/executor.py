@@ -1,4 +1,4 @@
-"""Tasks over partitions: what is sent once, one task per partition, and the tree that joins what they say.
+"""Tasks over partitions: a function is sent once, runs on each partition, and results are combined in a tree.
 
 The tree's shape depends on the number of partitions alone, and BLAS is held to one thread within a task, so that bits
 depend neither on the number of workers nor on who does what.
@@ -21,7 +21,7 @@ ATTEMPTS = 5
 
 
 class Broadcast:
-    """What travels to a worker once, a node of the graph: a collection for nobody, and bytes for the scheduler.
+    """Object that is sent to a worker once, as a node of the graph: no collection, and mere bytes for the scheduler.
 
     Workers hand it to each other, and where one dies with it the scheduler has it still.
     """
@@ -31,14 +31,14 @@ class Broadcast:
 
     @property
     def thing(self) -> Any:
-        """What was sent."""
+        """The object that was sent."""
         packed = self._packed
         if packed is not None:
             self._thing, self._packed = pickle.loads(packed), None
         return self._thing
 
     def packed(self) -> bytes:
-        """The same as bytes."""
+        """The object as bytes."""
         if self._packed is not None:
             return self._packed
         import cloudpickle
@@ -52,14 +52,14 @@ class Broadcast:
         self._thing, self._packed = None, packed
 
 
-def called(sent: Broadcast, *args: Any) -> Any:
-    """What a function that was sent says of some rows."""
+def run_broadcast(sent: Broadcast, *args: Any) -> Any:
+    """Call the function that was sent, with BLAS limited to one thread."""
     with parallel.working():
         return sent.thing(*args)
 
 
 def combined(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    """A few answers as one, pairwise; a task may run twice, so that none of them is written to."""
+    """Combine a few results pairwise; none of them is written to, since a task may run twice."""
     while len(parts) > 1:
         pairs = (combine(copy.deepcopy(a), b) for a, b in zip(parts[::2], parts[1::2]))
         parts = [*pairs, *parts[len(parts) - len(parts) % 2 :]]
@@ -73,7 +73,7 @@ def _item(values: Any, *at: int) -> Any:
 
 
 class Executor:
-    """Dask's scheduler as it is when a fit begins: that of the active client, else the local one."""
+    """Runs tasks by the Dask scheduler at the beginning of a fit: that of the active client, else the local one."""
 
     def __init__(self) -> None:
         from dask.base import get_scheduler
@@ -81,11 +81,11 @@ class Executor:
         self._client, self._bytes_sent = getattr(get_scheduler(), "__self__", None), 0
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
-        """What `function` says of every part, summed or combined in a tree."""
-        return self._answer(lambda: self._tree(self._asked(function, parts), combine or parallel.add))
+        """Results of `function` for every part, summed or combined in a tree."""
+        return self._answer(lambda: self._tree(self._tasks(function, parts), combine or parallel.add))
 
     def step(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> tuple[Any, tuple[list[Any], ...]]:
-        """Sums of the first of two answers; the second, a tuple, stays with its part, by place in the tuple.
+        """Sums of the first of two results of `function`; the second, a tuple, is stored on the workers, item by item.
 
         What is lost is made again, step by step; where workers go on being lost the fit begins anew (`Lost`).
         """
@@ -93,34 +93,34 @@ class Executor:
         from dask import delayed
 
         item = delayed(_item, pure=False)
-        asked = self._asked(function, parts)
-        total = self._tree([item(task, 0) for task in asked], parallel.add)
-        kept = [[item(task, 1, k) for task in asked] for k in range(2)]
+        tasks = self._tasks(function, parts)
+        total = self._tree([item(task, 0) for task in tasks], parallel.add)
+        stored = [[item(task, 1, k) for task in tasks] for k in range(2)]
         if self._client is None:
-            total, *flat = dask.persist(total, *(task for row in kept for task in row))
+            total, *flat = dask.persist(total, *(task for row in stored for task in row))
             sums = total.compute()
         else:
-            total, *flat = self.persisted([total, *(task for row in kept for task in row)])
+            total, *flat = self.persisted([total, *(task for row in stored for task in row)])
             try:
                 sums = self._result(total)
             except self._lost as error:
                 self._check_open()
                 raise Lost(str(error)) from error
-        return sums, tuple(list(flat[k * len(asked) : (k + 1) * len(asked)]) for k in range(2))
+        return sums, tuple(list(flat[k * len(tasks) : (k + 1) * len(tasks)]) for k in range(2))
 
     def fetched(self, part: tuple[Any, ...]) -> tuple[Any, ...]:
-        """One partition, here."""
+        """One partition, brought to this process."""
         from dask import delayed
 
         return self._answer(lambda: delayed(tuple, pure=False)(list(part)))  # type: ignore[no-any-return]
 
-    def kept(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
-        """What `function` says of every part, which stays where it was found, and is found again if that is lost."""
-        return self.persisted(self._asked(function, parts))
+    def mapped(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+        """Handles of the results of `function` for every part, stored on the workers and computed again if lost."""
+        return self.persisted(self._tasks(function, parts))
 
     def together(self, function: Callable[[Any], Any], parts: list[Any], combine: Any) -> Any:
-        """What `function` says of all parts as one, which stays where it was found."""
-        (found,) = self.kept(function, [(self._tree(parts, combine),)])
+        """Handle of the result of `function` for all parts combined, stored on a worker."""
+        (found,) = self.mapped(function, [(self._tree(parts, combine),)])
         return found
 
     @property
@@ -132,7 +132,7 @@ class Executor:
         return float(sum(worker["memory_limit"] or 0 for worker in workers))
 
     def persisted(self, tasks: list[Any]) -> list[Any]:
-        """The same tasks, computed and kept where they were."""
+        """Compute tasks and store their results on the workers; the handles of these."""
         import dask
 
         if self._client is None:
@@ -141,18 +141,18 @@ class Executor:
         with self._quiet():
             return list(self._client.persist(tasks))
 
-    def _asked(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
-        """One task per part; the function is a node of the graph: sent once, and there again where a worker is lost.
+    def _tasks(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+        """One task per part; the function is a node of the graph: sent once, and again where a worker is lost.
 
         Not scattered: a broadcast waits for ever where a worker dies under it, and what was scattered has no past.
         """
         from dask import delayed
 
-        task, sent = delayed(called, pure=False), self.sent(function)
+        task, sent = delayed(run_broadcast, pure=False), self.sent(function)
         return [task(sent, *part) for part in parts]
 
     def sent(self, thing: Any) -> Any:
-        """A node of its own in the graph; its bytes are no large graph that a user should hear of."""
+        """Node of the graph for an object that tasks share; its bytes are not to be warned of as a large graph."""
         from dask import delayed
 
         there = Broadcast(thing)
@@ -163,7 +163,7 @@ class Executor:
 
     @staticmethod
     def _tree(tasks: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
-        """A task that joins what others say, in the order of `parallel.tree_sum`."""
+        """Task that combines the results of others, in the order of `parallel.tree_sum`."""
         from dask import delayed
 
         task = delayed(combined, pure=False)
@@ -172,7 +172,7 @@ class Executor:
         return tasks[0]
 
     def _answer(self, build: Callable[[], Any]) -> Any:
-        """The result of a graph; where workers took with them what was sent, it is sent again."""
+        """Result of the graph that `build` makes, which is built again where workers are lost with what they had."""
         import dask
 
         if self._client is None:
@@ -201,7 +201,7 @@ class Executor:
             raise
 
     def _quiet(self) -> Any:
-        """Dask's warning of large graphs is about what users put into them, not about what is sent here."""
+        """Context that raises the size of Dask's warning of large graphs by what is sent here."""
         import dask
         from dask.utils import parse_bytes
 
@@ -218,7 +218,7 @@ class Executor:
         return (KilledWorker, CancelledError, CommClosedError, TimeoutError)
 
     def _check_open(self) -> None:
-        """An error where the client that the fit began with is gone: the rest must not run elsewhere unasked."""
+        """Raise where the client that the fit began with is closed: the rest must not run elsewhere."""
         if self._client.status != "running":
             raise RuntimeError(
                 f"the Dask client of this fit is {self._client.status}: the fit has ended, and the estimator is as it "

@@ -1,4 +1,4 @@
-"""Few rows of a collection brought together where they lie, and cut anew into the blocks of a fit in memory.
+"""Rows of a collection gathered on one worker, and cut again into the blocks of a fit in memory.
 
 What a fit in memory does to all rows at once (sort them, merge equal ones) is done in one task on a worker; then the
 rows lie in parts again. A part holds blocks of rows as a fit in memory takes them, their number a power of two, so that
@@ -36,32 +36,32 @@ class Repartitioned(Partitioned):
 
 @dataclass(frozen=True)
 class Gathered:
-    """All rows of some data in one place on a worker; data: what they were."""
+    """All rows of partitioned data, on one worker; data: the partitions that they come from."""
 
     data: Partitioned
     rows: Any
     n: int
     weight: float
 
-    def asked(self, function: Callable[[Table], Any]) -> Any:
-        """What a function says of all rows."""
+    def apply(self, function: Callable[[Table], Any]) -> Any:
+        """Result of a function of the table of all rows."""
         return self.data.executor.round(function, [(self.rows,)])
 
 
 def gathered(data: Partitioned, function: Callable[[Table], Table]) -> Gathered:
-    """What a function makes of all rows."""
-    rows = data.executor.together(function, data.parts, Table.joined)
+    """Gather all rows on one worker and apply a function to their table."""
+    rows = data.executor.together(function, data.parts, Table.concatenated)
     return Gathered(data, rows, *data.executor.round(_size, [(rows,)]))
 
 
 def cut(all_rows: Gathered, block: int, wanted: int, function: Callable[[Table], Table] | None = None) -> Repartitioned:
-    """The rows, each part after a function of it, in blocks of `block` rows."""
+    """Cut gathered rows into parts of whole blocks of `block` rows, and apply a function to each part."""
     data, n = all_rows.data, all_rows.n
     blocks = -(-n // block)
     size = block * 2 ** int(np.ceil(np.log2(max(1, -(-blocks // wanted)))))
     starts = np.append(np.arange(0, n, size), n)
     cuts = [(all_rows.rows, int(a), int(b)) for a, b in pairwise(starts)]
-    parts = data.executor.kept(partial(_between, function), cuts)
+    parts = data.executor.mapped(partial(_between, function), cuts)
     shape = replace(data.X, shape=(n, data.X.shape[1]))
     return Repartitioned(data.executor, parts, starts, all_rows.weight, shape, data.targets, block, wanted)
 

@@ -1,4 +1,4 @@
-"""Predictions of a collection: a collection, lazy, one task per partition, with the frame's index and names."""
+"""Lazy predictions for Dask collections: one task per partition, with the frame's index and names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sksvi._seeds import check_seed
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
-from sksvi.partitions.executor import Broadcast, Executor, called
+from sksvi.partitions.executor import Broadcast, Executor, run_broadcast
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ TABLES = ("recommend",)
 
 
 def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of rows that answers a Dask collection by one."""
+    """Decorator of a method of rows that returns a Dask collection when it is given one."""
     first = list(inspect.signature(method).parameters)[1]
 
     @wraps(method)
@@ -45,7 +45,7 @@ def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def at_hand(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that takes no Dask collection, by an error that names the argument.
+    """Decorator of a method that refuses Dask collections, by an error that names the argument.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def at_hand(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What a method says of every partition of its first argument; other collections have the same rows.
+    """Collection of the results of a method for every partition of its first argument; other collections align.
 
     Raises
     ------
@@ -77,32 +77,33 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     from dask import delayed
 
     given = inspect.signature(method).bind(estimator, *args, **kwargs)
-    name, asked = method.__name__, dict(list(given.arguments.items())[1:])
-    first, X = next(iter(asked.items()))
+    name, arguments = method.__name__, dict(list(given.arguments.items())[1:])
+    first, X = next(iter(arguments.items()))
     parts = {first: partitions(X, first)}
-    for other, values in asked.items():
+    for other, values in arguments.items():
         if other != first and is_collection(values):
             parts[other] = partitions(like(values, X, other, first), other)
             if len(parts[other]) != len(parts[first]):
                 found = f"{other} has {len(parts[other])} partitions and {first} has {len(parts[first])}"
                 raise ValueError(f"{found}: repartition one like the other.")
-    seeds = seeds_of(asked, len(parts[first]))
-    fixed = {key: value for key, value in asked.items() if key not in parts}
+    seeds = seeds_of(arguments, len(parts[first]))
+    fixed = {key: value for key, value in arguments.items() if key not in parts}
     caller = Answer(travelling(estimator), method, fixed)
     shape = trial(caller, X, parts)
-    node, task = delayed(Broadcast(caller.for_rows(shape)), pure=False, traverse=False), delayed(called, pure=False)
+    node = delayed(Broadcast(caller.for_rows(shape)), pure=False, traverse=False)
+    task = delayed(run_broadcast, pure=False)
     found = []
     for i in range(len(parts[first])):
         found.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
     if not isinstance(shape, tuple):
-        return collected(estimator, name, asked, X, found, shape)
+        return collected(estimator, name, arguments, X, found, shape)
     pick = delayed(_item, pure=False)
     each = ([pick(part, k) for part in found] for k in range(len(shape)))
-    return tuple(collected(estimator, name, asked, X, one, like) for one, like in zip(each, shape, strict=True))
+    return tuple(collected(estimator, name, arguments, X, one, like) for one, like in zip(each, shape, strict=True))
 
 
 def added(estimator: Any, name: str, X: Any, *args: Any) -> Any:
-    """What a method says of rows, a number or several; of a collection's partitions the sum, each where it lies."""
+    """Result of a method that sums over rows, one number or several; for a collection the sum over its partitions."""
     if not is_collection(X):
         return getattr(estimator, name)(X, *args)
     parts = [(number, part) for number, part in enumerate(partitions(X, "X"))]
@@ -113,7 +114,7 @@ def added(estimator: Any, name: str, X: Any, *args: Any) -> Any:
 
 
 class PartialScore:
-    """What one partition adds to a sum; None: it has no rows.
+    """Task that returns the contribution of one partition to a sum, or None where it has no rows.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ class PartialScore:
 
 
 class Answer:
-    """What a method says of one partition, in the type that all of them have.
+    """Task that returns the result of a method for one partition, in the type that all of them have.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ class Answer:
         self.shape: Any = None
 
     def for_rows(self, shape: Any) -> Answer:
-        """The same once it is known what an answer looks like."""
+        """Copy of the task with `shape`, the result for no rows, which empty partitions return."""
         new = copy.copy(self)
         new.shape = shape
         return new
@@ -166,7 +167,7 @@ class Answer:
 
 
 def travelling(estimator: Any) -> Any:
-    """The estimator without what it keeps per row of its fit, which no prediction reads."""
+    """Copy of the estimator for workers, without callbacks and without what its state stores per training row."""
     new = copy.copy(estimator)
     vars(new).pop("_skl_callbacks", None)
     if hasattr(new, "state_"):
@@ -174,16 +175,16 @@ def travelling(estimator: Any) -> Any:
     return new
 
 
-def seeds_of(asked: dict[str, Any], n: int) -> list[int | None]:
-    """A seed of its own for every partition of what is drawn."""
-    if "random_state" not in asked:
+def seeds_of(arguments: dict[str, Any], n: int) -> list[int | None]:
+    """A seed for every partition from `random_state`, which is removed; None where the method draws nothing."""
+    if "random_state" not in arguments:
         return [None] * n
-    rng = check_seed(asked.pop("random_state"))
+    rng = check_seed(arguments.pop("random_state"))
     return [int(seed) for seed in rng.randint(np.iinfo(np.int32).max, size=n)]
 
 
 def trial(caller: Answer, X: Any, parts: dict[str, list[Any]]) -> Any:
-    """An answer without rows: of a few made-up ones, or of a partition where those are no rows of this fit."""
+    """Result of a task for no rows, from that for made-up ones, or for a partition where the fit refuses those."""
     axis = ROW_AXIS.get(caller.name, 0)
     try:
         if len(parts) > 1:
@@ -197,7 +198,7 @@ def trial(caller: Answer, X: Any, parts: dict[str, list[Any]]) -> Any:
 
 
 def first_answer(caller: Answer, parts: dict[str, list[Any]]) -> Any:
-    """What is said of the first partition that has rows."""
+    """Result of a task for the first partition that has rows."""
     first, executor = next(iter(parts)), Executor()
     for number in range(len(parts[first])):
         found = executor.round(caller, [(number, None, {name: part[number] for name, part in parts.items()})])
@@ -207,15 +208,15 @@ def first_answer(caller: Answer, parts: dict[str, list[Any]]) -> Any:
 
 
 def made_up(X: Any) -> Any:
-    """Two rows like those of a collection."""
+    """Two made-up rows with the columns and types of a collection."""
     if hasattr(X, "_meta_nonempty"):
         return X._meta_nonempty
     rows = np.ones((2, *X.shape[1:]), X.dtype)
     return sp.csr_matrix(rows) if sp.issparse(X._meta) else rows
 
 
-def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: list[Any], shape: Any) -> Any:
-    """Answers as a collection of the kind of X."""
+def collected(estimator: Any, name: str, arguments: dict[str, Any], X: Any, parts: list[Any], shape: Any) -> Any:
+    """Results of all partitions as a collection of the kind of X."""
     import dask.dataframe as dd
     from dask import delayed
 
@@ -228,17 +229,17 @@ def collected(estimator: Any, name: str, asked: dict[str, Any], X: Any, parts: l
             numbered = delayed(_numbered, pure=False)
             parts = [numbered(part, numbers, first) for part, first in zip(parts, first_rows(X), strict=True)]
         return dd.from_delayed(parts, meta=shape, verify_meta=False)
-    meta = shape if hasattr(shape, "iloc") else as_frame(shape, X._meta.index, column_names(estimator, name, asked))
+    meta = shape if hasattr(shape, "iloc") else as_frame(shape, X._meta.index, column_names(estimator, name, arguments))
     framed = delayed(as_frame, pure=False)
     if not hasattr(shape, "iloc"):
-        names = column_names(estimator, name, asked)
+        names = column_names(estimator, name, arguments)
         parts = [framed(part, rows.index, names) for part, rows in zip(parts, partitions(X, "X"), strict=True)]
     divisions = tuple(X.divisions) if hasattr(X, "divisions") and X.known_divisions else None
     return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
 
 def end_to_end(name: str, parts: list[Any], rows: Any, shape: Any) -> Any:
-    """Answers as the chunks of one array, those without rows too, which `dask.array.concatenate` leaves out."""
+    """Array whose chunks are the results, also those without rows, which `dask.array.concatenate` leaves out."""
     import dask.array as da
     from dask.base import tokenize
     from dask.highlevelgraph import HighLevelGraph
@@ -255,7 +256,7 @@ def end_to_end(name: str, parts: list[Any], rows: Any, shape: Any) -> Any:
 
 
 def first_rows(X: Any) -> list[Any]:
-    """Number of the first row of every chunk of an array; delayed where chunks do not know their size."""
+    """Index of the first row of every chunk of an array; delayed where the sizes of chunks are unknown."""
     from dask import delayed
 
     sizes = X.chunks[0]
@@ -266,7 +267,7 @@ def first_rows(X: Any) -> list[Any]:
 
 
 def as_frame(values: Any, index: Any, names: Any) -> Any:
-    """Rows with the index of what they are about."""
+    """Results as a Series or DataFrame with the index of their rows."""
     import pandas as pd
 
     if np.ndim(values) == 1:
@@ -276,15 +277,15 @@ def as_frame(values: Any, index: Any, names: Any) -> Any:
     return pd.DataFrame(values, index=index, columns=list(columns))
 
 
-def column_names(estimator: Any, name: str, asked: dict[str, Any]) -> list[Any] | None:
-    """What the columns of an answer are called; None: by number."""
+def column_names(estimator: Any, name: str, arguments: dict[str, Any]) -> list[Any] | None:
+    """Names of the columns of a result; None: they are numbered."""
     if name in ("predict_proba", "predict_log_proba", "decision_function"):
         found = getattr(estimator, "classes_", getattr(estimator, "levels_", None))
         return None if found is None else list(found)
     if name == "predict_interval":
         return ["lower", "upper"]
     if name == "predict_quantiles":
-        return [float(q) for q in np.atleast_1d(asked["q"])]
+        return [float(q) for q in np.atleast_1d(arguments["q"])]
     if name == "transform" and hasattr(estimator, "get_feature_names_out"):
         return list(estimator.get_feature_names_out())
     return None
@@ -299,10 +300,10 @@ def _length(rows: Any) -> int:
 
 
 def _numbered(table: Any, column: str, first: int) -> Any:
-    """A table that counts rows from that number on."""
+    """Add the index of the first row to the column of row indices of a table."""
     return table.assign(**{column: table[column] + first})
 
 
 def _empty(values: Any, axis: int) -> Any:
-    """The answer without its rows."""
+    """Result without its rows, of the same type."""
     return values.iloc[:0] if hasattr(values, "iloc") else values[(slice(None),) * axis + (slice(0),)]

@@ -1,4 +1,4 @@
-"""What the rows of a fit say at a glance, partition by partition: it adds up, so that no row has to travel.
+"""Summaries of the rows of a partition that a fit needs: those of two partitions merge, so that no row has to travel.
 
 Targets travel as they are while they are few, as the table of their distinct values where these are few, and as mean
 and variance. Where a fit asks for more, a second look draws the rows of a sample: those that a fit in memory looks at.
@@ -24,7 +24,7 @@ Spread = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of n rows.
+    """Summary of the targets of n rows.
 
     rows: all with their weights and offsets, or None where they are many. values: the distinct ones and the weight of
     each, or None where they are many. own, beside: moments of targets that are numbers, and of what they are beside
@@ -40,27 +40,27 @@ class Targets:
 
     @classmethod
     def of(cls, y: Array, weight: Array | None, offset: Array | None) -> Targets:
-        """Those of the rows of one partition."""
+        """Summary of the targets of one partition."""
         rows = Table(np.empty((len(y), 0)), y, weight, offset)
         own = beside = _moments(y, weight) if y.dtype.kind in NUMBERS and y.ndim == 1 else None
         if own is not None and offset is not None:
             beside = _moments(y - offset, weight)
-        kept = rows if len(y) <= rule.SAMPLE else None
-        return cls(len(y), kept, rule.counted(y, weight), own, beside, offset is not None)
+        stored = rows if len(y) <= rule.SAMPLE else None
+        return cls(len(y), stored, rule.counted(y, weight), own, beside, offset is not None)
 
-    def joined(self, other: Targets) -> Targets:
-        """Those of both."""
+    def merged(self, other: Targets) -> Targets:
+        """Summary of the targets of both."""
         n, rows, values = self.n + other.n, None, None
         if self.rows is not None and other.rows is not None and n <= rule.SAMPLE:
-            rows = self.rows.joined(other.rows)
+            rows = self.rows.concatenated(other.rows)
         if self.values is not None and other.values is not None:
-            both = self.values.joined(other.values)
+            both = self.values.concatenated(other.values)
             values = rule.counted(both.y, both.weight)
-        own, beside = _either_joined(self.own, other.own), _either_joined(self.beside, other.beside)
+        own, beside = _either_merged(self.own, other.own), _either_merged(self.beside, other.beside)
         return Targets(n, rows, values, own, beside, self.offset or other.offset)
 
     def few(self, by_moments: bool) -> Summary | None:
-        """All targets in few rows; None: a sample is to be drawn."""
+        """Few rows that stand for all targets; None where a sample has to be drawn."""
         if self.rows is not None:
             return self.by(self.rows)
         if self.values is not None and not self.offset:
@@ -74,7 +74,7 @@ class Targets:
         return self.by(Table(np.empty((2, 0)), y, weight, y - rest if self.offset else None))
 
     def by(self, rows: Table) -> Summary:
-        """All targets by rows that stand for them."""
+        """Summary by given rows that stand for all targets."""
         return Summary(rows.X, rows.y, rows.weight, rows.offset, n=self.n, values=self.values)
 
 
@@ -82,11 +82,11 @@ def _moments(y: Array, weight: Array | None) -> Spread:
     return (float(len(y) if weight is None else weight.sum()), *weighted_moments(y, weight))
 
 
-def _either_joined(a: Spread | None, b: Spread | None) -> Spread | None:
-    return None if a is None or b is None else _joined(a, b)
+def _either_merged(a: Spread | None, b: Spread | None) -> Spread | None:
+    return None if a is None or b is None else _merged_moments(a, b)
 
 
-def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def _merged_moments(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     total = a[0] + b[0]
     share = b[0] / total
     apart = b[1] - a[1]
@@ -95,10 +95,10 @@ def _joined(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> tuple[Any, Any,
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What fixes a fit: rows and weight of each partition, columns' names, and what an estimator wants to know besides.
+    """Summary of partitions: rows and weight of each, names of columns, and further facts of an estimator.
 
     dtype: of what the fit answers in, None where that is no matter of the rows.
-    targets: None of rows that have none. few: the same of all rows in few. own: by name, anything with ``joined``.
+    targets: None of rows that have none. few: rows that stand for all targets. own: by name, anything with ``merged``.
     """
 
     rows: dict[int, tuple[int, float]]
@@ -114,12 +114,12 @@ class DataSummary:
 
     @property
     def n(self) -> int:
-        """Rows that count."""
+        """Number of rows of nonzero weight."""
         return sum(n for n, _ in self.rows.values())
 
     @property
     def starts(self) -> dict[int, int]:
-        """Number of the first row of every partition that has rows."""
+        """By partition with rows, the index of its first row."""
         found, n = {}, 0
         for number in sorted(self.rows):
             if self.rows[number][0]:
@@ -127,8 +127,8 @@ class DataSummary:
                 n += self.rows[number][0]
         return found
 
-    def joined(self, other: DataSummary) -> DataSummary:
-        """Those of both; a partition without rows says nothing, and of other columns no more than which."""
+    def merged(self, other: DataSummary) -> DataSummary:
+        """Summary of the rows of both; where their columns differ only these are recorded, for `check_columns`."""
         rows = {**self.rows, **other.rows}
         if not self.n or not other.n:
             return replace(self if self.n else other, rows=rows)
@@ -137,8 +137,8 @@ class DataSummary:
             kinds[columns] = min(first, kinds.get(columns, first))
         if len(kinds) > 1:
             return replace(self, rows=rows, kinds=kinds)
-        targets = None if self.targets is None or other.targets is None else self.targets.joined(other.targets)
-        own = {name: one.joined(other.own[name]) for name, one in self.own.items()}
+        targets = None if self.targets is None or other.targets is None else self.targets.merged(other.targets)
+        own = {name: one.merged(other.own[name]) for name, one in self.own.items()}
         dtype = None if self.dtype is None else np.result_type(self.dtype, other.dtype)
         size = (self.n * self.bytes_per_row + other.n * other.bytes_per_row) / (self.n + other.n)
         offset = self.offset or other.offset
@@ -154,7 +154,7 @@ class DataSummary:
         return {(names or self.features["n_features_in_"],): first}
 
     def check_columns(self) -> None:
-        """An error where partitions have different columns: the first of those that differ from the first of all.
+        """Raise where partitions have different columns, naming the first that differs from the first of all.
 
         Raises
         ------
@@ -182,42 +182,42 @@ class Moments:
 
     @classmethod
     def of(cls, X: Array, weight: Array | None) -> Moments:
-        """Those of some rows."""
+        """Moments of the columns of X."""
         mean = np.average(X, axis=0, weights=weight)
         variance = np.average(np.square(X - mean), axis=0, weights=weight)
         return cls(float(len(X) if weight is None else weight.sum()), mean, variance, X.min(axis=0), X.max(axis=0))
 
-    def joined(self, other: Moments) -> Moments:
-        """Those of both."""
+    def merged(self, other: Moments) -> Moments:
+        """Moments of the rows of both."""
         mine, its = ((one.weight, one.mean, one.variance) for one in (self, other))
-        return Moments(*_joined(mine, its), np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+        return Moments(*_merged_moments(mine, its), np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
     @property
     def deviation(self) -> Array:
-        """Standard deviation, 0 of a constant column, whatever its mean rounds to."""
+        """Standard deviation of each column, exactly 0 of a constant one, whatever its mean rounds to."""
         return np.where(self.low < self.high, np.sqrt(self.variance), 0.0)
 
 
 @dataclass(frozen=True)
 class Either:
-    """What is so of all rows once it is of any."""
+    """Flag of the data that is True once it is True of the rows of any partition."""
 
     value: bool
 
-    def joined(self, other: Either) -> Either:
-        """Of both."""
+    def merged(self, other: Either) -> Either:
+        """Logical or of both flags."""
         return self if self.value else other
 
 
 @dataclass(frozen=True)
 class Union:
-    """Values that any row has, sorted, or in the order that a categorical type declares."""
+    """Distinct values of rows, sorted, or in the order that a categorical type declares."""
 
     values: Array
     declared: bool = False
 
-    def joined(self, other: Union) -> Union:
-        """Those of both."""
+    def merged(self, other: Union) -> Union:
+        """Union of both sets of values."""
         if self.declared and other.declared and np.array_equal(self.values, other.values):
             return self
         return Union(np.unique(np.concatenate([self.values, other.values])))
@@ -225,10 +225,10 @@ class Union:
 
 @dataclass(frozen=True)
 class Total:
-    """Numbers that add up."""
+    """Sum over rows of a number or an array."""
 
     value: Any
 
-    def joined(self, other: Total) -> Total:
-        """Their sum."""
+    def merged(self, other: Total) -> Total:
+        """Sum of both."""
         return Total(self.value + other.value)

@@ -1,4 +1,4 @@
-"""What is a sum over rows, wherever these lie: one function for rows in memory and in partitions."""
+"""Sums over rows: one function for rows in memory and in partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sksvi._runtime import parallel
-from sksvi.partitions.collections import aligned, in_memory, is_collection, that_count
+from sksvi.partitions.collections import aligned, drop_zero_weight, in_memory, is_collection
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Executor
 
@@ -21,7 +21,7 @@ def summed(
     offset: Any = None,
     combine: Callable[[Any, Any], Any] = parallel.add,
 ) -> Any:
-    """`function(X, y, sample_weight, offset)` of all rows; of a collection that of each partition, combined in a tree.
+    """Result of `function(X, y, sample_weight, offset)` for all rows; for a collection, combined over its partitions.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def summed(
 
 def _of_part(function: Callable[..., Any], number: int, *part: Any) -> Any:
     with named(number):
-        rows = that_count(*part)
+        rows = drop_zero_weight(*part)
         return function(*rows) if rows[0].shape[0] else None
 
 
 def _either(combine: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """Both as one; a partition without rows says nothing."""
+    """Combine two results, either of which may be None, of a partition without rows."""
     return combine(a, b) if a is not None and b is not None else b if a is None else a

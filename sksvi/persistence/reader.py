@@ -247,10 +247,10 @@ class Decoder:
 
         cls = type(estimator)
         with config_context(enable_metadata_routing=True):
-            for method, asked in requests.items():
+            for method, requested in requests.items():
                 # The class's own: whatever else has this name came from the file.
                 own = inspect.getattr_static(cls, f"set_{method}_request")
-                own.__get__(estimator, cls)(**asked)
+                own.__get__(estimator, cls)(**requested)
 
     def _pandas(self, node: dict) -> Any:
         import pandas as pd

@@ -232,7 +232,7 @@ def _table(look: Validator) -> None:
 
 
 def _rows(look: Validator) -> int:
-    """Rows of a design."""
+    """Number of rows of a design."""
     from sksvi.models.mixed.levels import GroupedDesign
     from sksvi.models.mixture.cells import MixtureRows as ValueCells
     from sksvi.models.nmf.cells import CountMatrix as CountCells
@@ -313,8 +313,8 @@ def _columns(look: Validator) -> None:
     look.at("centre").array((d,))
     look.at("varies").array((d,), "b")
     look.at("scaled").flag()
-    known = look.at("known")
-    known.require(known.value is None or len(known.value.low) == d, "knows the spreads of other columns")
+    stats = look.at("known")
+    stats.require(stats.value is None or len(stats.value.low) == d, "knows the spreads of other columns")
 
 
 def _known(look: Validator) -> None:
@@ -465,21 +465,21 @@ PARTS: dict[str, Callable[[Validator], None]] = {
 
 
 def width(look: Validator) -> int:
-    """Coordinates of a block that has been asked."""
+    """Number of coordinates of a block that has been checked."""
     from sksvi.families.base import Family
 
     return int(look.a(Family).value.mean.shape[-1])
 
 
 def arrays_of(look: Validator) -> list[Validator]:
-    """The arrays that an object's own attributes are."""
+    """Attributes of an object that are arrays."""
     return [
         look.at(name) for name, value in getattr(look.value, "__dict__", {}).items() if isinstance(value, np.ndarray)
     ]
 
 
 def check_parts(look: Validator, key_of: Callable[[type], str | None]) -> None:
-    """Ask every object within a value, the innermost first; numbers of arrays are finite wherever they are.
+    """Check every object within a value, the innermost first; numbers of arrays must be finite wherever they are.
 
     Parameters
     ----------
@@ -490,15 +490,15 @@ def check_parts(look: Validator, key_of: Callable[[type], str | None]) -> None:
     _descend(look, key_of, set())
 
 
-def _descend(look: Validator, key_of: Callable[[type], str | None], seen: set[int]) -> None:
+def _descend(look: Validator, key_of: Callable[[type], str | None], visited: set[int]) -> None:
     value = look.value
     if isinstance(value, np.ndarray):
         look.require(value.dtype.kind != "c", "is complex")
         look.require(value.dtype.kind != "f" or np.isfinite(value).all(), "is not finite")
         return
-    if value is None or isinstance(value, (str, int, float, np.generic, np.dtype)) or id(value) in seen:
+    if value is None or isinstance(value, (str, int, float, np.generic, np.dtype)) or id(value) in visited:
         return
-    seen.add(id(value))
+    visited.add(id(value))
     key = None
     if isinstance(value, (list, tuple, dict)):
         inner = look.items()
@@ -509,6 +509,6 @@ def _descend(look: Validator, key_of: Callable[[type], str | None], seen: set[in
         # Sets and tables of pandas are no arrays of a fit.
         inner = [] if key is None else [look.at(name) for name in vars(value)]
     for part in inner:
-        _descend(part, key_of, seen)
+        _descend(part, key_of, visited)
     if key in PARTS:
         PARTS[key](look)

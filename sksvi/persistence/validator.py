@@ -1,4 +1,4 @@
-"""Questions about what a file holds, each of which names the member that it is not content with."""
+"""Checks of the contents of a file, whose errors name the member that is at fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Malformed(ValueError):
 
 
 class Validator:
-    """A value and where it is.
+    """A value of a file and its place there, with checks of the value.
 
     Parameters
     ----------
@@ -33,18 +33,18 @@ class Validator:
         self.value, self.where = value, where
 
     def fail(self, text: str) -> Malformed:
-        """The error to raise."""
+        """Error to be raised about this value."""
         return Malformed(f"{self.where or type(self.value).__name__} {text}")
 
     def require(self, right: Any, text: str) -> Validator:
-        """Itself; an error where something is not right."""
+        """Raise unless a condition holds; return this validator."""
         if not right:
             raise self.fail(text)
         return self
 
     # ---- going down
     def has(self, name: str) -> bool:
-        """Whether there is an attribute, and not None."""
+        """Whether the value has an attribute that is not None."""
         return self._raw(name) not in (_MISSING, None) if not isinstance(self._raw(name), np.ndarray) else True
 
     def _raw(self, name: str) -> Any:
@@ -74,7 +74,7 @@ class Validator:
 
     # ---- questions
     def a(self, *classes: type) -> Validator:
-        """Itself, of one of these classes."""
+        """Check that the value is of one of these classes; return this validator."""
         names = " or ".join(cls.__name__ for cls in classes)
         self.require(isinstance(self.value, classes), f"is a {type(self.value).__name__}, not a {names}")
         return self
@@ -139,6 +139,6 @@ class Validator:
         return self.items()
 
     def unless_none(self, name: str, ask: Callable[[Validator], Any]) -> None:
-        """A question about an attribute that may be missing."""
+        """Check an attribute by a function, unless it is missing or None."""
         if self.has(name):
             ask(self.at(name))

@@ -1,4 +1,4 @@
-"""What is predicted of y once the latents have a posterior, through scikit-learn's wrappers too."""
+"""Predictive distributions of y given the posterior of the latents, through scikit-learn's wrappers too."""
 
 from sksvi.predictive.mixture import MixturePredictive
 from sksvi.predictive.noisy import NoisyPredictive

@@ -51,13 +51,13 @@ def _bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array, Array,
     """Counts low < high, -1 among them, and the distribution function there: below `level`, and not below it."""
     rows, step = np.arange(len(guess)), np.ceil(0.02 * guess) + 1.0
     at_guess = cdf(guess, rows)
-    reached = at_guess >= level
-    low, high = np.where(reached, -1.0, guess), guess.copy()
-    at_low, at_high = np.where(reached, 0.0, at_guess), at_guess.copy()
-    active, growth = rows[(reached & (guess > 0)) | ~reached], 1.0
+    enough_at_guess = at_guess >= level
+    low, high = np.where(enough_at_guess, -1.0, guess), guess.copy()
+    at_low, at_high = np.where(enough_at_guess, 0.0, at_guess), at_guess.copy()
+    active, growth = rows[(enough_at_guess & (guess > 0)) | ~enough_at_guess], 1.0
     while len(active):
         # outwards by steps that grow ever faster: a guess may be hundreds of orders of magnitude away
-        down = reached[active]
+        down = enough_at_guess[active]
         end = np.where(down, np.maximum(high[active] - step[active], -1.0), low[active] + step[active])
         end = np.minimum(end, LARGEST_COUNT)
         value = np.where(end < 0, 0.0, cdf(np.maximum(end, 0.0), active))
@@ -72,8 +72,8 @@ def _bracket(cdf: Cdf, level: float, guess: Array) -> tuple[Array, Array, Array,
 def _between(low: Array, high: Array, share: Array) -> Array:
     """A count inside a bracket, at a share of the way: in log y where the ends are factors apart, else in y."""
     a, b, share = np.log(low + 1.5), np.log(high + 1.5), np.clip(share, 0.0, 1.0)
-    near = high < 2.0 * low
-    middle = np.floor(np.where(near, low + (high - low) * share, np.exp(a + (b - a) * share) - 1.5))
+    within_factor_two = high < 2.0 * low
+    middle = np.floor(np.where(within_factor_two, low + (high - low) * share, np.exp(a + (b - a) * share) - 1.5))
     # beyond 2^53 the next float is no integer beside it
     most = np.minimum(high - 1.0, np.nextafter(high, low))
     return np.clip(middle, np.maximum(low + 1.0, np.nextafter(low, np.inf)), most)

@@ -137,7 +137,7 @@ def _chunks(n: int, size: int) -> list[slice]:
 
 
 def _log_sum_exp(exponent: Array) -> Array:
-    """Over the first axis, in its order for every column."""
+    """log Σ exp over the first axis, summed in its order for every column."""
     top = exponent.max(axis=0)
     terms = np.exp(exponent - top)
     if terms.shape[1] == 1:

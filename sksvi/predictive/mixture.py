@@ -1,4 +1,4 @@
-"""What is predicted of y where hyperparameters have a posterior: a mixture over their nodes."""
+"""Predictive distribution of y where hyperparameters have a posterior: a mixture over their nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is predicted of y when f ~ N(m, v + w2) and the variance w2 of the noise is Rayleigh(sigma)."""
+"""Predictive distribution of y when f ~ N(m, v + w2) and the variance w2 of the noise is Rayleigh(sigma)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is predicted of y when f ~ N(m, v): moments, quantiles, densities, draws; also through sklearn's wrappers."""
+"""Predictive distribution of y when f ~ N(m, v): moments, quantiles, densities and draws."""
 
 from __future__ import annotations
 
@@ -198,8 +198,8 @@ class Predictive:
         inside = _among(k, trials)
 
         def at(f: Array, rows: Any) -> tuple[Array]:
-            kept, of = (np.broadcast_to(part[rows], f.shape) for part in (inside, trials))
-            return (bdtr(kept, of.astype(int), likelihood.mean(f)),)
+            successes, of = (np.broadcast_to(part[rows], f.shape) for part in (inside, trials))
+            return (bdtr(successes, of.astype(int), likelihood.mean(f)),)
 
         m, v = (np.asarray(part, dtype=float) for part in (self.latent_mean, self.latent_variance))
         centre, width = self._fall(inside, trials)
@@ -207,7 +207,7 @@ class Predictive:
         return np.where(k < 0, 0.0, np.where(k >= trials, 1.0, found))
 
     def _fall(self, k: Array, trials: Array) -> tuple[Array, Array]:
-        """Where in f `_successes` falls from 1 to 0, and over which width: a narrow one of many trials."""
+        """Place in f where `_successes` falls from 1 to 0, and over which width: a narrow one of many trials."""
         share = (k + 0.5) / (trials + 1.0)
         steep = np.sqrt(np.maximum(trials, 1.0) * share * (1.0 - share))
         return logit(share), self.likelihood.width / np.maximum(1.0, STEEP * steep)

@@ -1,4 +1,4 @@
-"""What an estimator answers through pipelines, searches and transformed targets."""
+"""Predictions of an estimator through scikit-learn's pipelines, searches and transformed targets."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def predict_interval(
         If there is no regressor with ``predict_interval`` inside, or it takes no offset.
     """
     tail = tail_of(coverage)
-    inner, rows, inverses = reached(model, X)
+    inner, rows, inverses = unwrapped_with_data(model, X)
     beside = _beside(offset, exposure)
     if not inverses:
         return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
@@ -118,7 +118,7 @@ def predict_quantiles(
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
-    inner, rows, inverses = reached(model, X)
+    inner, rows, inverses = unwrapped_with_data(model, X)
     ask, beside = _method(inner, "predict_quantiles"), _beside(offset, exposure)
     found = ask(rows, q, **beside)
     if not inverses:
@@ -149,7 +149,7 @@ def predict_std(
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
-    inner, rows, inverses = reached(model, X)
+    inner, rows, inverses = unwrapped_with_data(model, X)
     beside = _beside(offset, exposure)
     if not inverses:
         return _method(inner, "predict")(rows, return_std=True, **beside)[1]
@@ -188,7 +188,7 @@ def sample_y(
     TypeError
         If there is no regressor with ``sample_y`` inside, or it takes no offset.
     """
-    inner, rows, inverses = reached(model, X)
+    inner, rows, inverses = unwrapped_with_data(model, X)
     draws = _method(inner, "sample_y")(rows, n_samples, random_state, **_beside(offset, exposure))
     return through(inverses, draws) if inverses else draws
 
@@ -219,7 +219,7 @@ def log_predictive_density(
     ValueError
         A transformation without a slope at a y.
     """
-    inner, rows, inverses = reached(model, X)
+    inner, rows, inverses = unwrapped_with_data(model, X)
     ask = _method(inner, "log_predictive_density")
     stretched = 0.0
     for transformer in reversed(inverses):
@@ -327,7 +327,7 @@ def _with_names(model: Any) -> Any:
     return named
 
 
-def reached(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
+def unwrapped_with_data(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
     """The innermost estimator, its X, and the transformers of the target, innermost first."""
     inner, steps, inverses = unwrapped(model)
     for step in steps:

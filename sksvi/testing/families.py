@@ -78,26 +78,26 @@ def _check_plates(q: Any, prior: Any, rng: np.random.Generator) -> None:
     n = len(q.std)
     chosen, others = np.arange(n)[: max(n // 2, 1)], np.arange(n)[::-1][: max(n // 2, 1)]
     np.testing.assert_array_equal(q[chosen].std, q.std[chosen])
-    kept, new = np.array(q.std), q.copy()
+    wanted, new = np.array(q.std), q.copy()
     new.put(chosen, q[others])
-    kept[chosen] = q.std[others]
-    np.testing.assert_array_equal(new.std, kept)
+    wanted[chosen] = q.std[others]
+    np.testing.assert_array_equal(new.std, wanted)
     if prior is not None:
         _assert_close(q.kl_by_plate(prior).sum(), q.kl(prior), "divergence by plate", q, 1e-9)
 
 
 def _check_messages(q: Any, prior: Any) -> None:
-    """Prior times what the data said is q; under another prior the message stays what it is."""
+    """Prior times the message of the data is q, and q over the prior is that message again."""
     if prior is None or type(q).over is Family.over:
         return
-    said = q.over(prior)
-    back = prior.times(said)
+    message = q.over(prior)
+    back = prior.times(message)
     _assert_close(back.mean, q.mean, "mean of prior times message", q, 1e-8)
     _assert_close(back.std, q.std, "std of prior times message", q, 1e-8)
     if q.column != "gaussian":
         _assert_close(back.theta, q.theta, "prior times message", q, 1e-12)
     again = back.over(prior)
-    for mine, its in zip(again.added(), said.added(), strict=True):
+    for mine, its in zip(again.added(), message.added(), strict=True):
         mine, its = (part.dense() if hasattr(part, "dense") else part for part in (mine, its))
         _assert_close(mine, its, "message of prior times message", q, 1e-8)
 
@@ -283,7 +283,7 @@ def _check_standard_gradient(q: Any, prior: Any, rng: np.random.Generator) -> No
 
 
 def _check_point(q: Any, rng: np.random.Generator) -> None:
-    """Newton reaches the maximum of a quadratic plus what is remembered, and absorbing it remembers it."""
+    """A Newton step ends at the maximum of a quadratic plus the stored one, and `absorbed` stores the new one."""
     size = len(q.value)
     assert np.array_equal(q.sample(3), np.repeat(q.value[None], 3, axis=0)), "a point's draws are not the point."
     factor = rng.standard_normal((size, size + 2))
@@ -292,9 +292,11 @@ def _check_point(q: Any, rng: np.random.Generator) -> None:
     new = q.moved(q.newton((g, hessian)), 1.0)
     left = g + hessian @ (new.value - q.value) - q.information @ (new.value - q.centre)
     _assert_close(left, np.zeros(size), "gradient after a Newton step", q, 1e-8)
-    held, delta = q.absorbed(hessian), 0.1 * rng.standard_normal(size)
-    _assert_close(held.moved(delta, 1.0).penalty(), 0.5 * delta @ (q.information - hessian) @ delta, "penalty", q, 1e-9)
-    assert held.penalty() == 0.0, "a point that has just absorbed its data pays a penalty."
+    absorbed, delta = q.absorbed(hessian), 0.1 * rng.standard_normal(size)
+    _assert_close(
+        absorbed.moved(delta, 1.0).penalty(), 0.5 * delta @ (q.information - hessian) @ delta, "penalty", q, 1e-9
+    )
+    assert absorbed.penalty() == 0.0, "a point that has just absorbed its data pays a penalty."
 
 
 def _check_flat(q: Any, prior: Any, rng: np.random.Generator, n: int = 20000) -> None:

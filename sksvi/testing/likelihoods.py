@@ -173,8 +173,8 @@ def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> 
         total, slope = likelihood.expected_from_squares(np.square(y - f).sum(), len(y))
         _assert_close(total, wanted.sum(), "expected_from_squares", likelihood)
         if likelihood.learned:
-            known = likelihood.d_parameters(y, f)[0].sum()
-            _assert_close(slope, known, "slope of expected_from_squares", likelihood)
+            exact_slope = likelihood.d_parameters(y, f)[0].sum()
+            _assert_close(slope, exact_slope, "slope of expected_from_squares", likelihood)
     if mixture is not None:
         low, high = mixture.reach(np.square(y - f))
         x = low + (high - low) * np.linspace(0.0, 1.0, 4001)[:, None]

@@ -107,7 +107,7 @@ class ModelEvaluation:
         return State(q, self.seed, locals=locals_of(self.problem, State(q, self.seed)))
 
     def of(self, **changes: Any) -> ModelEvaluation:
-        """The same at another problem."""
+        """This evaluation with some attributes of the problem replaced."""
         return ModelEvaluation(replace(self.problem, **changes), self.seed)
 
     def __call__(self, q: Blocks, rows: Any = None, scale: float = 1.0) -> tuple[Gradient, float]:
@@ -203,7 +203,7 @@ def _check_rise(rise: Callable[[float], Rise], what: str, tolerance: float) -> N
 
 
 def _rises(rise: Callable[[float], Rise]) -> Iterator[Rise]:
-    """Of a step and of it and its half, each shorter than those before."""
+    """Rises of ever shorter steps: of each alone, and extrapolated from it and its half."""
     for step in (STEP, STEP / 10, STEP / 100):
         whole = rise(step)
         yield whole
@@ -297,7 +297,7 @@ def _check_segments(problem: Problem, q: Blocks) -> None:
     """A pass names blocks of q and visits every row once per block; each segment stands for all that the data weigh."""
     model, data = problem.model, problem.data
     for size in (None, max(len(data) // 3, 1)) if model.batchable else (None,):
-        seen: dict[str, list[Array]] = {name: [] for name in q}
+        rows_of_block: dict[str, list[Array]] = {name: [] for name in q}
         for segment in model.sweep(data, size, 0, LATE):
             rows = np.arange(len(data))[segment.rows]
             weight = data.total_weight if len(rows) == len(data) else data.take(rows).total_weight
@@ -305,8 +305,8 @@ def _check_segments(problem: Problem, q: Blocks) -> None:
             assert error <= ROUNDING, "a segment does not stand for all rows."
             for name in segment.blocks or q:
                 assert name in q, f"a segment names {name!r}, which is no block of q."
-                seen[name].append(rows)
-        visited = [np.sort(np.concatenate(parts)) for parts in seen.values() if parts]
+                rows_of_block[name].append(rows)
+        visited = [np.sort(np.concatenate(parts)) for parts in rows_of_block.values() if parts]
         assert visited and all(np.array_equal(rows, np.arange(len(data))) for rows in visited), "a pass misses rows."
 
 
@@ -412,7 +412,7 @@ def _check_search(look: ModelEvaluation, q: Blocks, tolerance: float) -> None:
 
 
 def _check_linear(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
-    """Messages have the shapes that are said and add up to the natural gradient; the best mean is uphill."""
+    """Messages have the shapes of `message_shapes` and add up to the natural gradient; the best mean is uphill."""
     problem = look.problem
     model: Any = problem.model
     name, data = model.main, problem.data
@@ -424,10 +424,12 @@ def _check_linear(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
         shapes = model.message_shapes(len(data))
         assert (np.shape(linear), np.shape(quadratic)) == shapes, "messages have other shapes than they should."
         if q[name].full:
-            said = model.pull_back(replace(terms, alpha=linear, gamma=quadratic), batch)[name]
+            pulled_back = model.pull_back(replace(terms, alpha=linear, gamma=quadratic), batch)[name]
             slope, curvature = gradient[name]
             found = slope - 2.0 * q[name].structure.dot(curvature, q[name].mean)
-            _assert_sum({name: (found, curvature)}, 0.0, [({name: said}, 0.0)], "messages are not the natural gradient")
+            _assert_sum(
+                {name: (found, curvature)}, 0.0, [({name: pulled_back}, 0.0)], "messages are not the natural gradient"
+            )
     best = model.best_mean(q, prior, data, problem.expect, 1.0, 1, 50)
     here, there = look.bound(q), look.bound({**q, name: best})
     assert there >= here - ROUNDING * (1 + abs(here)), "the best mean is downhill."

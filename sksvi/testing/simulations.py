@@ -304,8 +304,8 @@ def simulate_mixed(
     import pandas as pd
 
     rng, fitted = np.random.default_rng(random_state), n_groups * n_each
-    known = rng.integers(0, n_groups, n_new)
-    levels = np.concatenate([np.repeat(np.arange(n_groups), n_each), known, n_groups + np.arange(n_new)])
+    known_levels = rng.integers(0, n_groups, n_new)
+    levels = np.concatenate([np.repeat(np.arange(n_groups), n_each), known_levels, n_groups + np.arange(n_new)])
     W = rng.standard_normal((len(levels), len(within)))
     group = std * rng.standard_normal(n_groups + n_new)
     f = {"gaussian": 2.0, "poisson": 0.5}.get(likelihood, -0.5) + W @ np.asarray(within, float) + group[levels]

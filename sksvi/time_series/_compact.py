@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing import RandomState
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.time_series._index import shortened
+from sksvi.time_series._index import short_record
 
 
 class WithoutRows:
@@ -31,7 +31,7 @@ class WithoutRows:
                 bare._node_messages = None if self._node_messages is None else self._node_messages[:, :, :0]
             chain, none, index = self._after(self._block.chain.X[:0]), np.zeros(0), bare.index_
             block = ChainGaussian(chain, none, none)
-            bare._hold_times(shortened(index))
+            bare._set_times(short_record(index))
             bare._left_out, bare._series = len(index), self._series.take(slice(0, 0))
             bare.state_ = replace(bare.state_, q={**bare.state_.q, "latents": block})
             bare._leave_mixture()
@@ -46,10 +46,10 @@ class WithoutRows:
         random_state : int, RandomState or None
         """
         check_is_fitted(self)
-        self._held_index("to_arviz")
+        self._stored_index("to_arviz")
         return super().to_arviz(n_samples, random_state)  # type: ignore[misc]
 
-    def _held_index(self: Any, what: str) -> Any:
+    def _stored_index(self: Any, what: str) -> Any:
         """Times of the points whose rows are held.
 
         Raises

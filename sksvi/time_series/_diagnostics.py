@@ -29,8 +29,8 @@ from sksvi.time_series._rows import TOO_FAR, check_series, filled, observed, ser
 
 Array = np.ndarray
 
-#: Numbers of draws that are held at a time.
-HELD = 2**22
+#: Numbers of draws that are in memory at a time.
+NUMBERS_AT_ONCE = 2**22
 
 
 class LogEvidence(NamedTuple):
@@ -59,8 +59,8 @@ class Diagnostics:
     _after: Any
     _share: Any
     _places: Any
-    _of_rows: Any
-    _held_index: Any
+    _with_times: Any
+    _stored_index: Any
     _check_whole: Any
 
     def _rule(self) -> Any:
@@ -77,7 +77,7 @@ class Diagnostics:
     def _predicted(self) -> Predictive:
         """Distribution of each fitted observation given those before it."""
         check_is_fitted(self)
-        self._held_index("what is predicted one step ahead")
+        self._stored_index("what is predicted one step ahead")
         shift = 0.0 if self._series.offset is None else self._series.offset
         each = iter(self._one_ahead)
 
@@ -87,16 +87,16 @@ class Diagnostics:
 
         return self._mixed_predictive(ahead)  # type: ignore[no-any-return]
 
-    def _seen(self) -> Array:
-        """Where there was an observation, (T,)."""
+    def _observed_mask(self) -> Array:
+        """Which points have an observation, (T,)."""
         weight = self._series.weight
         return np.ones(len(self._series), bool) if weight is None else weight > 0
 
     def _steps_ahead(self) -> tuple[Array, Array]:
         """P(Y < y) and P(Y <= y) of the points that were observed, each as predicted one step ahead."""
         below, at_most = self._predicted().cdf_steps(self._series.y)
-        seen = self._seen()
-        return below[seen], at_most[seen]
+        mask = self._observed_mask()
+        return below[mask], at_most[mask]
 
     def _observed(self) -> Any:
         """Observations on ``index_``, NaN where there is none; of a binomial the shares of successes."""
@@ -107,8 +107,8 @@ class Diagnostics:
             y = np.divide(*_shares(self.likelihood_, y))
         elif self.likelihood_.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
-        index = self._held_index("what was observed")
-        return pd.Series(np.where(self._seen(), y, np.nan), index=index, name="y")
+        index = self._stored_index("what was observed")
+        return pd.Series(np.where(self._observed_mask(), y, np.nan), index=index, name="y")
 
     def filter(self, coverage: float = 0.9) -> DataFrame:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
@@ -124,7 +124,7 @@ class Diagnostics:
             Columns mean, std, median, lower, upper on ``index_``. The first points, as many as there are states, are
             predicted from the wide prior of these: their means behind exp say nothing.
         """
-        return self._table(self._predicted(), coverage, self._held_index("filter"))
+        return self._table(self._predicted(), coverage, self._stored_index("filter"))
 
     def log_predictive_density(
         self,
@@ -164,8 +164,8 @@ class Diagnostics:
                     f"{given[0]} was given without y: give the observations whose "
                     "density is wanted, or nothing for that of the fitted ones."
                 )
-            seen = self._seen()
-            return np.where(seen, self._predicted().log_prob(self._series.y), np.nan)
+            mask = self._observed_mask()
+            return np.where(mask, self._predicted().log_prob(self._series.y), np.nan)
         values = self._target(y)
         there = observed(values)
         offset = with_exposure(self, offset, exposure, X, y=y)
@@ -176,30 +176,30 @@ class Diagnostics:
         at, T = self._places(paired_index(X, y), columns, values), len(self._series)
         shift = offset_of(self, offset, len(values))
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
-        asked = Table(columns, values, there.astype(float), shift)
-        logs = [self._log_densities(k, asked, at, T) for k in range(len(self._views))]
+        requested = Table(columns, values, there.astype(float), shift)
+        logs = [self._log_densities(k, requested, at, T) for k in range(len(self._views))]
         return np.where(there, self._sequential(np.array(logs), at, at < T), np.nan)
 
     def _log_densities(self, k: int, rows: Table, at: Array, T: int) -> Array:
         """Log densities of observations at node k, each given those before it; 0 where there is none."""
         view, there = self._views[k], rows.weight > 0
         mean, variance = np.empty(len(rows)), np.empty(len(rows))
-        past = at < T
-        if np.any(past):
-            seen = np.zeros((T, rows.X.shape[1]))
-            seen[at[past]] = rows.X[past]
-            m, v = self._one_ahead[k].block.combined(self._share(), np.ones(1), seen, back=False)
-            mean[past], variance[past] = m[at[past], 0], v[at[past], 0]
-        if not np.all(past):
-            mean[~past], variance[~past] = self._later(view, rows.take(np.flatnonzero(~past)), at[~past] - T)
+        fitted = at < T
+        if np.any(fitted):
+            all_columns = np.zeros((T, rows.X.shape[1]))
+            all_columns[at[fitted]] = rows.X[fitted]
+            m, v = self._one_ahead[k].block.combined(self._share(), np.ones(1), all_columns, back=False)
+            mean[fitted], variance[fitted] = m[at[fitted], 0], v[at[fitted], 0]
+        if not np.all(fitted):
+            mean[~fitted], variance[~fitted] = self._later(view, rows.take(np.flatnonzero(~fitted)), at[~fitted] - T)
         filled = series(rows.X, rows.y, there, None, None).y if np.any(there) else np.zeros_like(rows.y)
         return np.where(there, Predictive(view.likelihood, mean + rows.offset, variance).log_prob(filled), 0.0)
 
-    def _sequential(self, logs: Array, at: Array, past: Array) -> Array:
+    def _sequential(self, logs: Array, at: Array, fitted: Array) -> Array:
         """Log densities over the nodes, (k, n) to (n,): those of later points weigh what observations between say."""
         weights = np.log(self._weights)[:, None]
         out = np.logaddexp.reduce(weights + logs, axis=0)
-        later = np.flatnonzero(~past)
+        later = np.flatnonzero(~fitted)
         if len(logs) > 1 and len(later):
             order = later[np.argsort(at[later], kind="stable")]
             total = np.logaddexp.reduce(weights + np.cumsum(logs[:, order], axis=1), axis=0)
@@ -235,7 +235,7 @@ class Diagnostics:
         return values
 
     def _remember_score(self, X: Any, y: Any, **beside: Any) -> None:
-        """None: a smoothed series has seen each of its points, and would follow noise to a score near 1."""
+        """Store no score: a smoothed series was fitted to each of its points, and follows noise to a score near 1."""
 
     def score(
         self,
@@ -273,7 +273,7 @@ class Diagnostics:
         self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
     ) -> tuple[Any, Any, Any, Any]:
         """X with its times, y, weights that are 0 where y is missing, and the offset."""
-        X = X if y is None else self._of_rows(X, y)
+        X = X if y is None else self._with_times(X, y)
         offset = with_exposure(self, offset, exposure, X, y=y)
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         sample_weight = check_row_values(sample_weight, n_rows(y), "sample_weight", weights=True)
@@ -314,7 +314,7 @@ class Diagnostics:
 
         if kind not in ("quantile", "pearson", "response"):
             raise ValueError(f"kind={kind!r} is unknown: choose 'quantile', 'pearson' or 'response'.")
-        predicted, seen = self._predicted(), self._seen()
+        predicted, mask = self._predicted(), self._observed_mask()
         y = self._series.y
         if kind == "quantile":
             seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
@@ -326,7 +326,7 @@ class Diagnostics:
             successes, trials = _shares(self.likelihood_, y) if y.ndim > 1 else (y, 1.0)
             response, spread = successes / trials - predicted.mean(), predicted.std() / np.sqrt(trials)
             found = response / spread if kind == "pearson" else response
-        return pd.Series(np.where(seen, found, np.nan), index=self._held_index("residuals"), name=f"{kind} residual")
+        return pd.Series(np.where(mask, found, np.nan), index=self._stored_index("residuals"), name=f"{kind} residual")
 
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its series, for a comparison of q with its posterior."""
@@ -371,8 +371,10 @@ class Diagnostics:
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         q, data = self._block, self._series
         model, prior, parts = self._model_of(data), ChainGaussian(q.chain), []
-        for begin in range(0, pairs, max(1, HELD // len(data))):
-            draws = q.sample(min(pairs - begin, max(1, HELD // len(data))), np.random.RandomState(rng.integers(2**31)))
+        for begin in range(0, pairs, max(1, NUMBERS_AT_ONCE // len(data))):
+            draws = q.sample(
+                min(pairs - begin, max(1, NUMBERS_AT_ONCE // len(data))), np.random.RandomState(rng.integers(2**31))
+            )
             parts.append(
                 [
                     model.log_likelihood_at({}, {"latents": f}, data, None) - messages_at(q, prior, f)

@@ -37,8 +37,8 @@ from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
 from sksvi.time_series._forecasting import Forecasts, parameters_of
-from sksvi.time_series._index import index_of, kept, made, only_times, untold
-from sksvi.time_series._level import KINDS, asked_kind, choose, structure_of
+from sksvi.time_series._index import frequency_warning, index_from_record, index_of, index_record, only_times
+from sksvi.time_series._level import KINDS, choose, requested_kind, structure_of
 from sksvi.time_series._long import begin_from, first_part
 from sksvi.time_series._needs import arrays_held
 from sksvi.time_series._online import Online
@@ -46,14 +46,14 @@ from sksvi.time_series._overdispersion import noise_taken_in
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import (
     check_series,
+    count_warnings,
     middle_spread,
     observed,
-    of_counts,
     own_units,
     roughness,
     same_length,
     series,
-    unseen,
+    unobserved_seasons,
 )
 
 if TYPE_CHECKING:
@@ -423,7 +423,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         for name in ("_left_out", "_dynamics"):
             vars(self).pop(name, None)
         self._leave_nodes()
-        self._hold_times(kept(index))
+        self._set_times(index_record(index))
         if start.fresh:
             for name in ("level_", "level_evidence_"):
                 vars(self).pop(name, None)
@@ -431,16 +431,16 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         self._series = self._working(data)
         return self._series
 
-    def _hold_times(self, times: dict[str, Any]) -> None:
-        """Keep the points in time; what was found at others is forgotten."""
+    def _set_times(self, times: dict[str, Any]) -> None:
+        """Store the points in time, and forget what was found at others."""
         vars(self).pop("index_", None)
         self._leave_mixture()
         self._times = times
 
     @cached_property
     def index_(self) -> Index:
-        """Points in time."""
-        return made(self._times)
+        """Points in time that the fit has rows of."""
+        return index_from_record(self._times)
 
     @property
     def _likelihood_given(self) -> Any:
@@ -491,19 +491,19 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         there = ~np.asarray(pd.isna(y))
         if not fresh and not np.any(there):
             return np.zeros(len(there)), there
-        held = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
-        codes = self._positions(base, held, fresh)
+        present = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
+        codes = self._positions(base, present, fresh)
         if fresh:
-            codes = self._fix_levels(base, codes, given_order(held) is not None)
+            codes = self._fix_levels(base, codes, given_order(present) is not None)
         values = np.zeros(len(there))
         values[there] = codes
         return values, there
 
     def _fix_units(self, base: Any, data: Table) -> Table:
         """Likelihood, units and centres, from these rows."""
-        seen = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
-        y, weight = data.y[seen], None if data.weight is None else data.weight[seen]
-        at = y if data.offset is None or base.discrete else y - data.offset[seen]
+        rows = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
+        y, weight = data.y[rows], None if data.weight is None else data.weight[rows]
+        at = y if data.offset is None or base.discrete else y - data.offset[rows]
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
         if self.likelihood_.measured and not shared:  # what a slope moves is no scale of the noise
@@ -520,8 +520,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
     def _latent_unit(self, data: Table) -> float:
         """1 behind a link, and more where what single points say of f lies beyond the wide prior of that unit."""
         linear, weights = first_messages(self.likelihood_, data)
-        said = weights > 0
-        size = float(np.sqrt(np.mean(np.square(linear[said] / weights[said])))) if np.any(said) else 0.0
+        informative = weights > 0
+        size = (
+            float(np.sqrt(np.mean(np.square(linear[informative] / weights[informative]))))
+            if np.any(informative)
+            else 0.0
+        )
         return max(1.0, size / np.sqrt(WIDE))
 
     def _working(self, data: Table) -> Table:
@@ -533,9 +537,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
 
     def _build_model(self, data: Table, periods: list[float] | None = None) -> tuple[DynamicModel, Table]:
         turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
-        told = {"length": len(data), "turn": turn}
-        structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | told
-        kind, found, walked = vars(self).get("level_", asked_kind(self)), None, None
+        derived = {"length": len(data), "turn": turn}
+        structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | derived
+        kind, found, walked = vars(self).get("level_", requested_kind(self)), None, None
         if kind == "auto" and periods is not None:  # series that learn together
             kind = "walk"
         self._check_points(len(data), kind, structure)
@@ -557,21 +561,25 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         """An error where a fit of n points in time takes more memory than there is."""
         dynamics, tries = self._states_of(structure_of("walk" if kind == "auto" else kind, structure)), kind == "auto"
         searched = 0 if self._shared else len(dynamics.parameters) + len(self.likelihood_.learned)
-        held = arrays_held(dynamics.n_states, searched, closed=self.likelihood_.closed_posterior, tries=tries)
+        n_arrays = arrays_held(dynamics.n_states, searched, closed=self.likelihood_.closed_posterior, tries=tries)
         what = f"a smoother of {n} points in time and {dynamics.n_states} states"
-        memory.need(8.0 * n * held, what, "take fewer points, or shorter seasons")
+        memory.need(8.0 * n * n_arrays, what, "take fewer points, or shorter seasons")
 
     def _shown(self, data: Table) -> Array:
-        """What each point alone says of f, between others where it says nothing."""
+        """Value of f that each point alone suggests, (T,), interpolated where a point says nothing."""
         linear, weights = first_messages(self.likelihood_, data)
-        said, at = weights > 0, np.arange(len(data))
-        return np.interp(at, at[said], linear[said] / weights[said]) if np.any(said) else np.zeros(0)
+        informative, at = weights > 0, np.arange(len(data))
+        return (
+            np.interp(at, at[informative], linear[informative] / weights[informative])
+            if np.any(informative)
+            else np.zeros(0)
+        )
 
     def _first_periods(self, shown: Iterable[Array]) -> list[float]:
-        """Where the search for the period of a cycle begins: what points alone say of f has most of it.
+        """Periods that the search for that of a cycle begins with: the one that dominates f as single points show it.
 
-        Then where else it does: a level that walks hides a short cycle, which differences show, and second ones below
-        a slope.
+        The other ones are those of first and second differences: a level that walks hides a short cycle, which
+        differences show, and second ones below a slope.
         """
         if self.cycle is not True:
             return [0.0]
@@ -626,13 +634,13 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         yield from self._too_small(problem.data.X)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
-        mistaken = list(of_counts(self.likelihood_, name, problem.data))
+        mistaken = list(count_warnings(self.likelihood_, name, problem.data))
         walked: Any = getattr(problem.model, "walked", None)  # what returns takes noise in unseen
         block = block if walked is None else walked
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
-        if told := untold(self.index_):
-            yield told
-        yield from unseen(periods_of(self), problem.data)
+        if message := frequency_warning(self.index_):
+            yield message
+        yield from unobserved_seasons(periods_of(self), problem.data)
         yield from long_seasons(self)
 
     # ---- what a fit leaves behind

@@ -1,4 +1,4 @@
-"""From an estimator's parameters to the states of its latent."""
+"""The states of a latent in time, built from an estimator's parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One point that follows others: what is predicted of its f is known, and so is all that its own message depends on.
+"""The filter of single points that follow a fitted series: the message of each, given the prediction of its f.
 
 The steps of a fit to this point alone, by numbers in the place of arrays: a stream that comes one by one has no more.
 """
@@ -56,7 +56,7 @@ class FilterStep(NamedTuple):
     how: Sequence[PointMessage | FilterResult]
 
 
-#: Of a point that says nothing.
+#: The message of a point without an observation.
 NOTHING = PointMessage(0.0, 0.0, 0.0, 0.0, 1, True)
 
 
@@ -71,8 +71,8 @@ class Level:
         """Mean and variance of the next f, whose row of columns is X (1, E)."""
         return self.mean, self.variance + self.noise
 
-    def meet(self, message: PointMessage) -> None:
-        """To that point, with its message."""
+    def update(self, message: PointMessage) -> None:
+        """Move on to the predicted point, with its message."""
         s = self.variance + self.noise
         self.mean += message.move
         self.variance = s - s * s * (message.weight / (1.0 + message.weight * s))
@@ -83,7 +83,7 @@ class Level:
 
 
 class FilterState:
-    """The same of any states."""
+    """Mean and covariance of any states after a point; a point whose message fails leaves them as they were."""
 
     def __init__(self, chain: Chain, last: Array, last_cov: Array) -> None:
         self.h, self.noise, self.transition = chain.h, np.diag(chain.noise), chain.transition()
@@ -99,13 +99,13 @@ class FilterState:
         self._next = mean, cov, along, s
         return float(h @ mean), s
 
-    def meet(self, message: PointMessage) -> None:
-        """To that point, with its message."""
+    def update(self, message: PointMessage) -> None:
+        """Move on to the predicted point, with its message."""
         mean, cov, along, s = self._next
-        known = message.weight / (1.0 + message.weight * s)
-        scaled = along * math.sqrt(abs(known))  # so that the covariance is symmetric to the last bit
-        told = scaled[:, None] * scaled
-        self.mean, self.cov = mean + along * (message.move / s), cov - told if known > 0.0 else cov + told
+        gain = message.weight / (1.0 + message.weight * s)
+        scaled = along * math.sqrt(abs(gain))  # so that the covariance is symmetric to the last bit
+        reduction = scaled[:, None] * scaled
+        self.mean, self.cov = mean + along * (message.move / s), cov - reduction if gain > 0.0 else cov + reduction
 
     def moments(self) -> tuple[Array, Array]:
         """Mean (n,) and covariance (n, n)."""
@@ -113,7 +113,7 @@ class FilterState:
 
 
 def states(chain: Chain, last: Array, last_cov: Array) -> Level | FilterState:
-    """The states of a chain after a point, of which this much is known."""
+    """The states of a chain after a point, given their mean and covariance there."""
     return (Level if chain.is_level else FilterState)(chain, last, last_cov)
 
 
@@ -164,12 +164,12 @@ class Steps:
         """Steps from a message about the predicted mean, `at` where they end; what the last look was followed by."""
         if self.exponential:
             return loops.exponential(self.at, s, linear, weight, y, times, about, mild, *self.how)  # type: ignore[no-any-return]
-        at, y, after = self.at, np.atleast_1d(y), loops.begun(self.at, s, linear, weight)
+        at, y, after = self.at, np.atleast_1d(y), loops.begin(self.at, s, linear, weight)
         with np.errstate(over="ignore", invalid="ignore"):
             while after == ASKS:
                 move, v = at[loops.TRIED_MOVE], at[loops.TRIED_VARIANCE]
                 found = self.expect(self.likelihood, y, np.array([about + move]), np.array([v]))
-                after = loops.told(at, s, *(times * part.item() for part in found), mild, *self.how)
+                after = loops.advance(at, s, *(times * part.item() for part in found), mild, *self.how)
         return after  # type: ignore[no-any-return]
 
 
@@ -180,7 +180,7 @@ def value_of(row: Table) -> tuple[Any, float, float]:
     return y, weight, 0.0 if row.offset is None else float(row.offset[0])
 
 
-def met(messages: list[PointMessage], here: Level | FilterState) -> FilterStep:
-    """Messages of points that were met one by one, and the states after the last."""
+def filter_step(messages: list[PointMessage], here: Level | FilterState) -> FilterStep:
+    """Messages of points that were filtered one by one, and the states after the last."""
     linear, weights = np.array([message.linear for message in messages]), np.array([m.weight for m in messages])
     return FilterStep(linear, weights, *here.moments(), messages)

@@ -11,13 +11,13 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi._runtime.compiling import njit
-from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.inference.passes.line_search import DAMPING_GROWTH, PREDICTED_SHARE
 from sksvi.inference.stopping import ROUNDING
 
 Array = np.ndarray
 
-#: What is known: the message about the predicted mean, the moments of f under it, and what the point says there.
+#: Where the steps are: the message about the predicted mean, the moments of f under it, and what the point says there.
 LINEAR, WEIGHT, MOVE, VARIANCE, BOUND, ALPHA, GAMMA = range(7)
 #: What is tried: a message, and the moments of f under it.
 TRIED_LINEAR, TRIED_WEIGHT, TRIED_MOVE, TRIED_VARIANCE = range(7, 11)
@@ -74,7 +74,7 @@ def _shortened(at: Array) -> bool:
 
 
 @njit()
-def _told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
+def _advance(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
     """Judge what was tried, and propose what is next."""
     linear, weight, move, v = at[TRIED_LINEAR], at[TRIED_WEIGHT], at[TRIED_MOVE], at[TRIED_VARIANCE]
     D = 1.0 + weight * s
@@ -99,7 +99,7 @@ def _told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: f
 
 
 @njit()
-def _begun(at: Array, s: float, linear: float, weight: float) -> bool:
+def _begin(at: Array, s: float, linear: float, weight: float) -> bool:
     """The first try; False: of no positive joint precision."""
     at[RATE], at[HALVINGS], at[SMALL], at[LOOKS] = 1.0, 0.0, 0.0, 0.0
     return _try(at, s, linear, weight)
@@ -107,16 +107,16 @@ def _begun(at: Array, s: float, linear: float, weight: float) -> bool:
 
 @entry("at (>=15) f")
 @njit()
-def begun(at: Array, s: float, linear: float, weight: float) -> int:
-    """Whether there is a look to begin with: at the message, about the predicted mean, of an f of variance `s`."""
-    return ASKS if _begun(at, s, linear, weight) else NOWHERE
+def begin(at: Array, s: float, linear: float, weight: float) -> int:
+    """Set the first trial, a message about the predicted mean of an f of variance `s`: ASKS, or NOWHERE if improper."""
+    return ASKS if _begin(at, s, linear, weight) else NOWHERE
 
 
 @entry("at (>=15) f")
 @njit()
-def told(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
-    """What follows a look that found this value and these slopes in mean and variance."""
-    return _told(at, s, value, alpha, gamma, mild, tol, most)
+def advance(at: Array, s: float, value: float, alpha: float, gamma: float, mild: float, tol: float, most: int) -> int:
+    """Judge a look with this value and these slopes in mean and variance; returns what follows it (ASKS, ...)."""
+    return _advance(at, s, value, alpha, gamma, mild, tol, most)
 
 
 @entry("at (>=15) f")
@@ -134,13 +134,13 @@ def exponential(
     most: int,
 ) -> int:
     """All looks at a count y of rate exp(f), `times` as often seen, where f was predicted to have this mean."""
-    if not _begun(at, s, linear, weight):
+    if not _begin(at, s, linear, weight):
         return NOWHERE
     constant, after = math.lgamma(y + 1.0), ASKS
     while after == ASKS:
         m = mean + at[TRIED_MOVE]
         rate = math.exp(min(m + 0.5 * at[TRIED_VARIANCE], LARGEST_LOG))
-        after = _told(
+        after = _advance(
             at, s, times * (y * m - rate - constant), times * (y - rate), -0.5 * times * rate, mild, tol, most
         )
     return after

@@ -1,4 +1,4 @@
-"""Points one by one, at the price of the point: what `partial_fit` of a row does, without what an estimator keeps."""
+"""A filter of single points: what `partial_fit` of a row does, without updating the estimator each time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sksvi.estimators.published import building
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._filter import PointMessage, Steps, met, states, value_of
-from sksvi.time_series._index import longer
+from sksvi.time_series._filter import PointMessage, Steps, filter_step, states, value_of
+from sksvi.time_series._index import extended_record
 from sksvi.time_series._integrated import after
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Array = np.ndarray
 
 
 class Observed(NamedTuple):
-    """What was said of a point before it came, and of it.
+    """Prediction of a point from those before it, and the bound on its log density.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class OnlineFilter:
         sample_weight: PerRow | None = None,
         offset: PerRow | None = None,
     ) -> Observed:
-        """The next point.
+        """Filter the next point.
 
         Parameters
         ----------
@@ -107,16 +107,16 @@ class OnlineFilter:
         """
         alone = self._numbers and X is None and sample_weight is None and offset is None
         if alone and self._plain(y):
-            row, X, told = y, self._no_columns, (float(y), 1.0, self._mean)  # type: ignore[arg-type]
+            row, X, observation = y, self._no_columns, (float(y), 1.0, self._mean)  # type: ignore[arg-type]
         else:
             row = self._read(y, X, sample_weight, offset)
-            X, told = row.X, value_of(row)
+            X, observation = row.X, value_of(row)
         mean, variance = self._states.ahead(X)
-        message = self._steps(mean, variance, *told)
-        self._states.meet(message)
+        message = self._steps(mean, variance, *observation)
+        self._states.update(message)
         self._rows.append(row)
         self._messages.append(message)
-        return Observed(mean + told[2], variance, message.bound)
+        return Observed(mean + observation[2], variance, message.bound)
 
     def _plain(self, y: Any) -> bool:
         """Whether it is one number that the likelihood takes; its own checks are to say what else it is."""
@@ -127,7 +127,7 @@ class OnlineFilter:
         return good and not (support.integer and y % 1.0)
 
     def _row(self, row: Table | float) -> Table:
-        """Of a number alone, the row."""
+        """A row as a table; a number alone has no columns and no weight."""
         if isinstance(row, Table):
             return row
         offset = np.full(1, self._mean) if self._mean else None
@@ -169,6 +169,12 @@ class OnlineFilter:
             chain = after(new._block.chain, new._last, new._last_cov, data.X)
             own = DynamicModel(self._likelihood, new._dynamics, data.X, data.weight, unit=new._unit, chain=chain)
             remember_offset(new, float(self._had_offset), before=new._had_offset)
-            new._went_on(data, own, met(self._messages, self._states), longer(new._times, len(self._rows)), started)
+            new._append_points(
+                data,
+                own,
+                filter_step(self._messages, self._states),
+                extended_record(new._times, len(self._rows)),
+                started,
+            )
         self._state, self._rows, self._messages = model.state_, [], []
         return model  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What a fitted series says: smoothed and ahead, of y, of f and of its parts."""
+"""Predictions of a fitted series, smoothed and ahead: of y, of f and of its parts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
     # ---- the chain
     def _share(self) -> Array:
-        """What f takes of the states, but for coefficients, (1, n)."""
+        """Weights of the states in f, (1, n), 0 for coefficients."""
         chain = self._block.chain
         return np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
 
@@ -85,7 +85,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
         if not without_times(self.index_, index):
             at = positions(self.index_, index) - self._left_out
             self._check_places(at, index)
-            if counts_rows(index) and self._others_at(at, columns, y):
+            if counts_rows(index) and self._differs_from_fit(at, columns, y):
                 warn_user(
                     f"rows whose index only counts them, 0 to {n - 1}, are fitted points by it, and hold other values "
                     "than these did: where they follow the fit, give them their own index, or ask forecast."
@@ -103,14 +103,14 @@ class Forecasts(WithoutRows, IntegratedSeries):
             )
         return np.arange(n) + (0 if same else T)
 
-    def _others_at(self, at: Array, columns: Array, y: Array | None) -> bool:
+    def _differs_from_fit(self, at: Array, columns: Array, y: Array | None) -> bool:
         """Whether rows of fitted points hold other columns than these; without columns, another y."""
-        past = at < len(self._series)
+        fitted = at < len(self._series)
         if columns.shape[1]:
-            return not np.array_equal(columns[past], self._series.X[at[past]])
-        return y is not None and not np.array_equal(y[past], self._observations()[at[past]], equal_nan=True)
+            return not np.array_equal(columns[fitted], self._series.X[at[fitted]])
+        return y is not None and not np.array_equal(y[fitted], self._observations()[at[fitted]], equal_nan=True)
 
-    def _of_rows(self, X: Any, y: Any) -> Any:
+    def _with_times(self, X: Any, y: Any) -> Any:
         """X with the times that X or y has; None: the fitted points, all of them, or points without columns or times.
 
         Raises
@@ -125,8 +125,8 @@ class Forecasts(WithoutRows, IntegratedSeries):
             if index is None or own_index(X) is index or np.shape(X)[0] != n:
                 return X
             return X.set_axis(index) if hasattr(X, "set_axis") else pd.DataFrame(np.asarray(X), index=index)
-        timeless, held = without_times(self.index_, index), self.index_[self._left_out :]
-        if not (timeless and self._left_out) and (n == len(held) if timeless else index.equals(held)):
+        timeless, stored = without_times(self.index_, index), self.index_[self._left_out :]
+        if not (timeless and self._left_out) and (n == len(stored) if timeless else index.equals(stored)):
             return None
         if self.n_features_in_:
             self._new_columns(None, n, "score")
@@ -146,11 +146,11 @@ class Forecasts(WithoutRows, IntegratedSeries):
         return self._mixture(found)
 
     def _latents(self, X: Any, offset: Any) -> Callable[[NodeView], tuple[Array, Array]]:
-        """The same at each node."""
+        """Function of a `NodeView` that returns mean and variance of f + offset at rows as in `predict`."""
         check_is_fitted(self)
         T = len(self._block.chain)
         if X is None and not (offset is not None and np.size(offset) != T):
-            index = self._held_index("predict without X")
+            index = self._stored_index("predict without X")
             given = self._series.offset if offset is None else self.mean_ + checked_offset(self, offset, index)
             shift = 0.0 if given is None else given
             return lambda view: (view.block.mean + shift, view.block.variance)
@@ -158,28 +158,30 @@ class Forecasts(WithoutRows, IntegratedSeries):
         offset = checked_offset(self, offset, columns if X is None else X)
         shift = self.mean_ + (0.0 if offset is None else offset)
         at = self._places(index, columns)
-        past = at < T
+        fitted = at < T
 
         def found(view: NodeView) -> tuple[Array, Array]:
             mean, variance = np.empty(len(columns)), np.empty(len(columns))
-            if np.any(past):
-                mean[past], variance[past] = self._of(view.block, columns[past], at[past], True)
-            if not np.all(past):
-                later = at[~past] - T
+            if np.any(fitted):
+                mean[fitted], variance[fitted] = self._latent_moments(view.block, columns[fitted], at[fitted], True)
+            if not np.all(fitted):
+                later = at[~fitted] - T
                 chain = view.after(np.zeros((int(later.max()) + 1, columns.shape[1])))
-                mean[~past], variance[~past] = self._of(ChainGaussian(chain), columns[~past], later, False)
+                mean[~fitted], variance[~fitted] = self._latent_moments(
+                    ChainGaussian(chain), columns[~fitted], later, False
+                )
             return mean + shift, variance
 
         return found
 
-    def _of(self, block: ChainGaussian, columns: Array, at: Array, back: bool) -> tuple[Array, Array]:
+    def _latent_moments(self, block: ChainGaussian, columns: Array, at: Array, back: bool) -> tuple[Array, Array]:
         """Mean and variance of f at some points of a chain with these columns there."""
         if len(np.unique(at)) < len(at):
-            parts = [self._of(block, columns[i : i + 1], at[i : i + 1], back) for i in range(len(at))]
+            parts = [self._latent_moments(block, columns[i : i + 1], at[i : i + 1], back) for i in range(len(at))]
             return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
-        seen = np.zeros((len(block.chain), columns.shape[1]))
-        seen[at] = columns
-        mean, variance = block.combined(self._share(), np.ones(1), seen, back)
+        all_columns = np.zeros((len(block.chain), columns.shape[1]))
+        all_columns[at] = columns
+        mean, variance = block.combined(self._share(), np.ones(1), all_columns, back)
         return mean[at, 0], variance[at, 0]
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
@@ -247,10 +249,10 @@ class Forecasts(WithoutRows, IntegratedSeries):
         return_std = check_flag(return_std, "return_std")
         predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
         if X is not None or not self._one_sided:  # of which the fit has told
-            self._tell_of_tails(predictive)
+            self._warn_of_tails(predictive)
         return self._means(predictive, return_std)  # type: ignore[attr-defined]
 
-    def _tell_of_tails(self, predictive: Predictive) -> None:
+    def _warn_of_tails(self, predictive: Predictive) -> None:
         """A warning where means behind exp are ruled by what hardly ever happens."""
         if self.likelihood_.variance_function is None:
             return
@@ -322,7 +324,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
     @staticmethod
     def _ahead(columns: Array, shift: Array) -> Callable[[NodeView], tuple[Array, Array]]:
-        """Mean and variance of f at the points that follow, at each node."""
+        """Function of a `NodeView` that returns mean and variance of f at the points that follow."""
 
         def found(view: NodeView) -> tuple[Array, Array]:
             prior = ChainGaussian(view.after(columns))
@@ -400,7 +402,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
         columns, shift, index = self._future(steps, X, offset, exposure, "forecast")
         predictive = self._mixed_predictive(self._ahead(columns, shift))
         table = self._table(predictive, coverage, index)
-        self._tell_of_tails(predictive)
+        self._warn_of_tails(predictive)
         return table
 
     def _table(self, predictive: Predictive, coverage: float, index: Any) -> Any:
@@ -463,13 +465,13 @@ class Forecasts(WithoutRows, IntegratedSeries):
         return pd.DataFrame((drawn if len(paths) == 1 else drawn[rng.permutation(n_samples)]).T, index=index)
 
     # ---- parts
-    def _told_of_level(self) -> list[tuple[str, str]]:
-        """Of a level that was chosen: which, and by what."""
+    def _level_lines(self) -> list[tuple[str, str]]:
+        """Line about a level that was chosen: its kind, and the log evidence of each that was tried."""
         tried = vars(self).get("level_evidence_")
         if not tried:
             return []
-        told = "; ".join(f"{name} {value:,.1f}" for name, value in tried.items())
-        return [("level", f"{self.level_}, by the log evidence ({told})")]  # type: ignore[attr-defined]
+        evidence = "; ".join(f"{name} {value:,.1f}" for name, value in tried.items())
+        return [("level", f"{self.level_}, by the log evidence ({evidence})")]  # type: ignore[attr-defined]
 
     def _parts(self) -> tuple[list[str], Array, Array]:
         """Names of the parts of f, their combinations of states, and their shares of the columns."""
@@ -501,7 +503,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
         if not hasattr(self, "posterior_"):
             raise AttributeError("components_ is there after fit")
-        index = self._held_index("components_")
+        index = self._stored_index("components_")
         names, parts, by = self._parts()
         mean, variance = self._mixture(lambda view: view.block.combined(parts, by))
         if "level" in names:
@@ -518,7 +520,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
         if not hasattr(self, "posterior_"):
             raise AttributeError("states_ is there after fit")
-        index = self._held_index("states_")
+        index = self._stored_index("states_")
         names = self._dynamics.names
         mean, variance = self._mixture(lambda view: view.block.combined(np.eye(len(names))))
         table = {}
@@ -527,7 +529,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
         return pd.DataFrame(table, index=index)
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
-        """What was learned, the parts of f at the last point, coefficients, and the likelihood's learned parameters.
+        """Learned numbers, the parts of f at the last point, coefficients, and the likelihood's learned parameters.
 
         Parameters
         ----------

@@ -15,10 +15,10 @@ _OF_DATEUTIL, _NAME = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(.+)'\)"), re.compi
 
 
 # ---- frequencies
-def told(offset: Any) -> Any:
+def frequency_record(offset: Any) -> Any:
     """A frequency as text where pandas reads it from that, else its class and what it was made of.
 
-    Itself where neither says all of it: `made` steps on with it, and files refuse it.
+    Itself where neither says all of it: `index_from_record` steps on with it, and files refuse it.
     """
     for tell in (_text, _parts):
         try:
@@ -32,12 +32,12 @@ def told(offset: Any) -> Any:
 
 
 def offset_of(parts: Any) -> Any:
-    """The frequency that was told so.
+    """The pandas frequency of a `frequency_record`.
 
     Raises
     ------
     ValueError
-        For what `told` does not say, of a file from anywhere.
+        For what `frequency_record` does not return, of a file from anywhere.
     """
     import pandas as pd
 
@@ -102,7 +102,7 @@ def check_frequency(index: Any) -> None:
 
 
 def _first_off(index: Any, dates: Any) -> str:
-    """Where a frequency leaves an index."""
+    """Text about the first row of an index that its frequency does not give."""
     row = int(np.argmax(np.asarray(index != dates)))
     return f"row {row} is {index[row]!r} and would be {dates[row]!r}"
 
@@ -119,13 +119,13 @@ def stepped(first: Any, n: int, step: Any, name: Any) -> Any:
     import pandas as pd
 
     what = f"of the {n} dates from {first!r} on with the frequency {step!r}"
-    told = "Fit to a PeriodIndex, for example of y.tz_localize(None), or to whole numbers."
+    hint = "Fit to a PeriodIndex, for example of y.tz_localize(None), or to whole numbers."
     try:
         dates = pd.date_range(first, periods=n, freq=step, name=name)
     except Exception as error:  # of a time that clocks skip pandas 2 raises one of pytz
-        raise ValueError(f"pandas does not make all {what}: {error}. {told}") from error
+        raise ValueError(f"pandas does not make all {what}: {error}. {hint}") from error
     if len(dates) != n:
-        raise ValueError(f"pandas makes {len(dates)} {what}. {told}")
+        raise ValueError(f"pandas makes {len(dates)} {what}. {hint}")
     return dates
 
 
@@ -140,7 +140,7 @@ def advanced(date: Any, n: int, step: Any) -> Any:
 
 
 # ---- time zones
-def zone_told(zone: Any) -> Any:
+def zone_record(zone: Any) -> Any:
     """A time zone as text that pandas reads, or itself where there is none; None without one."""
     if zone is None:
         return None
@@ -166,7 +166,7 @@ def _reads(name: str, always: Any) -> bool:
 
 
 def zone_of(name: Any) -> Any:
-    """What pandas takes for a zone that was told so; no path of a file of its own."""
+    """The time zone of a `zone_record`, as pandas takes it; no path of a file of its own."""
     if isinstance(name, str) and name.startswith("dateutil/") and not _NAME.fullmatch(name.removeprefix("dateutil/")):
         raise ValueError(f"{name!r} is no time zone")
     return name

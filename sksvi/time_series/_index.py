@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime.kinds import NUMBERS, REAL
-from sksvi.time_series._frequency import advanced, check_frequency, offset_of, stepped, told, zone_of, zone_told
+from sksvi.time_series._frequency import (
+    advanced,
+    check_frequency,
+    frequency_record,
+    offset_of,
+    stepped,
+    zone_of,
+    zone_record,
+)
 
 Array = np.ndarray
 
-#: Most times that are told by the first two and their number.
-MOST_TOLD = 2**22
+#: Most times that a record describes by the first two and their number.
+MOST_REGULAR = 2**22
 
 
 def index_of(X: Any, y: Any, n: int) -> Any:
@@ -42,17 +50,17 @@ def paired_index(X: Any, y: Any) -> Any:
     ValueError
         Two that differ.
     """
-    held = [own for own in (own_index(X), own_index(y)) if own is not None]
-    if len(held) == 2 and len(held[0]) == len(held[1]) and not held[0].equals(held[1]):
-        plain = [counts_rows(own) for own in held]
+    indices = [own for own in (own_index(X), own_index(y)) if own is not None]
+    if len(indices) == 2 and len(indices[0]) == len(indices[1]) and not indices[0].equals(indices[1]):
+        plain = [counts_rows(own) for own in indices]
         if not any(plain):
-            at = int(np.argmax(np.asarray(held[0] != held[1])))
+            at = int(np.argmax(np.asarray(indices[0] != indices[1])))
             raise ValueError(
-                f"X and y have different indices: row {at} is {held[0][at]!r} in X and {held[1][at]!r} in y. Align "
-                "them, for example by X.loc[y.index]."
+                f"X and y have different indices: row {at} is {indices[0][at]!r} in X and {indices[1][at]!r} in y. "
+                "Align them, for example by X.loc[y.index]."
             )
-        held = [held[plain.index(False)]]
-    return held[0] if held else None
+        indices = [indices[plain.index(False)]]
+    return indices[0] if indices else None
 
 
 def counts_rows(index: Any) -> bool:
@@ -170,8 +178,8 @@ def continued(index: Any, steps: int) -> Any:
     return pd.RangeIndex(len(index), len(index) + steps)
 
 
-def untold(index: Any) -> str:
-    """What a user should know of an index that does not say how far apart its points are; empty where it does."""
+def frequency_warning(index: Any) -> str:
+    """Warning about an index that does not say how far apart its points are; empty where it does."""
     import pandas as pd
 
     if regular(index) is not None:
@@ -181,23 +189,23 @@ def untold(index: Any) -> str:
             f"{index[0]!r} alone does not say how far apart points are: forecasts count on from 1 until a second point "
             "came. Give the index a frequency, for example by y.asfreq(...), or a PeriodIndex."
         )
-    told = "Give gaps as rows of NaN, for example by y.asfreq(...)."
+    hint = "Give gaps as rows of NaN, for example by y.asfreq(...)."
     what = "has no single frequency"
     if isinstance(index, pd.DatetimeIndex) and (months := index.tz_localize(None).to_period("M")).is_unique:
         if regular(months) is not None:
-            told = 'The rows are of months that follow each other: give y.to_period("M").'
+            hint = 'The rows are of months that follow each other: give y.to_period("M").'
     if index.dtype.kind not in REAL + "Mm" and not hasattr(index, "freq"):
-        what, told = (
+        what, hint = (
             f"holds {index[0]!r} and the like, which are no times",
             "Convert it, for example by pd.to_datetime.",
         )
     return (
         f"the time index {what}: its rows were taken as equally far apart, and forecasts count on from the number of "
-        f"rows. {told}"
+        f"rows. {hint}"
     )
 
 
-def kept(index: Any) -> dict[str, Any]:
+def index_record(index: Any) -> dict[str, Any]:
     """An index as plain arrays and words, as files hold it."""
     import pandas as pd
 
@@ -208,71 +216,71 @@ def kept(index: Any) -> dict[str, Any]:
         return out | {"kind": "period", "values": np.asarray(index.asi8), "freq": index.freqstr}
     if isinstance(index, pd.DatetimeIndex):
         plain = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
-        freq = None if index.freq is None else told(index.freq)
-        return out | {"kind": "date", "values": np.asarray(plain.values), "freq": freq, "tz": zone_told(index.tz)}
+        freq = None if index.freq is None else frequency_record(index.freq)
+        return out | {"kind": "date", "values": np.asarray(plain.values), "freq": freq, "tz": zone_record(index.tz)}
     values = np.asarray(index)
     return out | {"kind": "plain", "values": values if values.dtype.kind in NUMBERS + "m" else values.astype(object)}
 
 
-def shortened(index: Any) -> dict[str, Any]:
-    """`kept`, of times that lie equally far apart the first two and how many there are; of others all."""
-    held, n, even = kept(index), len(index), regular(index)
-    if even is None or held["kind"] == "range" or not 2 < n <= MOST_TOLD:
-        return held
-    short = {**held, "values": held["values"][:2], "even": n}
-    if held["kind"] == "date":
-        short["freq"] = told(even.freq)
-    again = _made(short)
-    return short if again.equals(index) and again.dtype == index.dtype else held
+def short_record(index: Any) -> dict[str, Any]:
+    """An `index_record` with, of equally spaced times, the first two and their number; of others all."""
+    record, n, even = index_record(index), len(index), regular(index)
+    if even is None or record["kind"] == "range" or not 2 < n <= MOST_REGULAR:
+        return record
+    short = {**record, "values": record["values"][:2], "even": n}
+    if record["kind"] == "date":
+        short["freq"] = frequency_record(even.freq)
+    again = _index_from_record(short)
+    return short if again.equals(index) and again.dtype == index.dtype else record
 
 
-def longer(held: dict[str, Any], n: int) -> dict[str, Any]:
-    """`kept` with n points that follow: found when they are asked for, as steps of a calendar take their time."""
-    return {**held, "more": held.get("more", 0) + n}
+def extended_record(record: dict[str, Any], n: int) -> dict[str, Any]:
+    """An `index_record` with n points that follow: made on request, as steps of a calendar take their time."""
+    return {**record, "more": record.get("more", 0) + n}
 
 
-def follow(held: dict[str, Any], index: Any) -> bool:
-    """Whether times are the next ones in equal steps, where that is seen without making those that are held."""
+def follows(record: dict[str, Any], index: Any) -> bool:
+    """Whether times are the next ones in equal steps, where a record shows it without making its own times."""
     import pandas as pd
 
-    kind, values, more, n = held["kind"], held["values"], held.get("more", 0), len(index)
+    kind, values, more, n = record["kind"], record["values"], record.get("more", 0), len(index)
     if kind == "range":
         start, step = values[1] + more * values[2], values[2]
         return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(start, start + n * step, step))
-    if "even" in held or not len(values):
+    if "even" in record or not len(values):
         return False
     if kind == "period":
-        if not isinstance(index, pd.PeriodIndex) or index.freqstr != held["freq"]:
+        if not isinstance(index, pd.PeriodIndex) or index.freqstr != record["freq"]:
             return False
         steps = np.arange(1 + more, 1 + more + n) * index.freq.n
         return bool(np.array_equal(index.asi8, values[-1] + steps))
-    if kind != "date" or held["freq"] is None or not isinstance(index, pd.DatetimeIndex):
+    if kind != "date" or record["freq"] is None or not isinstance(index, pd.DatetimeIndex):
         return False
-    step, last = offset_of(held["freq"]), _in_zone(pd.DatetimeIndex(values[-1:]), held["tz"])[0]
+    step, last = offset_of(record["freq"]), _in_zone(pd.DatetimeIndex(values[-1:]), record["tz"])[0]
     return bool(stepped(advanced(last, more, step), n + 1, step, None)[1:].equals(index))
 
 
-def made(held: dict[str, Any]) -> Any:
-    """The index that `kept` was told of, with the points that follow."""
-    index, more = _made(held), held.get("more", 0)
+def index_from_record(record: dict[str, Any]) -> Any:
+    """The index of an `index_record`, with the points that follow."""
+    index, more = _index_from_record(record), record.get("more", 0)
     return appended(index, None, more) if more else index
 
 
-def _made(held: dict[str, Any]) -> Any:
+def _index_from_record(record: dict[str, Any]) -> Any:
     import pandas as pd
 
-    kind, values, name, n = held["kind"], held["values"], held["name"], held.get("even")
+    kind, values, name, n = record["kind"], record["values"], record["name"], record.get("even")
     if kind == "range":
         return pd.RangeIndex(*values, name=name)
-    if n is not None and not 0 < n <= MOST_TOLD:  # of a file from anywhere
+    if n is not None and not 0 < n <= MOST_REGULAR:  # of a file from anywhere
         raise ValueError(f"it tells of {n} times")
     if n is not None and kind != "date":
         values = values[0] + (values[1] - values[0]) * np.arange(n)
     if kind == "period":
-        return pd.PeriodIndex.from_ordinals(values, freq=held["freq"], name=name)
+        return pd.PeriodIndex.from_ordinals(values, freq=record["freq"], name=name)
     if kind == "date":
-        index = _in_zone(pd.DatetimeIndex(values, name=name), held["tz"])
-        step = None if held["freq"] is None else offset_of(held["freq"])
+        index = _in_zone(pd.DatetimeIndex(values, name=name), record["tz"])
+        step = None if record["freq"] is None else offset_of(record["freq"])
         if n is not None:
             return pd.date_range(index[0], periods=n, freq=step, name=name, unit=index.unit)
         return index if step is None else pd.DatetimeIndex(index, freq=step)
@@ -280,7 +288,7 @@ def _made(held: dict[str, Any]) -> Any:
 
 
 def _in_zone(index: Any, zone: Any) -> Any:
-    """Dates, held in UTC, in the zone that they were told in."""
+    """Dates in UTC, converted to the zone of a record."""
     return index if zone is None else index.tz_localize("UTC").tz_convert(zone_of(zone))
 
 

@@ -119,7 +119,7 @@ class IntegratedSeries(IntegratedHyperparameters):
         if self.hyperparameters == "integrated":
             frozen = "likelihood" in problem.frozen
             found, self._found_nodes = self._found_nodes, None
-            if found is None or not self._about(found[0], state.shown):
+            if found is None or not self._near_end(found[0], state.shown):
                 found = nodes_of(problem.model, problem.data, self._rule(), state.shown, frozen)
             if found is not None:
                 self._nodes, self._node_messages = found
@@ -130,14 +130,14 @@ class IntegratedSeries(IntegratedHyperparameters):
         return super()._refine(problem, state, looks)  # type: ignore[misc,no-any-return]
 
     @staticmethod
-    def _about(nodes: Nodes, q: Any) -> bool:
+    def _near_end(nodes: Nodes, q: Any) -> bool:
         """Whether nodes that were found before lie about where a fit ended."""
         value = all_parameters(q)
         off = np.abs(nodes.values - value).min(axis=0)
         return bool(np.all(off <= NEARBY * np.maximum(nodes.std, NEARBY)))
 
     def _add_gain(self: Any) -> None:
-        """From the bound at the mode to the log evidence."""
+        """Turn the bound at the mode into the log evidence, by the gain of the integral."""
         self.lower_bound_ += self._gain
         self.diffuse_lower_bound_ += self._gain
 
@@ -150,7 +150,7 @@ class IntegratedSeries(IntegratedHyperparameters):
 
     @cached_property
     def _views(self: Any) -> list[NodeView]:
-        """The series at each node; at the mode, where hyperparameters are a point."""
+        """The series as each node of the hyperparameters sees it; at the mode, where they are a point."""
         if self._nodes is None:
             return [NodeView(1.0, self.likelihood_, self._block, self._last, self._last_cov)]
         return [self._view(k) for k in range(len(self._nodes.weights))]
@@ -169,7 +169,7 @@ class IntegratedSeries(IntegratedHyperparameters):
         else:  # points that were appended have the messages that they had at the mode
             own = self._node_messages[k]
             pairs = zip(own, (block.linear, block.weights), strict=True)
-            messages = tuple(np.concatenate([held, whole[len(held) :]]) for held, whole in pairs)
+            messages = tuple(np.concatenate([node_part, mode_part[len(node_part) :]]) for node_part, mode_part in pairs)
         found = ChainGaussian(chain, *messages)
         if not len(chain):
             return NodeView(float(self._nodes.weights[k]), likelihood, found, *end)
@@ -191,8 +191,8 @@ class IntegratedSeries(IntegratedHyperparameters):
             )
         n = len(found)
         if values.shape[1] > n:
-            told = [self.likelihood_.replace(each[n:]).reported for each in values]
-            found |= {name: np.array([one[name] for one in told]) for name in told[0]}
+            reported = [self.likelihood_.replace(each[n:]).reported for each in values]
+            found |= {name: np.array([one[name] for one in reported]) for name in reported[0]}
         return found
 
     # ---- mixtures
@@ -239,7 +239,7 @@ class IntegratedSeries(IntegratedHyperparameters):
 
     @cached_property
     def coef_std_(self: Any) -> Array:
-        """Their standard deviations."""
+        """Standard deviations of the coefficients of X at the last point."""
         return np.asarray(np.sqrt(self._coefficients()[1]) / self._scale).astype(self._dtype)
 
 

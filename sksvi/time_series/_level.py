@@ -50,8 +50,8 @@ class LevelFit(NamedTuple):
     nodes: tuple[Nodes, Array | None] | None
 
 
-def asked_kind(estimator: Any) -> str:
-    """What the parameters say of the level: one of `KINDS`, "none" without a level, or "auto".
+def requested_kind(estimator: Any) -> str:
+    """The kind of level that the parameters ask for: one of `KINDS`, "none" without a level, or "auto".
 
     Raises
     ------
@@ -85,16 +85,16 @@ def structure_of(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
 def choose(
     estimator: Any, data: Table, structure: dict[str, Any], turns: list[float]
 ) -> tuple[LevelFit, dict[str, float]]:
-    """The kind of level, and the likelihood, with the most evidence, and the evidence of each that came near.
+    """The fit whose kind of level and likelihood have the most evidence, and all fits that were tried.
 
     turns: other periods that a learned cycle may have. Long series are judged by their first part.
     """
     part = data.take(slice(0, len(data) // PARTS)) if len(data) >= LONG else data
     found = _levels(estimator, estimator.likelihood_, part, structure, turns)
     if estimator.likelihood == "auto" and found and _takes_noise(found):
-        seen = slice(None) if data.weight is None else data.weight > 0
-        weight = None if data.weight is None else data.weight[seen]
-        wider = likelihoods.resolve("negative-binomial").start(data.y[seen], weight)
+        rows = slice(None) if data.weight is None else data.weight > 0
+        weight = None if data.weight is None else data.weight[rows]
+        wider = likelihoods.resolve("negative-binomial").start(data.y[rows], weight)
         found += _levels(estimator, wider, part, structure, turns)
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
@@ -127,8 +127,8 @@ def _best(found: list[LevelFit]) -> LevelFit:
         return found[0]
     if type(best.likelihood) is type(found[0].likelihood):
         return best
-    near = [each for each in found if type(each.likelihood) is type(best.likelihood)]
-    return next((e for e in near if e.kind == "constant" and e.evidence >= best.evidence - STAYS), best)
+    same_likelihood = [each for each in found if type(each.likelihood) is type(best.likelihood)]
+    return next((e for e in same_likelihood if e.kind == "constant" and e.evidence >= best.evidence - STAYS), best)
 
 
 def _tried(
@@ -148,7 +148,7 @@ def _tried(
     prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])
     model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._unit, prior=prior)
     if walk is not None:
-        model.theta, model.messages = _begun(model, walk), walk.block
+        model.theta, model.messages = _starting_parameters(model, walk), walk.block
     rule = estimator._rule()
     problem = plan.problem(model, data, algorithms.resolve("cvi"), rule, threads=1)
     if not likelihood.informed(data.y):
@@ -166,7 +166,7 @@ def _tried(
     return LevelFit(kind, model.current_likelihood(q), evidence, state.bound, values, q["latents"], nodes)
 
 
-def _begun(model: DynamicModel, walk: LevelFit) -> Array:
+def _starting_parameters(model: DynamicModel, walk: LevelFit) -> Array:
     """Parameters of another level to begin with: the walk's, with the damping and variance that its messages like."""
     dynamics, prior = model.dynamics, model.weak_prior
     names = [p.name for p in dynamics.parameters]

@@ -25,8 +25,8 @@ def first_part(problem: Problem, periods: list[float]) -> Table | None:
     if not sweeps or len(problem.data) < LONG or n < SEASONS * max(periods, default=0.0):
         return None
     part: Table = problem.data.take(slice(0, n))
-    seen = n if part.weight is None else np.count_nonzero(part.weight)
-    return part if seen >= OBSERVED * n else None
+    n_observed = n if part.weight is None else np.count_nonzero(part.weight)
+    return part if n_observed >= OBSERVED * n else None
 
 
 def begin_from(part: Problem, problem: Problem, most_passes: int, tol: float) -> None:

@@ -1,4 +1,4 @@
-"""What a fit of a series holds at most, its search for hyperparameters included (`hostile.memory`)."""
+"""Most memory that a fit of a series takes, its search for hyperparameters included (`hostile.memory`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points that come later: appended to a fitted series, variances still, and swept again when asked."""
+"""Later points: appended to a fitted series with its variances fixed, and smoothed again on request."""
 
 from __future__ import annotations
 
@@ -22,14 +22,24 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._filter import FilterResult, FilterStep, Steps, met, states, value_of
+from sksvi.time_series._filter import FilterResult, FilterStep, Steps, filter_step, states, value_of
 from sksvi.time_series._filter_steps import OnlineFilter
-from sksvi.time_series._index import appended, counts_rows, follow, kept, later, longer, own_index, positions, regular
+from sksvi.time_series._index import (
+    appended,
+    counts_rows,
+    extended_record,
+    follows,
+    index_record,
+    later,
+    own_index,
+    positions,
+    regular,
+)
 from sksvi.time_series._rows import TOO_FAR
 
 Array = np.ndarray
 
-#: Points that say little about variances.
+#: Number of points below which they say little about variances.
 FEW = 20
 
 
@@ -39,12 +49,12 @@ class Online:
     def _partial_fit(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         if not hasattr(self, "state_"):
             self.fit(X, y, sample_weight, offset)
-            seen = int(np.sum(self._seen()))
-            if seen < FEW and np.size(self.state_.q["dynamics"].value):
+            n_observed = int(np.sum(self._observed_mask()))
+            if n_observed < FEW and np.size(self.state_.q["dynamics"].value):
                 warn_user(
-                    f"partial_fit began with {seen} points: variances were learned from these alone, and stay as later "
-                    "points come. Begin with more, give the variances that you know as numbers, or fit anew later "
-                    "(warm_start=True)."
+                    f"partial_fit began with {n_observed} points: variances were learned from these alone, and stay as "
+                    "later points come. Begin with more, give the variances that you know as numbers, or fit anew "
+                    "later (warm_start=True)."
                 )
             return self
         started = perf_counter()
@@ -56,8 +66,8 @@ class Online:
             times = self._following(index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._had_offset)
             data = self._working(data)
-            model, found = self._met(data)
-            self._went_on(data, model, found, times, started)
+            model, found = self._filter_rows(data)
+            self._append_points(data, model, found, times, started)
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
         return self
 
@@ -69,14 +79,14 @@ class Online:
         ValueError
             Points that the series has, that lie before its end, or that leave a gap.
         """
-        if not own or counts_rows(index) or follow(self._times, index):
-            return longer(self._times, len(index))
+        if not own or counts_rows(index) or follows(self._times, index):
+            return extended_record(self._times, len(index))
         before = self.index_
         late = later(index, before)
         if not np.all(late):
             raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
         if regular(before) is None:
-            return kept(appended(before, index, len(index)))
+            return index_record(appended(before, index, len(index)))
         at = positions(before, index) - len(before)
         if not np.array_equal(at, np.arange(len(at))):
             gap = int(np.argmax(at != np.arange(len(at))))
@@ -84,9 +94,9 @@ class Online:
                 f"the time {index[gap]!r} leaves a gap after {(before[-1] if gap == 0 else index[gap - 1])!r}: give "
                 "every point between a row, with y=NaN, for example by y.asfreq(...)."
             )
-        return kept(appended(before, index, len(index)))
+        return index_record(appended(before, index, len(index)))
 
-    def _met(self: Any, data: Table) -> tuple[DynamicModel, FilterStep]:
+    def _filter_rows(self: Any, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""
         chain = self._after(data.X)
         model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
@@ -94,8 +104,8 @@ class Online:
             steps = Steps(self.likelihood_, self._rule(), self.tol, self._most_passes())
             here = states(self._block.chain, self._last, self._last_cov)
             message = steps(*here.ahead(data.X), *value_of(data))
-            here.meet(message)
-            return model, met([message], here)
+            here.update(message)
+            return model, filter_step([message], here)
         problem = plan.problem(model, data, algorithms.resolve(self.algorithm), self._rule(), threads=1)
         try:
             state = plan.run(problem, first_state(problem, self.state_.seed), self._most_passes(), self.tol)
@@ -107,23 +117,25 @@ class Online:
         how = FilterResult(state.bound, state.passes, state.steps, state.converged)
         return model, FilterStep(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])
 
-    def _went_on(
-        self: Any, data: Table, model: DynamicModel, met: FilterStep, times: dict[str, Any], started: float
+    def _append_points(
+        self: Any, data: Table, model: DynamicModel, filtered: FilterStep, times: dict[str, Any], started: float
     ) -> None:
-        """The series with these points, which were met so."""
+        """Append filtered points to the series, and expose the fit with them."""
         was, before = with_own_lists(self.state_), self._block
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
-        block = ChainGaussian(whole, extended(before.linear, met.linear), extended(before.weights, met.weights))
-        self._last, self._last_cov = met.last, met.last_cov
+        block = ChainGaussian(
+            whole, extended(before.linear, filtered.linear), extended(before.weights, filtered.weights)
+        )
+        self._last, self._last_cov = filtered.last, filtered.last_cov
         state = replace(was, q={**was.q, "latents": block})
-        began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(met.how)
-        for one in met.how:
+        began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(filtered.how)
+        for one in filtered.how:
             state.bound, state.rows = state.bound + one.bound, state.rows + share
             state.passes, state.steps = state.passes + one.looks, state.steps + one.steps
             seconds = began + perf_counter() - started
             state = thinned(recorded(state, StepInfo(state.bound, True, 1.0, 0), seconds))
-        state.converged = met.how[-1].settled
-        self._hold_times(times)
+        state.converged = filtered.how[-1].settled
+        self._set_times(times)
         self._series = self._series.appended(data)
         one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
         bounds = extended(self.lower_bounds_, np.array([state.bound])) if one_more else None
@@ -143,7 +155,7 @@ class Online:
         >>> y = np.random.default_rng(0).poisson(5.0, 60)
         >>> model = DynamicGLM(level_variance=0.01).fit(None, y[:50])
         >>> stream = model.online()
-        >>> seen = [stream.observe(value) for value in y[50:]]
+        >>> observed = [stream.observe(value) for value in y[50:]]
         >>> len(stream.update().index_)
         60
         """
@@ -171,7 +183,7 @@ class Online:
 
 
 def _out_of_order(first: Any, last: Any) -> str:
-    """What is said of points that do not follow."""
+    """Text of the error about points that do not follow the last one."""
     return (
         f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. "
         "Leave out rows that it has, or fit anew."

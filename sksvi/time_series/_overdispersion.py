@@ -54,10 +54,10 @@ def alternating(block: ChainGaussian) -> tuple[float, float] | None:
     mean, variance = block.ahead()
     weights, first = np.maximum(block.weights, 0.0), len(block.chain.noise)
     spread = np.sqrt(weights * (1.0 + weights * variance))
-    said = spread > 0.0
-    said[:first] = False
-    off = np.where(said, (block.linear - weights * mean) / np.where(said, spread, 1.0), 0.0)
-    pairs, square = int(np.sum(said[1:] & said[:-1])), float(off @ off)
+    informative = spread > 0.0
+    informative[:first] = False
+    off = np.where(informative, (block.linear - weights * mean) / np.where(informative, spread, 1.0), 0.0)
+    pairs, square = int(np.sum(informative[1:] & informative[:-1])), float(off @ off)
     if not pairs or not square > 0.0:
         return None
     share = -float(off[1:] @ off[:-1]) / square

@@ -69,24 +69,24 @@ class Panel:
         return dict(zip(self._labels, self._members, strict=True))
 
     def __getattr__(self, name: str) -> Any:
-        """What an estimator has not: of a fit to several series, because each of them has its own."""
+        """AttributeError of a missing attribute; after a fit to several series it says that each has its own."""
         if "_members" in vars(self) and (name == "_times" or (name.endswith("_") and not name.startswith("_"))):
             raise AttributeError(
                 f"{name.strip('_')!r} is each series' own, and this fit has groups: ask one of series_."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    # ---- what is told of all of them
+    # ---- texts about all series
     @property
     def _score_name(self) -> str:
         one = vars(self).get("_members", [super()])[0]
         return str(one._score_name)
 
-    def _told_of_data(self) -> list[tuple[str, str]]:
-        lines: list[tuple[str, str]] = super()._told_of_data()  # type: ignore[misc]
+    def _data_header(self) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = super()._data_header()  # type: ignore[misc]
         if "_members" in vars(self):
             return [*lines, ("series", f"{len(self._members):,}")]
-        return [*lines, *self._told_of_level()]  # type: ignore[attr-defined]
+        return [*lines, *self._level_lines()]  # type: ignore[attr-defined]
 
     # ---- rows of a long table
     def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _TableRows, _TableRows]:
@@ -121,9 +121,9 @@ class Panel:
         return labels, _TableRows(X, counting[0]), _TableRows(y, counting[1])
 
     def _of_each(
-        self: Any, arguments: dict[str, Any], known: bool, fits: bool
+        self: Any, arguments: dict[str, Any], fitted: bool, fits: bool
     ) -> dict[Any, tuple[Array, dict[str, Any]]]:
-        """By label: which rows of the call, and its arguments."""
+        """Rows and arguments of a call for each series, by its label."""
         given = {name: arguments[name] for name in ROWS if name in arguments}
         X, y = given.get("X"), given.get("y")
         if X is None and y is None:
@@ -133,7 +133,7 @@ class Panel:
         warn_all(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
         labels, X, y = self._divided(X, y, fits)
         names = _sorted(labels)
-        if known:
+        if fitted:
             strange = [label for label in names if label not in self._labels]
             if strange:
                 raise ValueError(
@@ -185,7 +185,7 @@ class Panel:
                     member._shared = shared
             self._members = self._each(list(parts), members, lambda member, own: member.fit(**own), calls)
             self._labels, self._rows = list(parts), [rows for rows, _ in parts.values()]
-            self._counted(arguments.get("X"))
+            self._set_totals(arguments.get("X"))
         return self
 
     def _partial_fit_panel(self: Any, arguments: dict[str, Any]) -> Any:
@@ -203,7 +203,7 @@ class Panel:
             for (label, (new, _)), member in zip(parts.items(), own, strict=True):
                 members[at[label]], rows[at[label]] = member, np.concatenate([rows[at[label]], n + new])
             self._members, self._rows = members, rows
-            self._counted(None)
+            self._set_totals(None)
         return self
 
     def _leave_series(self: Any, name: str) -> None:
@@ -214,14 +214,14 @@ class Panel:
             raise ValueError(
                 "groups=None, and this is a fit to several series: set groups as it was, or go on with one of series_."
             )
-        for held in ("_members", "_labels", "_rows", "groups_"):
-            del vars(self)[held]
+        for attribute in ("_members", "_labels", "_rows", "groups_"):
+            del vars(self)[attribute]
 
     def _smooth_panel(self: Any) -> Any:
         check_is_fitted(self)
         members = [copy.copy(member) for member in self._members]
         self._members = self._each(self._labels, members, lambda member, _: member.smooth(), [{}] * len(members))
-        self._counted(None)
+        self._set_totals(None)
         return self
 
     def _each(self: Any, labels: list[Any], members: list[Any], call: Callable[[Any, Any], Any], own: list[Any]) -> Any:
@@ -236,11 +236,11 @@ class Panel:
                 raise ValueError(f"series {here.label!r} of {self.groups!r}: {error}") from error
 
         jobs = list(zip(labels, members, own, strict=True))
-        with _told_together(here, self.groups, labels):
+        with _collected_warnings(here, self.groups, labels):
             return list(parallel.in_order(one, jobs, parallel.n_threads(self.n_jobs)))
 
-    def _counted(self: Any, X: Any) -> None:
-        """What is counted over all series."""
+    def _set_totals(self: Any, X: Any) -> None:
+        """Set the fitted attributes that are counted or summed over all series."""
         members = self._members
         if X is not None:
             self.n_features_in_ = int(np.shape(X)[1])
@@ -268,10 +268,10 @@ class Panel:
         periods = self._first_periods(member._shown(table) for member, table in zip(copies, tables, strict=True))
         build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
         dynamics, units = self._each(labels, copies, build, tables), [member._unit for member in copies]
-        whole = _joined(tables)
-        seen = slice(None) if whole.weight is None else whole.weight > 0
+        whole = _concatenated(tables)
+        rows = slice(None) if whole.weight is None else whole.weight > 0
         at = whole.y if whole.offset is None or base.discrete else whole.y - whole.offset
-        likelihood = base.start(at[seen], None if whole.weight is None else whole.weight[seen])
+        likelihood = base.start(at[rows], None if whole.weight is None else whole.weight[rows])
         unit = float(np.exp(np.mean(np.log(units))))
         together = JointPanel(dynamics, [len(table) for table in tables])
         problem = self._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
@@ -285,14 +285,14 @@ def _encoded(member: Any, own: dict[str, Any]) -> Table:
     return data
 
 
-def _joined(tables: list[Table]) -> Table:
+def _concatenated(tables: list[Table]) -> Table:
     """Rows one series after the other."""
 
     def column(name: str, usual: float) -> Array | None:
         if all(getattr(table, name) is None for table in tables):
             return None
-        held = [(getattr(table, name), len(table)) for table in tables]
-        return np.concatenate([np.full(n, usual) if value is None else value for value, n in held])
+        columns = [(getattr(table, name), len(table)) for table in tables]
+        return np.concatenate([np.full(n, usual) if value is None else value for value, n in columns])
 
     X, y = (np.concatenate([getattr(table, name) for table in tables]) for name in ("X", "y"))
     return Table(X, y, column("weight", 1.0), column("offset", 0.0))
@@ -341,8 +341,10 @@ def _step_of_others(calls: list[dict[str, Any]]) -> None:
     """Series of one date take the step between dates that all others have, where these have one."""
     import pandas as pd
 
-    held = [(call, name, own_index(call[name])) for call in calls for name in ("X", "y") if call.get(name) is not None]
-    dated = [each for each in held if isinstance(each[2], pd.DatetimeIndex)]
+    indexed = [
+        (call, name, own_index(call[name])) for call in calls for name in ("X", "y") if call.get(name) is not None
+    ]
+    dated = [each for each in indexed if isinstance(each[2], pd.DatetimeIndex)]
     alone = [each for each in dated if len(each[2]) == 1 and each[2].freq is None]
     if not alone:
         return
@@ -377,18 +379,18 @@ def _seeds(random_state: Any, n: int) -> list[Any]:
 
 # ---- warnings
 @contextmanager
-def _told_together(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
+def _collected_warnings(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
     """Warnings of several series as one each, which says of how many and of which."""
-    said: dict[tuple[type[Warning], str], list[Any]] = {}
+    collected: dict[tuple[type[Warning], str], list[Any]] = {}
 
     def note(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-        said.setdefault((category, str(message)), []).append(getattr(here, "label", None))
+        collected.setdefault((category, str(message)), []).append(getattr(here, "label", None))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = note
         yield
-    for (category, text), found in said.items():
+    for (category, text), found in collected.items():
         labels = [label for label in order if label in found]  # threads tell in any order
         shown = ", ".join(repr(label) for label in labels[:5]) + (", ..." if len(labels) > 5 else "")
         warn_user(f"{len(labels)} series of {name!r} ({shown}): {text}", category)

@@ -29,7 +29,7 @@ SMOOTHEST = 0.01
 
 
 def roughness(y: Array) -> float:
-    """By how much a series bends from point to point, over how far it moves: 1 of noise alone, little of slopes."""
+    """Ratio of how a series bends from point to point to how far it moves: 1 of noise alone, little of slopes."""
     spread = float(np.std(y))
     if len(y) < 3 or not spread > 0.0:
         return 1.0
@@ -85,7 +85,7 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
 
 
 def observed(y: Array) -> Array:
-    """Where y has a value, (T,)."""
+    """Mask of the points where y has a value, (T,)."""
     return ~np.isnan(y) if y.ndim == 1 else ~np.isnan(y).any(axis=1)
 
 
@@ -109,8 +109,8 @@ def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
     return centre, np.where(scale > LEAST_SPREAD, scale, 1.0)
 
 
-def unseen(periods: list[float], data: Table) -> Iterator[str]:
-    """Seasons of which some points were never observed: what is said of them is the wide prior's."""
+def unobserved_seasons(periods: list[float], data: Table) -> Iterator[str]:
+    """Warnings about seasons of which some points were never observed: the wide prior alone speaks of these."""
     at = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
     for period in periods:
         phases = len(np.unique(at % period)) if period == int(period) else len(at)
@@ -122,8 +122,8 @@ def unseen(periods: list[float], data: Table) -> Iterator[str]:
             )
 
 
-def of_counts(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
-    """Where the likelihood counts: a target that is measured, by its fractions or by how little it varies.
+def count_warnings(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
+    """Warnings about a likelihood of counts whose target is measured, by its fractions or by how little it varies.
 
     Weights that are neither 0 nor 1 say that rows are means of several counts, or rates with their exposures.
     """
@@ -151,7 +151,7 @@ def of_counts(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
         )
 
 
-#: Of points that no message reaches.
+#: Error about points so far from the fit that no message has a positive precision.
 TOO_FAR = (
     "X, or the offset, of the points after the fit lies so far from the fit's that f there has no variance among "
     "numbers: give these columns in the unit that they had."
@@ -167,9 +167,9 @@ def noise_share(y: Array, there: Array) -> float:
     half = len(y) // 2
     a, b = y[0 : 2 * half : 2], y[1 : 2 * half : 2]
     total = a + b
-    kept = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total > 0)
-    found = np.square(a - b)[kept] / total[kept]
-    return float(found.mean()) if chance_of(float(found.sum()), total[kept]) <= CHANCE else np.inf
+    valid = there[0 : 2 * half : 2] & there[1 : 2 * half : 2] & (total > 0)
+    found = np.square(a - b)[valid] / total[valid]
+    return float(found.mean()) if chance_of(float(found.sum()), total[valid]) <= CHANCE else np.inf
 
 
 def chance_of(found: float, totals: Array) -> float:

@@ -86,11 +86,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         with self._all_or_nothing():
             if not self.warm_start and hasattr(self, "state_"):
                 del self.state_
-            seen = 0
+            n_chunks = 0
             for chunk in chunks:
                 self.partial_fit(chunk, feature_names=feature_names)
-                seen += 1
-            if not seen:
+                n_chunks += 1
+            if not n_chunks:
                 raise ValueError("X is an iterator without chunks: at least one is needed.")
         return self
 
@@ -127,10 +127,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
     def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
         if fade < 1.0:  # documents have no weights
             self._first_rows = None
-        kept = self._first_rows
-        if not first and kept is not None and kept.X.shape[1] < data.X.shape[1]:  # new words, in the last columns
-            wide = sp.csr_matrix((kept.X.data, kept.X.indices, kept.X.indptr), (len(kept), data.X.shape[1]))
-            self._first_rows = replace(kept, X=wide)
+        stored = self._first_rows
+        if not first and stored is not None and stored.X.shape[1] < data.X.shape[1]:  # new words, in the last columns
+            wide = sp.csr_matrix((stored.X.data, stored.X.indices, stored.X.indptr), (len(stored), data.X.shape[1]))
+            self._first_rows = replace(stored, X=wide)
         return super()._rows_so_far(data, first, fade)
 
     def _as_rows(self, data: Table) -> Table:
@@ -208,12 +208,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         self._tell_of_empty(facts.own["empty"].value, facts.n)
 
     def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
-        """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` takes new words in."""
-        words, known = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
-        if words is None or known is None:
+        """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` adds new words."""
+        words, vocabulary = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
+        if words is None or vocabulary is None:
             if grow and (sp.issparse(X) or n_rows(X)):  # scikit-learn names what has no rows
                 shaped = (np.ndim(X) == 2 and hasattr(X, "shape")) or sp.issparse(X)
-                self._widen((X if shaped else check_table(X, dtype=np.float64)).shape[1], known)
+                self._widen((X if shaped else check_table(X, dtype=np.float64)).shape[1], vocabulary)
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
             if reset and words is not None:
                 self.feature_names_in_ = words
@@ -221,30 +221,30 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
             X = check_table(X, accept_sparse="csr", dtype=np.float64, estimator=self)
         check_counts(X, "X", type(self).__name__, words)
         X = sp.csr_matrix(X, copy=True)
-        if words is not None and known is not None:
-            X = self._aligned(X, words, known, grow)
+        if words is not None and vocabulary is not None:
+            X = self._aligned(X, words, vocabulary, grow)
         X.eliminate_zeros()
         return X
 
-    def _aligned(self, X: Any, words: Array, known: Array, grow: bool) -> Any:
-        """The columns in the order of the known words; new ones join the vocabulary, or are left out."""
-        if np.array_equal(words, known):
+    def _aligned(self, X: Any, words: Array, vocabulary: Array, grow: bool) -> Any:
+        """The columns in the order of the vocabulary; new words join it, or are left out."""
+        if np.array_equal(words, vocabulary):
             return X
-        place = places(words, known)
+        place = places(words, vocabulary)
         new = np.flatnonzero(place < 0)
         if grow and len(new):
-            place[new] = np.arange(len(known), len(known) + len(new))
-            self.feature_names_in_ = np.concatenate([known, words[new]])
+            place[new] = np.arange(len(vocabulary), len(vocabulary) + len(new))
+            self.feature_names_in_ = np.concatenate([vocabulary, words[new]])
             self.n_features_in_ = len(self.feature_names_in_)
         elif len(new):
             warn_of_unknown(words[new], X[:, new], type(self).__name__)
         return moved(X, place, self.n_features_in_)
 
-    def _widen(self, width: int, known: Array | None) -> None:
+    def _widen(self, width: int, vocabulary: Array | None) -> None:
         """Without names, a wider chunk brings new words after the known ones: they join the vocabulary."""
         if width <= self.n_features_in_:
             return
-        if known is not None:
+        if vocabulary is not None:
             raise ValueError(
                 f"X has {width} columns without names and the {self.n_features_in_} known words have names: name X's "
                 "columns, or give feature_names."
@@ -332,13 +332,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
             In nats; 0 where nothing is held out.
         """
         check_is_fitted(self)
-        X, held = (self._counts(named(counts, feature_names)) for counts in (X, held_out))
-        if X.shape[0] != held.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} documents and held_out {held.shape[0]}: they must be the same ones.")
-        return self._word_scores(X, held)
+        X, held_out_counts = (self._counts(named(counts, feature_names)) for counts in (X, held_out))
+        if X.shape[0] != held_out_counts.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} documents and held_out {held_out_counts.shape[0]}: they must be the same ones."
+            )
+        return self._word_scores(X, held_out_counts)
 
-    def _word_scores(self, X: Any, held: Any) -> Array:
-        return word_scores(self._proportions(X)[0], self.components_, held)
+    def _word_scores(self, X: Any, held_out: Any) -> Array:
+        return word_scores(self._proportions(X)[0], self.components_, held_out)
 
     def score(self, X: MatrixLike, y: PerRow | None = None, feature_names: Names | None = None) -> float:
         """Held-out log likelihood per word by document completion.
@@ -367,8 +369,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
 
     def _scored(self, X: Any, feature_names: Any) -> tuple[float, float]:
         """Sum of the log probabilities of held-out words, and how many they are."""
-        observed, held = halved(self._counts(named(X, feature_names)))
-        return self._word_scores(observed, held).sum(), held.sum()
+        observed, held_out = halved(self._counts(named(X, feature_names)))
+        return self._word_scores(observed, held_out).sum(), held_out.sum()
 
     def perplexity(self, X: MatrixLike, feature_names: Names | None = None) -> float:
         """exp(-score): the number of equally likely words that held-out words are as hard to guess as.
@@ -464,5 +466,5 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
 
 
 def _empty(data: Table) -> int:
-    """Documents without words."""
+    """Number of documents without words."""
     return int(np.sum(np.diff(data.X.indptr) == 0))

@@ -212,8 +212,10 @@ class CorrelatedTopicModel(TopicModel):
 
     # ---- fitting
     def _check_call(self) -> None:
-        asked = self.expectation
-        if isinstance(asked, expectations.GaussHermite) or (isinstance(asked, str) and asked == "gauss-hermite"):
+        expectation = self.expectation
+        if isinstance(expectation, expectations.GaussHermite) or (
+            isinstance(expectation, str) and expectation == "gauss-hermite"
+        ):
             raise ValueError(
                 'expectation="gauss-hermite" integrates over one variable and a document has K - 1 log odds: use '
                 '"auto", "quadrature" or "monte-carlo".'

@@ -52,7 +52,7 @@ ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-
 
 
 def _fractions(X: Any) -> int:
-    """Counts that are no whole numbers."""
+    """Number of counts that are no whole numbers."""
     return int(np.count_nonzero(X.data % 1.0))
 
 
@@ -263,7 +263,7 @@ class StructuredLDA(TopicModel):
             )
 
     def _learns_alpha(self) -> str:
-        """ "auto", "symmetric", or nothing."""
+        """How α is learned: "auto" or "symmetric"; "" where it is given."""
         return self.doc_topic_prior if isinstance(self.doc_topic_prior, str) else ""
 
     def _topic_prior(self) -> Array:
@@ -311,7 +311,7 @@ class StructuredLDA(TopicModel):
         if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
             assert isinstance(state.locals, RemoteLocals)
             logs = partial(_scatter_of_logs, np.array(problem.model.alpha_of(state.q)))
-            found = problem.data.reduced(logs, Scatter.joined, state.locals.apart)
+            found = problem.data.reduced(logs, Scatter.merged, state.locals.apart)
             if found.freedom:
                 self._of_documents = found.products / found.freedom
         return state
@@ -331,19 +331,19 @@ class StructuredLDA(TopicModel):
         anchored = first_counts(data, model.eta, seed)
         rng = np.random.default_rng([seed, 5])
         rows = parallel.few(len(data), TRIAL_DOCUMENTS, rng)
-        known, held = halved(data.take(np.sort(rows[::TRIAL_SHARE])).X)
+        observed, held_out = halved(data.take(np.sort(rows[::TRIAL_SHARE])).X)
         rows = np.sort(np.delete(rows, np.s_[::TRIAL_SHARE]))
-        if self.prior_words or self.n_components == 1 or not len(rows) or not held.nnz:
+        if self.prior_words or self.n_components == 1 or not len(rows) or not held_out.nnz:
             return anchored
         trial = plan.changed(problem, data=data.take(rows), total=None)
         starts, scores, bounds = (even_counts(data, self.n_components, rng), anchored), [], []
         for model.start in starts:
             found = plan.run(trial, first_state(trial, seed), TRIAL_PASSES, 0.0)
-            scores.append(model.with_local("cvb0").completions(found.q, known, held, problem.threads))
+            scores.append(model.with_local("cvb0").completions(found.q, observed, held_out, problem.threads))
             bounds.append(found.bound)
         gain = scores[1] - scores[0]
-        told = abs(gain.sum()) > TOLD_APART * np.linalg.norm(gain)
-        return starts[int(gain.sum() > 0.0 if told else bounds[1] > bounds[0])]
+        significant = abs(gain.sum()) > TOLD_APART * np.linalg.norm(gain)
+        return starts[int(gain.sum() > 0.0 if significant else bounds[1] > bounds[0])]
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
@@ -380,7 +380,7 @@ class StructuredLDA(TopicModel):
         return np.asarray(out)
 
     def _without_rows(self) -> Any:
-        """With the covariance of the documents in their place."""
+        """The estimator without its documents, their covariance of log proportions in their place."""
         bare = super()._without_rows()
         if hasattr(self, "state_"):
             bare._of_documents = self._spread_of_documents

@@ -65,7 +65,7 @@ class NamedCollection:
         return self.X.__dask_graph__()
 
     def simplify(self) -> NamedCollection:
-        """Itself: that of X is simplified where its partitions are asked for."""
+        """The collection itself: the graph of X is simplified when its partitions are requested."""
         return self
 
     def to_delayed(self, optimize_graph: bool = True) -> list[Any]:
@@ -90,18 +90,21 @@ def words_of(X: Any) -> Array | None:
     return words
 
 
-def places(words: Array, known: Array) -> Array:
-    """Where each word is among the known ones; -1 for a new one."""
+def places(words: Array, vocabulary: Array) -> Array:
+    """Index of each word in the vocabulary; -1 for a new one."""
     import pandas as pd
 
-    return pd.Index(known).get_indexer(pd.Index(words))
+    return pd.Index(vocabulary).get_indexer(pd.Index(words))
 
 
 def moved(counts: Any, place: Array, width: int) -> Any:
     """The counts with each column at its place, those at -1 left out."""
     cells = counts.tocoo()
-    kept = place[cells.col] >= 0
-    return sp.csr_matrix((cells.data[kept], (cells.row[kept], place[cells.col[kept]])), shape=(counts.shape[0], width))
+    in_vocabulary = place[cells.col] >= 0
+    return sp.csr_matrix(
+        (cells.data[in_vocabulary], (cells.row[in_vocabulary], place[cells.col[in_vocabulary]])),
+        shape=(counts.shape[0], width),
+    )
 
 
 def warn_of_unknown(words: Array, counts: Any, estimator: str) -> None:

@@ -17,7 +17,7 @@ def climbed(function, curvature, start, low=-50.0, high=50.0, **options):
         return value, slope
 
     size = len(start)
-    options = {"seen": lambda value, promised: False, "enough": lambda value: 1e-10, **options}
+    options = {"stop": lambda value, promised: False, "enough": lambda value: 1e-10, **options}
     climb(looked, curvature, start, np.full(size, low), np.full(size, high), **options)
     return looks, max(looks, key=lambda look: look[0])[1]
 
@@ -74,5 +74,5 @@ def test_who_watches_ends_it():
         told.append((value, promised))
         return len(told) == 2
 
-    looks, _ = climbed(scales(np.ones(1), np.ones(1)), lambda x, slope: np.eye(1), np.array([2.0]), seen=seen)
+    looks, _ = climbed(scales(np.ones(1), np.ones(1)), lambda x, slope: np.eye(1), np.array([2.0]), stop=seen)
     assert len(looks) == 2 and told[0][0] == looks[0][0]

@@ -14,12 +14,22 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import sksvi
-from benchmarks.hostile._fits import Case, Stopped, algorithms_of, data_of, estimators, fingerprint, made, quiet, says
 from sksvi import BayesianGLMRegressor, CorrelatedTopicModel, SparseGPRegressor, algorithms, expectations, likelihoods
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.refit import UNCHECKED
+from sksvi.testing.interruptions import StopAfter
+from sksvi.testing.small_fits import (
+    FitCase,
+    algorithm_names,
+    estimator_classes,
+    fingerprint,
+    ignore_convergence_warnings,
+    make_data,
+    make_estimator,
+    predictions,
+)
 
-ESTIMATORS = estimators()
+ESTIMATORS = estimator_classes()
 #: Values that no rule of a parameter lists.
 INSTANCES = {
     "algorithm": [algorithms.MCSSVI(), algorithms.CVI()],
@@ -68,16 +78,16 @@ def values(cls, name):
 
 def started(cls, how, tmp_path, **options):
     """A fit, a stream or a checkpoint, pickled, and its data."""
-    model = made(Case(cls.__name__, {"algorithm": "cvi", "tol": 0.0, **options}), 4)
-    X, y = data_of(cls.__name__, 3)
-    with quiet():
+    model = make_estimator(FitCase(cls.__name__, {"algorithm": "cvi", "tol": 0.0, **options}), 4)
+    X, y = make_data(cls.__name__, 3)
+    with ignore_convergence_warnings():
         if how == "fit":
             model.fit(X, y)
         elif how == "stream":
             model.partial_fit(X, y, **({"classes": [0, 1]} if is_classifier(model) else {}))
         else:
             with pytest.raises(InterruptedError):
-                model.set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), Stopped(2)).fit(X, y)
+                model.set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), StopAfter(2)).fit(X, y)
             model = sksvi.load(tmp_path / "fit.sksvi")
     return pickle.dumps(model), X, y
 
@@ -91,7 +101,7 @@ def goes_on(blob, name, value, then, X, y):
         return None
     held = fingerprint(model)
     try:
-        with quiet(), np.errstate(over="ignore"):
+        with ignore_convergence_warnings(), np.errstate(over="ignore"):
             getattr(model, then)(X, y)
     except (ValueError, TypeError) as error:
         # A checkpoint is no stream, whatever it is told.
@@ -100,7 +110,7 @@ def goes_on(blob, name, value, then, X, y):
         return None
     with warnings.catch_warnings():  # a fit with another variance may say that its means are wide
         warnings.filterwarnings("ignore", "the logarithm of the rate", UserWarning)
-        said = says(model, X)
+        said = predictions(model, X)
     assert np.all(np.isfinite(said)) and np.isfinite(model.lower_bound_)
     return model
 
@@ -140,7 +150,7 @@ def test_every_algorithm_goes_on_from_every_other(cls, others, tmp_path):
 
     others: so many in a ring after each; None: all.
     """
-    names = algorithms_of(cls)
+    names = algorithm_names(cls)
     for i, before in enumerate(names):
         for how in ("fit", "stream", "checkpoint"):
             if how == "stream" and (not hasattr(cls(), "partial_fit") or before in ("gibbs", "fp")):
@@ -152,7 +162,7 @@ def test_every_algorithm_goes_on_from_every_other(cls, others, tmp_path):
 
 
 def test_a_changed_value_is_named_with_the_reason():
-    X, y = data_of("SparseGPRegressor", 3)
+    X, y = make_data("SparseGPRegressor", 3)
     model = SparseGPRegressor(n_inducing=8, noise_variance=0.1, random_state=0, warm_start=True, max_iter=5).fit(X, y)
     for name, value in (("n_inducing", 9), ("noise_variance", 0.2), ("inducing", X[:8])):
         changed = pickle.loads(pickle.dumps(model)).set_params(**{name: value})
@@ -161,7 +171,7 @@ def test_a_changed_value_is_named_with_the_reason():
 
 
 def test_another_number_of_a_fixed_prior_of_the_intercept_counts():
-    X, y = data_of("BayesianGLMRegressor", 3)
+    X, y = make_data("BayesianGLMRegressor", 3)
     model = BayesianGLMRegressor(prior_precision=1.0, intercept_precision=1e-4, warm_start=True).fit(X, y + 5.0)
     there = model.set_params(intercept_precision=100.0, tol=1e-10).fit(X, y + 5.0)
     fresh = BayesianGLMRegressor(prior_precision=1.0, intercept_precision=100.0, tol=1e-10).fit(X, y + 5.0)
@@ -170,11 +180,11 @@ def test_another_number_of_a_fixed_prior_of_the_intercept_counts():
 
 @pytest.mark.parametrize(("rows", "options"), [(40, {"prior_precision": 50.0}), (30, {})], ids=["prior", "rows"])
 def test_a_checkpoint_does_not_keep_the_bound_of_another_prior_or_of_other_rows(rows, options, tmp_path):
-    X, y = data_of("BayesianGLMRegressor", 3)
+    X, y = make_data("BayesianGLMRegressor", 3)
     X, y = X[:40], y[:40] + X[:40, 1]
     model = BayesianGLMRegressor(prior_precision=1.0, intercept_precision=1.0)
     with pytest.raises(InterruptedError):
-        model.set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), Stopped(2)).fit(X, y)
+        model.set_callbacks(Checkpoint(tmp_path / "fit.sksvi"), StopAfter(2)).fit(X, y)
     model = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True, **options).fit(X[:rows], y[:rows])
     kept = {"prior_precision": 1.0, "intercept_precision": 1.0, **options}
     fresh = BayesianGLMRegressor(**kept).fit(X[:rows], y[:rows])
@@ -182,7 +192,7 @@ def test_a_checkpoint_does_not_keep_the_bound_of_another_prior_or_of_other_rows(
 
 
 def test_local_states_of_another_covariance_are_not_read():
-    X, _ = data_of("CorrelatedTopicModel", 3)
+    X, _ = make_data("CorrelatedTopicModel", 3)
     model = CorrelatedTopicModel(3, max_iter=3, random_state=0, warm_start=True).fit(csr_matrix(X))
     for covariance in ("full", "diag"):
         model.set_params(covariance=covariance).fit(csr_matrix(X))
@@ -199,12 +209,12 @@ def test_what_is_free_is_free_everywhere():
 def test_files_that_do_not_say_whose_their_parts_are_go_on(tmp_path):
     """As the version before wrote them."""
     for name in ("SparseGPRegressor", "CorrelatedTopicModel"):
-        X, y = data_of(name, 3)
-        model = made(Case(name, {"warm_start": True}), 3).fit(X, y)
+        X, y = make_data(name, 3)
+        model = make_estimator(FitCase(name, {"warm_start": True}), 3).fit(X, y)
         for part in (model.state_, model.state_.progress, model.state_.locals):
             for attribute in ("moved_by", "searched", "rule"):
                 vars(part).pop(attribute, None)
         model.save(tmp_path / "model.sksvi")
         again = sksvi.load(tmp_path / "model.sksvi")
-        np.testing.assert_array_equal(says(again, X), says(model, X))
+        np.testing.assert_array_equal(predictions(again, X), predictions(model, X))
         assert np.isfinite(again.fit(X, y).lower_bound_)

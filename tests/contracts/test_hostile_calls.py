@@ -10,7 +10,9 @@ import collections
 import numpy as np
 import pytest
 
-from benchmarks.hostile._calls import NAMES, VARIANTS, Call, drawn, fitted, judged
+from sksvi.testing.call_outcomes import evaluate_call
+from sksvi.testing.estimator_cases import NAMES, VARIANTS, fitted_estimator
+from sksvi.testing.random_calls import Call, random_calls
 
 CALLS, SEED = 400, 4
 GIBBS = {"local_step": "gibbs", "algorithm": "ssvi"}
@@ -43,12 +45,12 @@ FOUND = [
 
 def compiled(call):
     """The verdict on a call, on its second run where the first was slow: that one compiled."""
-    verdict = judged(call)
-    return judged(call) if "took" in verdict.why else verdict
+    verdict = evaluate_call(call)
+    return evaluate_call(call) if "took" in verdict.why else verdict
 
 
 def test_none_of_them_is_mishandled():
-    verdicts = [(call, compiled(call)) for call in drawn(CALLS, SEED)]
+    verdicts = [(call, compiled(call)) for call in random_calls(CALLS, SEED)]
     wrong = [f"{call}: {verdict.why}" for call, verdict in verdicts if verdict.kind == "mishandled"]
     assert not wrong, "\n".join(wrong)
     kinds = collections.Counter(verdict.kind for _, verdict in verdicts)
@@ -92,6 +94,6 @@ def test_what_was_found_is_mended(name, options, is_fitted, method, argument, wh
 )
 def test_the_judge_sees_what_is_wrong(broken, kind, monkeypatch):
     call = Call("BayesianGLMRegressor", 0, True, "predict", "X", "None", 0)
-    fitted(call.name, call.options)
+    fitted_estimator(call.name, call.options)
     monkeypatch.setattr("sksvi.BayesianGLMRegressor.predict", lambda self, **arguments: broken(self))
-    assert judged(call).kind == kind
+    assert evaluate_call(call).kind == kind

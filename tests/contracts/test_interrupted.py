@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import sksvi
-from benchmarks.hostile._fits import data_of, fingerprint, says
 from sksvi import BayesianGLMRegressor, GMERegressor
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.base import BaseSVI
 from sksvi.likelihoods import Poisson
 from sksvi.persistence import REGISTRY
+from sksvi.testing.small_fits import fingerprint, make_data, predictions
 
 # Fits of few rows find what they find.
 pytestmark = pytest.mark.filterwarnings("ignore:the fit explains its own rows worse")
@@ -55,8 +55,8 @@ CASES = [(name, {}) for name in OPTIONS] + list(MORE.items())
 
 
 @pytest.fixture(autouse=True)
-def message_from_gradient():
-    """Signals are heard, also where the tests were started in the background of a shell, which ignores them there."""
+def sigint_enabled():
+    """SIGINT raises KeyboardInterrupt, also where tests run in the background of a shell, which ignores it there."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -100,7 +100,7 @@ def test_every_estimator_is_here():
 @pytest.mark.parametrize("how", [interrupt, lambda: signal.raise_signal(signal.SIGINT)], ids=["raised", "signal"])
 @pytest.mark.parametrize(("name", "more"), CASES)
 def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, tmp_path):
-    X, y = data_of(name, global_random_seed)
+    X, y = make_data(name, global_random_seed)
     if "GP" in name:  # an interrupt leaves no time for nodes, which a callback's end does
         more = {**more, "hyperparameters": "point"}
     model = made(name, keep_interrupted=True, **more).set_callbacks(At(3, how))
@@ -110,7 +110,7 @@ def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, 
     assert signal.getsignal(signal.SIGINT) is before
     assert model.n_iter_ == 3 == len(model.history_) and model.converged_ is False and np.isfinite(model.lower_bound_)
     stopped = clone(made(name, **more)).set_callbacks(At(3, lambda: True)).fit(X, y)
-    np.testing.assert_array_equal(says(model, X), says(stopped, X))
+    np.testing.assert_array_equal(predictions(model, X), predictions(stopped, X))
     assert model.lower_bound_ == stopped.lower_bound_
     model.set_callbacks().save(tmp_path / "model.sksvi")
     again = sksvi.load(tmp_path / "model.sksvi")
@@ -119,12 +119,12 @@ def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             one.set_params(warm_start=True, max_iter=2).fit(X, y)
-        assert one.n_iter_ >= 3 and np.all(np.isfinite(says(one, X)))
+        assert one.n_iter_ >= 3 and np.all(np.isfinite(predictions(one, X)))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_otherwise_nothing_changes_and_the_message_says_what_is_left(name, global_random_seed, tmp_path):
-    X, y = data_of(name, global_random_seed)
+    X, y = make_data(name, global_random_seed)
     model = made(name).set_callbacks(At(3, interrupt))
     with pytest.raises(KeyboardInterrupt, match=f"{name} is as it was before. keep_interrupted=True"):
         model.fit(X, y)
@@ -154,7 +154,7 @@ def exiting():
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep, global_random_seed, tmp_path):
     """Also with keep_interrupted, which is about Ctrl-C: who exits does not go on."""
-    X, y = data_of(name, global_random_seed)
+    X, y = make_data(name, global_random_seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         straight = made(name).fit(X, y)
@@ -172,14 +172,14 @@ def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep
         assert fingerprint(straight.set_callbacks()) == held
         resumed = sksvi.load(path).set_params(warm_start=True, keep_interrupted=False)
         left = resumed.n_iter_
-        np.testing.assert_array_equal(says(resumed.fit(X, y), X), says(straight, X))
+        np.testing.assert_array_equal(predictions(resumed.fit(X, y), X), predictions(straight, X))
     assert 2 <= left < straight.n_iter_
 
 
 @pytest.mark.usefixtures("exiting")
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_a_handler_that_exits_within_a_pass(method, global_random_seed, monkeypatch):
-    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
     model = BayesianGLMRegressor(likelihood="poisson").partial_fit(X, y)
     held, expected, calls = fingerprint(model), Poisson.expected, []
 
@@ -210,7 +210,7 @@ class Interrupting(Poisson):
 
 @pytest.mark.parametrize("at", [(5,), (5, 5), (5, 6)])
 def test_the_pass_under_way_ends_and_a_second_signal_ends_the_fit_at_once(at, global_random_seed, monkeypatch):
-    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
     monkeypatch.setattr(Interrupting, "at", at)
     monkeypatch.setattr(Interrupting, "calls", 0)
     # Noisy steps of all rows: one look at the data per pass.
@@ -233,7 +233,7 @@ def test_the_pass_under_way_ends_and_a_second_signal_ends_the_fit_at_once(at, gl
 
 def test_handlers_of_others_are_respected(global_random_seed):
     """One that is ignored stays ignored; the second signal goes to the handler that was there; threads have none."""
-    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
     heard, before = [], signal.getsignal(signal.SIGINT)
     twice = At(2, lambda: [signal.raise_signal(signal.SIGINT) for _ in range(2)] and None)
     model = made("BayesianGLMRegressor", keep_interrupted=True, max_iter=5).set_callbacks(twice)
@@ -257,7 +257,7 @@ def test_handlers_of_others_are_respected(global_random_seed):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_follows_the_passes_may_be_cut_short(keep, global_random_seed, monkeypatch):
-    X, y = data_of("GMERegressor", global_random_seed)
+    X, y = make_data("GMERegressor", global_random_seed)
     monkeypatch.setattr(GMERegressor, "_refine", lambda self, problem, state, looks: interrupt())
     model = GMERegressor(groups="g", likelihood="poisson", noise=False, keep_interrupted=keep)
     if not keep:
@@ -271,7 +271,7 @@ def test_what_follows_the_passes_may_be_cut_short(keep, global_random_seed, monk
 
 
 def test_a_failing_fit_gives_the_handler_back(global_random_seed):
-    X, y = data_of("BayesianGLMRegressor", global_random_seed)
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
 
     def fail():
         raise FloatingPointError("as it happens")

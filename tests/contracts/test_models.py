@@ -204,7 +204,7 @@ def held(kind, bound, full):
     model, data = topics(kind, bound, full)
     problem = plan.problem(model, data, MCSSVI(), Auto())
     problem.globals = GLOBALS["expected"]
-    state = State(model.begin(data, None), 0, locals=plan.begun(problem, first_state(problem, 0)).locals)
+    state = State(model.begin(data, None), 0, locals=plan.initialized(problem, first_state(problem, 0)).locals)
     engine.evaluate(problem, state, engine.whole(problem))
     kept = state.locals.values
     model.local_begin = lambda data: kept.copy()
@@ -293,7 +293,7 @@ def network(name, in_turn=True):
     factor = net.Function(links, log_density, slopes if name == "slopes" else None, data=[t])
     built = Built(nodes, {"curve": factor}, data)
     rows = 24 if name == "rows" else 0
-    model = NetworkModel(built.priors, built.joined.values(), None, rows, in_turn)
+    model = NetworkModel(built.priors, built.factors.values(), None, rows, in_turn)
     return model, NetworkRows(np.arange(max(rows, 1)))
 
 

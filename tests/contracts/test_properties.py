@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sksvi.decomposition._ids import known_ids, plates_of
+from sksvi.decomposition._ids import plates_of, unique_ids
 from sksvi.decomposition._ids import positions as id_positions
 from sksvi.estimators.levels import first_levels
 from sksvi.estimators.levels import positions as level_positions
@@ -240,14 +240,14 @@ def column(values: list[Any], kind: str) -> pd.Series:
 def test_ids_lead_back_to_their_rows(kind):
     @for_any(st.lists(IDS[kind], min_size=1, max_size=20), st.lists(IDS[kind], max_size=8))
     def holds(first, second):
-        ids = known_ids(column(first, kind))
+        ids = unique_ids(column(first, kind))
         assert len(ids) == len(set(first))
         assert [ids[k] for k in id_positions(ids, column(first, kind))] == first
         if second:
-            known = known_ids(column(second, kind), ids)
-            assert list(known[: len(ids)]) == list(ids), "ids keep their places"
-            assert len(known) == len({*first, *second})
-            assert [known[k] for k in id_positions(known, column(second, kind))] == second
+            longer = unique_ids(column(second, kind), ids)
+            assert list(longer[: len(ids)]) == list(ids), "ids keep their places"
+            assert len(longer) == len({*first, *second})
+            assert [longer[k] for k in id_positions(longer, column(second, kind))] == second
             found = id_positions(ids, column(second, kind))
             assert [k < 0 for k in found] == [value not in set(first) for value in second]
 
@@ -257,7 +257,7 @@ def test_missing_ids_have_plates_of_their_own():
     def holds(values):
         assume(any(value is not None for value in values))
         given_ids = pd.Series(values, dtype=object)
-        ids = known_ids(given_ids)
+        ids = unique_ids(given_ids)
         plates = plates_of(ids, given_ids)
         missing = [value is None for value in values]
         assert sorted(plates[missing]) == list(range(len(ids), len(ids) + sum(missing)))

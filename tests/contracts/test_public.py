@@ -234,10 +234,3 @@ def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, ca
         "intervals.png",
         "lower_bound.png",
     ]
-
-
-def test_the_table_of_the_readme_is_that_of_the_stored_runs():
-    from benchmarks.product import beside
-
-    text = (ROOT / "README.md").read_text()
-    assert beside.readme(text) == text

@@ -17,8 +17,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import StrOptions
 
 import sksvi
-from benchmarks import __main__ as bench
-from benchmarks.product.coverage import STUDIES
 from sksvi import algorithms, expectations, families, likelihoods, schedules
 from sksvi._runtime import parallel
 from sksvi.models.beta_process import model as beta_process
@@ -134,25 +132,12 @@ def predictions(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 # ---- lists that have to be complete
-#: Whose posteriors are the same bits as those of another estimator, whose study is theirs too, and the test of that.
-STUDIED_AS = {"PoissonFactorization": ("GammaPoissonFactorization", "decomposition/test_poisson_pairs.py")}
-
-
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_every_estimator_is_checked_saved_documented_and_studied(cls):
+def test_every_estimator_is_checked_saved_and_documented(cls):
     assert cls in {type(estimator) for estimator in CHECKED}
     assert class_key(REGISTRY, cls) == cls.__name__
     assert re.search(rf"^   {cls.__name__}$", INDEX, re.MULTILINE)
     assert ">>>" in inspect.getdoc(cls)
-    name, _ = STUDIED_AS.get(cls.__name__, (cls.__name__, None))
-    studied = any(re.search(rf"\b{name}:", study) for study in STUDIES)
-    assert cls.__module__.startswith("sksvi.linear_model") or studied
-
-
-def test_who_is_studied_as_another_is_tested_to_be_it():
-    for name, (other, where) in STUDIED_AS.items():
-        text = (Path(__file__).parents[1] / where).read_text(encoding="utf-8")
-        assert name in text and other in text
 
 
 def test_every_algorithm_and_bound_is_checked():
@@ -192,21 +177,6 @@ def test_every_family_is_saved_and_checked():
             continue
         assert class_key(REGISTRY, cls) is not None, cls
         assert re.search(rf"\b{cls.__name__}\(", text) or f'"{cls.__name__}' in text, cls
-
-
-def test_every_benchmark_is_found_and_every_result_has_its_benchmark():
-    """Results lie where their module does: results/gp/housing.md, and further tables as housing_<what>.md."""
-    folder, found = ROOT / "benchmarks", bench.discovered()
-    modules = [p.relative_to(folder).with_suffix("") for p in sorted(folder.glob("*/[!_]*.py"))]
-    assert {".".join(path.parts) for path in modules if path.parts[0] != "_lib"} == set(found)
-    assert all("quick" in inspect.signature(module.main).parameters for module in found.values())
-    written = set()
-    for path in (folder / "results").rglob("*.*"):
-        result = ".".join(path.relative_to(folder / "results").with_suffix("").parts)
-        owners = {name for name in found if f"{result}_".startswith(f"{name}_")}
-        assert owners, path
-        written |= owners
-    assert {name for name, module in found.items() if bench.stored(module)} <= written
 
 
 def test_every_display_and_data_set_is_documented():

@@ -12,11 +12,11 @@ import pytest
 from sklearn.utils._param_validation import InvalidParameterError
 
 import sksvi
-from benchmarks.hostile._calls import NAMES, fitted, right
 from sksvi import BayesianGLMRegressor, GammaPoissonFactorization, GMERegressor, PoissonFactorization, StructuredLDA
 from sksvi.families.implicit_loops import digamma, slope, tetragamma, trigamma
 from sksvi.models.mixture.sampler import sliced
 from sksvi.models.topics.loops.documents import log_gamma
+from sksvi.testing.estimator_cases import NAMES, fitted_estimator, valid_data
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 THREADS, CHUNKS = 8, 12
@@ -122,8 +122,8 @@ def test_methods_of_every_estimator_are_of_one_fit(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_that_were_set_since_the_fit_are_checked_by_answers(name):
     """`GammaProcessNMF.transform` after ``activation_shape=0.0`` was a compiled loop without an end."""
-    model = copy.deepcopy(fitted(name, 0)).set_params(tol=-1.0)
-    X, _ = right(name, 0)
+    model = copy.deepcopy(fitted_estimator(name, 0)).set_params(tol=-1.0)
+    X, _ = valid_data(name, 0)
     asked = [method for method in ("predict", "transform") if hasattr(model, method)]
     for method in asked:
         with pytest.raises(InvalidParameterError, match="'tol' parameter"):
@@ -132,9 +132,9 @@ def test_parameters_that_were_set_since_the_fit_are_checked_by_answers(name):
 
 
 def test_an_activation_shape_of_zero_is_no_loop_without_an_end():
-    model = copy.deepcopy(fitted("GammaProcessNMF", 0)).set_params(activation_shape=0.0)
+    model = copy.deepcopy(fitted_estimator("GammaProcessNMF", 0)).set_params(activation_shape=0.0)
     with pytest.raises(InvalidParameterError, match="activation_shape"):
-        model.transform(right("GammaProcessNMF", 0)[0])
+        model.transform(valid_data("GammaProcessNMF", 0)[0])
 
 
 @pytest.mark.parametrize("x", [-np.inf, -1e20, np.nan])

@@ -9,15 +9,15 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from benchmarks.hostile._calls import NAMES, VARIANTS, fresh, right
-from benchmarks.hostile._values import roomy
+from sksvi.testing.estimator_cases import NAMES, n_variants, new_estimator, valid_data
+from sksvi.testing.invalid_arguments import csr_with_spare_capacity
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SPARSE = [
     (name, options)
     for name in NAMES
-    for options in range(len(VARIANTS.get(name, [{}])))
-    if get_tags(fresh(name, options)).input_tags.sparse
+    for options in range(n_variants(name))
+    if get_tags(new_estimator(name, options)).input_tags.sparse
 ]
 
 
@@ -33,9 +33,9 @@ def plain(X, model):
 @pytest.mark.parametrize(("name", "options"), SPARSE)
 @pytest.mark.parametrize("index", [0, 10**6])
 def test_spare_room_in_buffers_is_not_read(name, options, index):
-    model, (X, y) = fresh(name, options), right(name, options)
+    model, (X, y) = new_estimator(name, options), valid_data(name, options)
     X = plain(X, model)
-    long, short = roomy(X, index), sp.csr_array(X)
+    long, short = csr_with_spare_capacity(X, index), sp.csr_array(X)
     data, indices = long.data.copy(), long.indices.copy()
     target = () if y is None else (y,)
     more = {"classes": np.unique(y)} if name.endswith("Classifier") else {}
@@ -55,6 +55,6 @@ def test_flags_of_a_user_are_not_believed():
     """A matrix that says it has each entry once, and has one twice."""
     X = sp.csr_array((np.ones(4), np.array([1, 1, 0, 1]), np.array([0, 2, 4])), shape=(2, 2))
     X.has_sorted_indices = X.has_canonical_format = True
-    model = fresh("BayesianGLMRegressor", 0)
+    model = new_estimator("BayesianGLMRegressor", 0)
     fits = [clone(model).fit(table, [1.0, 2.0]) for table in (X, np.array([[0.0, 2.0], [1.0, 1.0]]))]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)

@@ -164,7 +164,9 @@ def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, 
         logs_here = 0.5 * (np.log(precision / (2 * np.pi)) - precision * error**2)
         return np.nansum(logs_here, -1)
 
-    logs = np.concatenate([np.concatenate(part) for part in model._local(model._scaled(X), 10, collect, kept=300)], 1)
+    logs = np.concatenate(
+        [np.concatenate(part) for part in model._local(model._scaled(X), 10, collect, min_samples=300)], 1
+    )
     wanted, few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, logs[::100]))
     monkeypatch.setattr(_factor_predictions, "DENSITY_SAMPLES", 300)
     found = model.log_predictive_density(X, held_out)

@@ -13,7 +13,6 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
-from benchmarks.hostile._fits import Stopped
 from sksvi import GammaPoissonFactorization
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators import first_rows
@@ -23,6 +22,7 @@ from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, moments_of
 from sksvi.models.nmf.poisson import SURPLUS, GammaPoisson
 from sksvi.models.nmf.rows import CountChunk
+from sksvi.testing.interruptions import StopAfter
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -326,7 +326,7 @@ def test_the_tight_bound_begins_with_auxiliary_counts(tmp_path):
     for after in (2, first.n_iter_, first.n_iter_ + 3):
         path = tmp_path / f"{after}.sksvi"
         with pytest.raises(InterruptedError):
-            clone(tight).set_callbacks(Checkpoint(path), Stopped(after)).fit(X)
+            clone(tight).set_callbacks(Checkpoint(path), StopAfter(after)).fit(X)
         again = sksvi.load(path).set_params(warm_start=True).fit(X)
         np.testing.assert_array_equal(again.components_, whole.components_)
         assert again.n_iter_ == whole.n_iter_ and again.lower_bound_ == whole.lower_bound_

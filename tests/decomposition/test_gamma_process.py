@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sksvi
-from benchmarks.hostile._fits import Stopped
 from sksvi import GammaProcessNMF
 from sksvi._runtime import memory
 from sksvi.callbacks import Checkpoint
@@ -23,6 +22,7 @@ from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
 from sksvi.models.nmf import model as gamma_process
 from sksvi.models.nmf.cells import cells
+from sksvi.testing.interruptions import StopAfter
 from tests.cases import best_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -340,7 +340,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
     for after in (3, 6, 8):
         path = tmp_path / f"{after}.sksvi"
         with pytest.raises(InterruptedError):
-            clone(model).set_callbacks(Checkpoint(path), Stopped(after)).fit(X)
+            clone(model).set_callbacks(Checkpoint(path), StopAfter(after)).fit(X)
         again = sksvi.load(path).set_params(warm_start=True).fit(X)
         np.testing.assert_array_equal(again.components_, whole.components_)
         assert again.n_iter_ == 10 and again.lower_bound_ == whole.lower_bound_

@@ -48,7 +48,7 @@ def test_parts_of_plates(full, global_random_seed):
     block, cov = plates_of(global_random_seed, full=full)
     np.testing.assert_array_equal(block[[5, 2]].cov, cov[[5, 2]])
     np.testing.assert_array_equal(block[7].mean, block.mean[7:8])
-    both = block[:4].joined(block[4:])
+    both = block[:4].concatenated(block[4:])
     np.testing.assert_array_equal(both.values, block.values)
     copy = block.copy()
     copy.put(np.array([1, 3]), block[[8, 9]])

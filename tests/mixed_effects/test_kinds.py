@@ -80,8 +80,8 @@ def test_portions_say_what_all_rows_say(seed, form, rng):
         codes = np.where((codes == 2) & (np.arange(30) < 20), 1, codes)
         X[:, 0] = codes % 2
     parts = [LevelValues.of(NAMES, codes[rows_], form(X[rows_])) for rows_ in (slice(0, 20), slice(20, 30))]
-    check(parts[0].joined(parts[1]), codes, X)
-    check(parts[1].joined(parts[0]), codes, X)
+    check(parts[0].merged(parts[1]), codes, X)
+    check(parts[1].merged(parts[0]), codes, X)
 
 
 def test_rows_without_a_level_have_no_say(form, rng):
@@ -104,9 +104,9 @@ def test_without_any_level_nothing_varies(form, rng):
     ):
         assert len(found.names) == 0 and found.constant.all()
         whole = LevelValues.of(NAMES, codes, form(X))
-        for joined in (found.joined(whole), whole.joined(found)):
-            np.testing.assert_array_equal(joined.columns, whole.columns)
-            np.testing.assert_array_equal(np.sort(joined.names), np.sort(whole.names))
+        for merged in (found.merged(whole), whole.merged(found)):
+            np.testing.assert_array_equal(merged.columns, whole.columns)
+            np.testing.assert_array_equal(np.sort(merged.names), np.sort(whole.names))
 
 
 # ---- kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.models.per_latent import NEWTON_STEPS, MeanTrial, PerLatent, newton
 from sksvi.models.settled import already_searched
 
@@ -24,7 +24,7 @@ def test_steps_that_overshoot_are_halved():
 
         def over(share):
             tried.append((here.point, share))
-            return at(x + step / share)
+            return at(x + step * share)
 
         return slope * step, over
 
@@ -36,10 +36,10 @@ def test_where_no_share_of_a_step_helps_the_best_point_stands():
     tried = []
 
     def propose(here):
-        return 1.0, lambda share: tried.append(share) or at(here.point + 1.0 / share)  # away from the top
+        return 1.0, lambda share: tried.append(share) or at(here.point + share)  # away from the top
 
     assert newton(at(0.5), propose).point == 0.5
-    assert tried == [2.0**k for k in range(MAX_HALVINGS)]
+    assert tried == [0.5**k for k in range(MAX_HALVINGS)]
 
 
 def test_steps_end_after_so_many():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaincinv
 
-from benchmarks.network._examples import EXAMPLES, Bound, by_draws, counts, plainly
 from sksvi.network import Function, Gamma, Gaussian, Likelihood, Link, Network
+from sksvi.testing.networks import EXAMPLES, Bound, bound_after_plain_steps, bound_by_draws, counts
 
 
 @cache
@@ -17,7 +17,7 @@ def reached(name):
     """The bound that L-BFGS finds from the first start (the benchmark looks from all)."""
     nodes, factors, data, starts, _ = EXAMPLES[name]()
     bound = Bound(nodes, factors, data)
-    return bound.best({**bound.priors, **starts[0]})
+    return bound.maximum({**bound.priors, **starts[0]})
 
 
 def fitted(name, which=0, **options):
@@ -75,7 +75,7 @@ def test_gradient_of_the_bound(name, global_random_seed):
     nodes, factors, data, starts, _ = EXAMPLES[name]()
     bound = Bound(nodes, factors, data)
     rng = np.random.default_rng(global_random_seed)
-    x = bound.packed({**bound.priors, **starts[0]})
+    x = bound.pack({**bound.priors, **starts[0]})
     x = x + 0.2 * rng.standard_normal(len(x))
     along = rng.standard_normal(len(x))
     found = (bound(x + 1e-5 * along)[0] - bound(x - 1e-5 * along)[0]) / 2e-5
@@ -87,7 +87,7 @@ def test_gradient_of_the_bound(name, global_random_seed):
 def test_bound_against_draws(name, global_random_seed):
     """E log p(everything) - E log q, from draws and scipy's densities."""
     network = fitted(name)
-    mean, error = by_draws(dict(network.posterior_), EXAMPLES[name]()[-1], 4000, global_random_seed)
+    mean, error = bound_by_draws(dict(network.posterior_), EXAMPLES[name]()[-1], 4000, global_random_seed)
     assert abs(mean - network.lower_bound_) < 4 * error + 1e-6
 
 
@@ -97,9 +97,9 @@ def test_without_the_safeguard_a_poisson_network_diverges(order, rate):
     """Plain steps from a start far below the counts fall beneath -1e100; the network's do not, from any start."""
     nodes, factors, data, starts, _ = counts(level=5.0)
     bound = Bound(nodes, factors, data)
-    assert not plainly(bound, {**bound.priors, **starts[1]}, rate, order, 60) > -1e100
+    assert not bound_after_plain_steps(bound, {**bound.priors, **starts[1]}, rate, order, 60) > -1e100
     found = [Network(nodes).fit(data, start=start, order=order, rate=rate).lower_bound_ for start in starts]
-    np.testing.assert_allclose(found, bound.best({**bound.priors, **starts[0]}), atol=1e-4)
+    np.testing.assert_allclose(found, bound.maximum({**bound.priors, **starts[0]}), atol=1e-4)
 
 
 def test_messages_add_up_to_the_posterior():

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.network._examples import POSITIVE, TESTED, prevalence, share
 from sksvi.network import Beta, Dirichlet, Gaussian, Link, Network, SampledFunction
+from sksvi.testing.networks import POSITIVE, TESTED, positive_share, prevalence
 
 #: Blood groups A, B, AB, O.
 COUNTS = np.array([182.0, 60.0, 17.0, 176.0])
@@ -65,10 +65,10 @@ def test_draws_and_rules_end_alike(global_random_seed):
     nodes, factors, *_ = prevalence()
 
     def log_density(sick, sensitivity, specificity, y, n):
-        return stats.binom.logpmf(y, n, share(sick, sensitivity, specificity))
+        return stats.binom.logpmf(y, n, positive_share(sick, sensitivity, specificity))
 
     def slopes(sick, sensitivity, specificity, y, n):
-        p = share(sick, sensitivity, specificity)
+        p = positive_share(sick, sensitivity, specificity)
         slope = y / p - (n - y) / (1.0 - p)
         in_specificity = -(slope * (1.0 - sick)).sum(1, keepdims=True)
         return slope * (sensitivity + specificity - 1.0), (slope * sick).sum(1, keepdims=True), in_specificity

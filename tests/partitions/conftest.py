@@ -8,8 +8,8 @@ import pytest
 
 
 @pytest.fixture
-def message_from_gradient():
-    """Ctrl-C is heard, also where the suite runs in the background of a shell that ignores it."""
+def sigint_enabled():
+    """Ctrl-C raises KeyboardInterrupt, also where the suite runs in the background of a shell that ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -176,7 +176,7 @@ def test_an_error_on_a_worker_names_partition_and_column(client):
         fitted.predict(rows(bad)[0]).compute()
 
 
-def test_ctrl_c_cancels_the_tasks(client, tmp_path, heard):
+def test_ctrl_c_cancels_the_tasks(client, tmp_path, sigint_enabled):
     begun = str(tmp_path / "begun")
 
     def slow(block):

@@ -117,10 +117,10 @@ def test_units_add_up():
     for unit in (1.0, 1e150, 1e-140):
         parts = [Units.of(unit * X[i : i + 10]) for i in range(0, 40, 10)]
         for order in (parts, parts[::-1]):
-            joined = order[0]
+            merged = order[0]
             for part in order[1:]:
-                joined = joined.joined(part)
-            mean, scale = joined.of_fit()
+                merged = merged.merged(part)
+            mean, scale = merged.of_fit()
             np.testing.assert_allclose(mean / unit, np.nanmean(X, 0), rtol=1e-12)
             assert scale / unit == pytest.approx(np.sqrt(np.nanmean(np.square(X - np.nanmean(X, 0)))), rel=1e-12)
 

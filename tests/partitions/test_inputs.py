@@ -426,7 +426,7 @@ def test_a_checkpoint_of_a_fit_to_a_collection_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_ctrl_c_in_the_middle_of_a_pass(scheduler, heard):
+def test_ctrl_c_in_the_middle_of_a_pass(scheduler, sigint_enabled):
     X, y = counts()
     slow, asked = threading.Event(), []
 
@@ -633,14 +633,14 @@ def by_wire(values):
 
 def test_what_comes_by_wire_is_aligned_before_it_is_summed():
     """NumPy sums misaligned numbers in another order: other last digits on a worker than here."""
-    from sksvi.partitions.collections import that_count
+    from sksvi.partitions.collections import drop_zero_weight
 
     X, f, _ = table(n=9_000)
     matrix = sp.csr_matrix(X.to_numpy())
     matrix.data = by_wire(matrix.data)
     y = by_wire(f)
     for rows in (by_wire(X.to_numpy()), pd.DataFrame(by_wire(X.to_numpy()), columns=X.columns, copy=False), matrix):
-        given = that_count(rows, pd.Series(y, copy=False), y, None)
+        given = drop_zero_weight(rows, pd.Series(y, copy=False), y, None)
         assert given[1].sum() == f.sum() and given[2].sum() == f.sum()
         values = (
             [given[0][name].to_numpy() for name in X]

@@ -201,7 +201,7 @@ def test_moments_of_parts(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, weight = 5.0 + rng.standard_normal((50, 2)), rng.uniform(0.5, 2.0, 50)
     X[:, 1] = 0.1
-    found = Moments.of(X[:7], weight[:7]).joined(Moments.of(X[7:], weight[7:]))
+    found = Moments.of(X[:7], weight[:7]).merged(Moments.of(X[7:], weight[7:]))
     wanted = Moments.of(X, weight)
     for name in ("weight", "mean", "variance", "low", "high"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-13, atol=1e-30)

@@ -87,15 +87,15 @@ def test_a_fit_that_loses_what_rows_keep_is_run_again(monkeypatch):
     X, y = rows(0)
     options = {"batch_size": 700, "tol": 0.0, "max_iter": 4, "random_state": 0}
     wanted = BayesianGLMClassifier(**options).fit(*apart(X, y))
-    seen, calls = Partitioned.seen, []
+    evaluate, calls = Partitioned.evaluate, []
 
     def seldom(self, look, rows):
         calls.append(1)
         if len(calls) in (9, 21):
             raise Lost("a worker is gone")
-        return seen(self, look, rows)
+        return evaluate(self, look, rows)
 
-    monkeypatch.setattr(Partitioned, "seen", seldom)
+    monkeypatch.setattr(Partitioned, "evaluate", seldom)
     told = Counting()
     model = BayesianGLMClassifier(**options).set_callbacks(told).fit(*apart(X, y))
     np.testing.assert_array_equal(model.coef_, wanted.coef_)
@@ -107,7 +107,7 @@ def test_one_that_goes_on_losing_it_says_so(monkeypatch):
     def never(self, look, rows):
         raise Lost("a worker is gone")
 
-    monkeypatch.setattr(Partitioned, "seen", never)
+    monkeypatch.setattr(Partitioned, "evaluate", never)
     model = BayesianGLMClassifier(batch_size=700)
     with pytest.raises(Lost, match="in 5 attempts"):
         model.fit(*apart(*rows(0)))

@@ -215,7 +215,7 @@ def test_mean_and_variance_are_exact_of_any_partitions(small):
     rng = np.random.default_rng(0)
     y, offset, weight = 1e3 + rng.standard_normal(N), 5.0 * rng.standard_normal(N), rng.uniform(0.5, 2.0, N)
     parts = [Targets.of(y[s], weight[s], offset[s]) for s in (slice(0, 50), slice(50, 51), slice(51, N))]
-    few = parts[0].joined(parts[1]).joined(parts[2]).few(by_moments=True)
+    few = parts[0].merged(parts[1]).merged(parts[2]).few(by_moments=True)
     assert len(few) == 2 and few.n_rows == N
     for got, own in ((few.alone.y, y), (few.y - few.offset, y - offset)):
         mean = np.average(own, weights=weight)
@@ -235,9 +235,9 @@ def test_partitions_draw_what_memory_draws(small):
         targets.drawn(Table(np.empty((b - a, 0)), *(v[a:b] for v in (data.y, data.weight, data.offset)), a), N)
         for a, b in ((0, 99), (99, 101), (101, N))
     ]
-    joined = parts[0].joined(parts[1]).joined(parts[2])
+    concatenated = parts[0].concatenated(parts[1]).concatenated(parts[2])
     for name in ("y", "weight", "offset"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(found, name))
+        np.testing.assert_array_equal(getattr(concatenated, name), getattr(found, name))
     assert targets.starting(found, by_moments=False) is found
 
 
@@ -249,7 +249,7 @@ def test_values_are_few_by_their_number(columns, small):
     for y, expected in ((few, True), (many, False)):
         y = y if columns == 1 else np.stack([y // 4, y % 4], axis=1)
         assert (targets.counted(y, None) is not None) is expected
-        halves = Targets.of(y[:8], None, None).joined(Targets.of(y[8:], None, None))
+        halves = Targets.of(y[:8], None, None).merged(Targets.of(y[8:], None, None))
         assert (halves.values is not None) is expected
 
 

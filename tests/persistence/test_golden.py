@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sksvi
-from benchmarks.hostile import _saved
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.fitted import ESTIMATORS
+from sksvi.testing import saved_models
 
 GOLDEN = Path(__file__).with_name("golden")
 FILES = sorted(GOLDEN.glob("*/*.sksvi"))
@@ -21,7 +21,7 @@ FILES = sorted(GOLDEN.glob("*/*.sksvi"))
 def test_a_golden_file_predicts_what_it_did(path):
     model = sksvi.load(path)
     expected = np.load(path.with_name("expected.npz"))
-    answers = _saved.said(path.stem, model)
+    answers = saved_models.model_answers(path.stem, model)
     assert len(answers) == sum(key.startswith(f"{path.stem}.") for key in expected)
     for number, answer in enumerate(answers):
         stored = expected[f"{path.stem}.{number}"]

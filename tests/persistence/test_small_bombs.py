@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import sksvi
-from benchmarks.hostile import _mutations, _saved
 from sksvi.persistence import replacing
+from sksvi.testing import file_mutations, saved_models
 
 #: CPU seconds that a refusal of a file of a few kB may take, with room for a loaded machine.
 SECONDS = 3.0
 
 
 def refused(path, parts, tree, match):
-    path.write_bytes(_mutations.written({**parts, _mutations.MANIFEST: json.dumps(tree).encode()}))
+    path.write_bytes(file_mutations.archive_bytes({**parts, file_mutations.MANIFEST: json.dumps(tree).encode()}))
     started = time.process_time()
     with pytest.raises(ValueError, match=match):
         sksvi.load(path)
@@ -30,9 +30,9 @@ def refused(path, parts, tree, match):
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "model"
-    _saved.fitted("glm").save(path)
-    parts = _mutations.members(path)
-    return path, parts, json.loads(parts[_mutations.MANIFEST])
+    saved_models.fit_model("glm").save(path)
+    parts = file_mutations.read_members(path)
+    return path, parts, json.loads(parts[file_mutations.MANIFEST])
 
 
 def array(number):
@@ -66,7 +66,7 @@ def test_a_range_of_categories(saved):
     names = {"type": "range-index", "range": [0, 2 * 10**8, 1], "name": None}
     values = {"kind": "categorical", "codes": array(900), "categories": names, "ordered": False}
     tree["estimator"]["state"].append(["extra_", {"type": "index", "name": None, "values": values}])
-    refused(path, {**parts, "900.npy": _mutations.npy(np.zeros(0, np.int8))}, tree, "far more memory")
+    refused(path, {**parts, "900.npy": file_mutations.npy_bytes(np.zeros(0, np.int8))}, tree, "far more memory")
 
 
 def of_one_hash(n):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sksvi
-from benchmarks.hostile import _mutations, _saved
 from sksvi.families import Point
 from sksvi.inference.memory.plates import PlateMemory
 from sksvi.persistence import REGISTRY
@@ -16,6 +15,7 @@ from sksvi.persistence.fitted import ESTIMATORS
 from sksvi.persistence.states import PARTS
 from sksvi.persistence.validator import Malformed
 from sksvi.persistence.writer import resolve_class
+from sksvi.testing import file_mutations, saved_models
 
 #: One fit of each estimator; the others are asked by the exhaustive test.
 FIRST = ("glm-ard", "classes-three", "mixed-slopes", "mixed-classes", "sparse-gp", "sparse-gp-classes", "gp-classes")
@@ -36,18 +36,18 @@ def shapes(answers):
 
 def attacked(name, path, chosen):
     """Load and use the file with every array changed in every way; what was accepted although it says otherwise."""
-    model = _saved.fitted(name)
+    model = saved_models.fit_model(name)
     model.save(path)
-    parts, expected, refused = _mutations.members(path), shapes(_saved.said(name, model)), 0
+    parts, expected, refused = file_mutations.read_members(path), shapes(saved_models.model_answers(name, model)), 0
     # Series of a panel have the same arrays: every third array is of another series and meets each kind.
     for member in list(parts)[:: 3 if name == "series-panel" else 1]:
-        if member == _mutations.MANIFEST:
+        if member == file_mutations.MANIFEST:
             continue
-        array = _mutations.array_of(parts[member])
-        for what, bad in _mutations.changed(array):
+        array = file_mutations.read_array(parts[member])
+        for what, bad in file_mutations.array_mutations(array):
             if (chosen and what not in chosen) or (bad.dtype == array.dtype and np.array_equal(bad, array)):
                 continue
-            path.write_bytes(_mutations.written({**parts, member: _mutations.npy(bad)}))
+            path.write_bytes(file_mutations.archive_bytes({**parts, member: file_mutations.npy_bytes(bad)}))
             try:
                 loaded = sksvi.load(path)
             except ValueError as error:
@@ -56,7 +56,7 @@ def attacked(name, path, chosen):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    answers = shapes(_saved.said(name, loaded))
+                    answers = shapes(saved_models.model_answers(name, loaded))
                 except ValueError as error:  # of other categories than the data have
                     assert "which the first rows fitted did not" in str(error), (member, what)
                     continue
@@ -71,13 +71,13 @@ def test_resized_and_retyped_arrays_are_refused_or_do_no_harm(name, path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", _saved.NAMES)
+@pytest.mark.parametrize("name", saved_models.NAMES)
 def test_every_change_of_every_array_is_refused_or_does_no_harm(name, path):
     assert attacked(name, path, None) > 50
 
 
 def test_the_fits_are_of_every_estimator():
-    assert {type(_saved.fitted(name)).__name__ for name in FIRST} == set(ESTIMATORS)
+    assert {type(saved_models.fit_model(name)).__name__ for name in FIRST} == set(ESTIMATORS)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_fits_are_of_every_estimator():
     ],
 )
 def test_the_error_names_the_member(name, change, message, path):
-    model = _saved.fitted(name)
+    model = saved_models.fit_model(name)
     change(model)
     model.save(path)
     with pytest.raises(ValueError, match=message):
@@ -117,9 +117,11 @@ def test_the_error_names_the_member(name, change, message, path):
 
 @pytest.mark.parametrize("name", ["glm-levels", "series-panel", "lda", "factors-stream"])
 def test_what_is_right_is_loaded(name, path):
-    model = _saved.fitted(name)
+    model = saved_models.fit_model(name)
     model.save(path)
-    for ours, its in zip(_saved.said(name, sksvi.load(path)), _saved.said(name, model), strict=True):
+    for ours, its in zip(
+        saved_models.model_answers(name, sksvi.load(path)), saved_models.model_answers(name, model), strict=True
+    ):
         np.testing.assert_array_equal(ours, its)
 
 
@@ -144,11 +146,11 @@ def test_parts_of_a_fit_that_hold_arrays_are_asked():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_an_unfinished_fit_is_asked_before_it_goes_on(path):
-    data = _saved.data()
+    data = saved_models.data()
     model = sksvi.BayesianGLMRegressor(algorithm="cvi", batch_size=10, max_iter=3, tol=0.0, random_state=0)
     model.set_callbacks(sksvi.callbacks.Checkpoint(path)).fit(data["X"], data["real"])
     checkpoint = sksvi.load(path)
-    assert not checkpoint.state_.finished and len(checkpoint.state_.messages.start) == _saved.ROWS
+    assert not checkpoint.state_.finished and len(checkpoint.state_.messages.start) == saved_models.ROWS
     checkpoint.state_.messages.linear = checkpoint.state_.messages.linear[:-1]
     checkpoint.save(path)
     with pytest.raises(ValueError, match=r"state_\.messages has 40 rows, and sites of other ones"):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
-from benchmarks.hostile._fits import Stopped
 from sksvi import BayesianGLMRegressor, DynamicGLM, likelihoods
+from sksvi.testing.interruptions import StopAfter
 from sksvi.time_series._rows import chance_of, noise_share
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
@@ -435,7 +435,7 @@ def test_a_fit_from_learned_variances_looks_nowhere_else():
 def test_an_error_of_a_callback_ends_a_search(look):
     """Wherever the search is: it is not taken for a point without a bound."""
 
-    class Refusing(Stopped):
+    class Refusing(StopAfter):
         def on_fit_task_end(self, estimator, context):
             if context.task_name == "pass" and context.task_id + 1 == self.after:
                 raise ValueError("not that one")

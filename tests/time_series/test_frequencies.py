@@ -13,7 +13,7 @@ import pytest
 
 import sksvi
 from sksvi import DynamicGLM
-from sksvi.time_series._frequency import offset_of, told
+from sksvi.time_series._frequency import frequency_record, offset_of
 
 offsets = pd.offsets
 
@@ -84,12 +84,12 @@ def one_row(time, value=5.0):
 def check_goes_on(index, step, folder):
     """Forecasts, files with and without rows, and points one by one, have the dates of pandas."""
     model, ahead = level(index), pd.date_range(index[-1], periods=8, freq=step)[1:]
-    assert model.index_.equals(index) and told(model.index_.freq) == told(step)
+    assert model.index_.equals(index) and frequency_record(model.index_.freq) == frequency_record(step)
     assert model.forecast(2).index.equals(ahead[:2])
     for file, options in (("whole", {}), ("bare", {"training_rows": False})):
         model.save(folder / file, **options)
         again = sksvi.load(folder / file)
-        assert again.index_.equals(index) and told(again.index_.freq) == told(step)
+        assert again.index_.equals(index) and frequency_record(again.index_.freq) == frequency_record(step)
         pd.testing.assert_frame_equal(again.forecast(2), model.forecast(2))
         again.partial_fit(None, one_row(ahead[0]))
         assert again.forecast(1).index.equals(ahead[1:2])
@@ -229,7 +229,7 @@ def test_a_crafted_time_zone_is_refused(zone, tmp_path):
 def test_text_is_told_where_it_says_all():
     """As earlier versions wrote and read it."""
     for step in (offsets.Day(), offsets.MonthBegin(3), offsets.Week(weekday=2), offsets.FY5253(), offsets.BDay()):
-        assert told(step) == step.freqstr and offset_of(step.freqstr) == step
+        assert frequency_record(step) == step.freqstr and offset_of(step.freqstr) == step
 
 
 def test_dates_that_pandas_does_not_make_are_refused():

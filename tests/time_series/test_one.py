@@ -12,7 +12,7 @@ from sksvi.likelihoods import NegativeBinomial, StudentT
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._filter import Steps, met, states, value_of
+from sksvi.time_series._filter import Steps, filter_step, states, value_of
 
 POINTS = {
     "poisson": 7.0,
@@ -45,8 +45,8 @@ def test_the_message_is_that_of_a_fit(law, variance):
     state = plan.run(problem, first_state(problem, 0), 1000, 1e-9)
     here, block = states(chain, chain.mean, chain.cov), state.q["latents"]
     message = Steps(likelihood, expect, 1e-9, 1000)(*here.ahead(row.X), *value_of(row))
-    here.meet(message)
-    found = met([message], here)
+    here.update(message)
+    found = filter_step([message], here)
     own = ChainGaussian(chain, found.linear, found.weights)
     assert message.settled
     np.testing.assert_allclose(found.last, own.swept.last, rtol=1e-9)

@@ -186,7 +186,7 @@ class ChainGaussian(Family):
 
     @cached_property
     def swept(self) -> Swept:
-        """All that one sweep says."""
+        """What one sweep over the chain computes: moments and normaliser, held until `release`."""
         return self.chain.sweep(self.linear, self.weights)
 
     @property
@@ -203,7 +203,7 @@ class ChainGaussian(Family):
         vars(self).pop("swept", None)
 
     def forgotten(self) -> ChainGaussian:
-        """The same messages, not yet swept: where a fit begins is held until it ends, its moments need not be."""
+        """The block with the same messages but without its moments, which need not be held until a fit ends."""
         return self.under(self.chain)
 
     # ---- moments
@@ -286,7 +286,7 @@ class ChainGaussian(Family):
         return ChainGaussian(self.chain, self.linear + linear, self.weights + weights)
 
     def under(self, chain: Chain) -> ChainGaussian:
-        """The same messages under another prior; without any, that prior."""
+        """The block of these messages under another prior `chain`; that prior itself where there are no messages."""
         return ChainGaussian(chain) if self.bare_prior else ChainGaussian(chain, self.linear, self.weights)
 
     def log_evidence(self) -> float:
@@ -295,9 +295,9 @@ class ChainGaussian(Family):
 
     # ---- states
     def combined(
-        self, parts: Array, by: Array | None = None, seen: Array | None = None, back: bool = True
+        self, parts: Array, by: Array | None = None, design: Array | None = None, back: bool = True
     ) -> tuple[Array, Array]:
-        """Mean and variance, (T, K), of combinations of the states: `parts` (K, n), `by` (K,) times rows of `seen`.
+        """Mean and variance, (T, K), of combinations of the states: `parts` (K, n), `by` (K,) times rows of `design`.
 
         back: given all messages; else given those before each point.
         """
@@ -306,10 +306,10 @@ class ChainGaussian(Family):
         what = f"the moments of {K} combinations of {n} states at {len(chain)} points in time"
         memory.need(8.0 * len(chain) * (K * (n * back + 2) + n), what, "take fewer points, or shorter seasons")
         by = np.zeros(len(parts)) if by is None else by
-        seen = chain.X if seen is None else seen
+        design = chain.X if design is None else design
         mean, variance = np.empty((len(chain), len(parts))), np.empty((len(chain), len(parts)))
         a, P = chain.mean.copy(), chain.cov.copy()
-        failed = loops.combine(*chain.moves, a, P, *self._messages, writeable(seen), parts, by, mean, variance, back)
+        failed = loops.combine(*chain.moves, a, P, *self._messages, writeable(design), parts, by, mean, variance, back)
         self._possible(failed)
         return mean, np.maximum(variance, 0.0)
 
@@ -365,9 +365,9 @@ class ChainGaussian(Family):
         centred, weights = replace(self.chain, mean=np.zeros_like(self.chain.mean)), np.maximum(self.weights, 0.0)
         prior = ChainGaussian(centred).prior_draws(n, rng)
         noise = np.sqrt(weights) * rng.standard_normal(prior.shape)
-        told = (-weights * f - e for f, e in zip(prior, noise, strict=True))
+        linear_terms = (-weights * f - e for f, e in zip(prior, noise, strict=True))
         draws = self.mean + np.array(
-            [f + ChainGaussian(centred, linear, weights).mean for f, linear in zip(prior, told, strict=True)]
+            [f + ChainGaussian(centred, linear, weights).mean for f, linear in zip(prior, linear_terms, strict=True)]
         )
         spread = self._spread(centred, weights)
         return draws if spread is None else draws + rng.standard_normal((n, spread.shape[1])) @ spread.T

@@ -521,7 +521,7 @@ def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array
     "P (n,n) f",
     "linear (T) f",
     "weights (T) f",
-    "seen (T,E) f",
+    "design (T,E) f",
     "parts (K,n) f",
     "by (K) f",
     "mean (T,K) f",
@@ -540,7 +540,7 @@ def combine(
     P: Array,
     linear: Array,
     weights: Array,
-    seen: Array,
+    design: Array,
     parts: Array,
     by: Array,
     mean: Array,
@@ -549,8 +549,8 @@ def combine(
 ) -> int:
     """Mean and variance of linear combinations of the states at every point in time, (T, K).
 
-    Combination k is `parts[k]` and `by[k]` times the row of `seen` on the coefficients. back: given all messages; else
-    given those before t. `a`, `P` become the states after the last message. Returned: where that fails, or -1.
+    Combination k is `parts[k]` and `by[k]` times the row of `design` on the coefficients. back: given all messages;
+    else given those before t. `a`, `P` become the states after the last message. Returned: where that fails, or -1.
     """
     T, n, K, S = len(linear), len(a), len(parts), len(h)
     spread = np.empty((T if back else 0, n))
@@ -561,7 +561,7 @@ def combine(
     work, half, new = np.empty((len(sums), n + 1)), np.empty((n, n)), np.empty((n, n))
     for t in range(T):
         for k in range(K):
-            _part(parts[k], by[k], seen, t, S, part)
+            _part(parts[k], by[k], design, t, S, part)
             variance[t, k] = _spread(P, part, g)
             total = 0.0
             for j in range(n):
@@ -611,10 +611,10 @@ def combine(
 
 
 @njit()
-def _part(fixed: Array, by: float, seen: Array, t: int, S: int, out: Array) -> None:
-    """A combination of states at t."""
+def _part(fixed: Array, by: float, design: Array, t: int, S: int, out: Array) -> None:
+    """Coefficients of one linear combination of the states at time t, written to `out`."""
     for j in range(len(fixed)):
         out[j] = fixed[j]
     if by != 0.0:
-        for j in range(seen.shape[1]):
-            out[S + j] += by * seen[t, j]
+        for j in range(design.shape[1]):
+            out[S + j] += by * design[t, j]

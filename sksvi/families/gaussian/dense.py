@@ -81,11 +81,11 @@ class PreciseGaussian(Normal):
         self._root = None
 
     def natural_form(self) -> Any:
-        """Itself."""
+        """The block itself, which is held by its mean and precision."""
         return self
 
     def standard(self) -> StandardGaussian:
-        """The same distribution held as mean and C."""
+        """This distribution as a block held by its mean and the root C of its covariance."""
         return StandardGaussian(self.mean, self.root)
 
     # ---- the precision
@@ -125,7 +125,7 @@ class PreciseGaussian(Normal):
         return type(self)(self.mean + new.solve(shift), precision, new._root)
 
     def narrowed(self, factor: float) -> Any:
-        """The same mean, `factor` times the precision; None where that is no number."""
+        """The block with the same mean and `factor` times the precision; None where that overflows."""
         try:
             with np.errstate(over="raise"):
                 return type(self)(self.mean, factor * self.precision)
@@ -164,14 +164,14 @@ class PreciseGaussian(Normal):
         value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
         return (linear - self.structure.dot(precision, self.mean), -0.5 * precision), float(value)
 
-    def carried(self, said: Message, old: Message, new: Message, prior: Any, across: Any, own: Any) -> Message:
-        """What all rows said, after a sample of them that said `old` says `new`.
+    def carried(self, total: Message, old: Message, new: Message, prior: Any, across: Any, own: Any) -> Message:
+        """The message `total` of all rows, once a sample of them that sent the message `old` sends `new`.
 
         Precisions change by their ratio. Gradients, which may have any sign, by their difference, and what the sample
         missed of the old sum is regressed on: `own` is the covariance of that error, `across` that with the new one's.
         A share of the prior keeps directions in place that the sample does not inform.
         """
-        (h, P), (h_old, P_old), (h_new, P_new) = (message.added() for message in (said, old, new))
+        (h, P), (h_old, P_old), (h_new, P_new) = (message.added() for message in (total, old, new))
         verbs, still, m = self.structure, STILL * prior.precision_like(self), self.mean
         error = verbs.regressed(h - h_old - verbs.dot(P - P_old, m), across + still, own + still)
         precision = verbs.carried(P, still + P_old, still + P_new)

@@ -236,7 +236,7 @@ class SiteGaussian(Family):
 
     # ---- the prior's own parameters
     def under(self, prior_cov: Array) -> SiteGaussian:
-        """The same messages under another prior."""
+        """The block of these messages under another prior covariance."""
         return SiteGaussian(prior_cov).times(self.over(SiteGaussian(self.prior_cov)))
 
     def log_evidence(self) -> float:

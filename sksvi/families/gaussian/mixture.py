@@ -58,7 +58,7 @@ class NodeBlocks:
 
     @cached_property
     def blocks(self) -> list[Any]:
-        """Of each node; that of the fit itself where a node is."""
+        """The Gaussian block under the prior of each node; the fitted block where a node has the fit's own prior."""
         message = self.block.over(DiagonalGaussian(self.prior_mean, self.precision))
         found = []
         for precision, share in zip(self.precisions, self.information, strict=True):
@@ -70,7 +70,7 @@ class NodeBlocks:
 
 
 class NodeMixture(Family):
-    """What users see of such a block: moments and draws of the mixture, and a view of each node.
+    """What users see of a block under several nodes: moments and draws of the mixture, and a view of each node.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class NodeMixture(Family):
 
     @property
     def weights(self) -> Array:
-        """Of the components, (k,)."""
+        """Weights of the mixture's components, (k,)."""
         return self.node_blocks.weights
 
     @cached_property
@@ -109,11 +109,11 @@ class NodeMixture(Family):
             part.prepare()
 
     def __getitem__(self, plate: int) -> MixedGaussian:
-        """One plate."""
+        """The mixture of one plate."""
         return MixedGaussian([part[plate] for part in self.components], self.weights)
 
     def contrast(self, plate: int, other: int) -> MixedGaussian:
-        """One plate less another."""
+        """The distribution of one plate less another."""
         return MixedGaussian([part.contrast(plate, other) for part in self.components], self.weights)
 
     @cached_property

@@ -80,7 +80,7 @@ class Normal(Family):
         return self.structure.spread(self.root, rows)
 
     def contrast(self, plate: int, other: int) -> Any:
-        """One plate less another, coordinates without covariance: plates are independent."""
+        """The distribution of one plate less another, whose coordinates have no covariance: plates are independent."""
         assert not self.full and self.mean.ndim == 2
         precision = 1.0 / (self.variance[plate] + self.variance[other])
         return DIAGONAL.block(self.mean[plate] - self.mean[other], precision)
@@ -117,7 +117,7 @@ class Normal(Family):
         return Draw(value, np.broadcast_to(z, value.shape), np.broadcast_to(weight / weight.sum(), value.shape))
 
     def of_draws(self, draws: Draw, slope: Any) -> tuple[Array, Array]:
-        """At nodes E f' in the mean and ½ E f' z / sd in the variance of each coordinate; at draws f' regressed on x.
+        """Gradient of E f in the moments: at nodes E f' and ½ E f' z / sd per coordinate; at draws f' regressed on x.
 
         Half of the regression is the gradient in the covariance, so that what is conjugate, a slope linear in x, is
         found without noise. Fewer draws than `DRAWS_PER_NUMBER` per coefficient are averaged one by one.

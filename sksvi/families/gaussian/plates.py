@@ -105,7 +105,7 @@ class GaussianPlates(Family):
 
     @property
     def structure(self) -> Structure:
-        """Of a plate's precision."""
+        """Structure of the precision of a plate: dense or diagonal."""
         return DENSE if self.full else DIAGONAL
 
     @classmethod
@@ -122,7 +122,7 @@ class GaussianPlates(Family):
 
     @classmethod
     def constant(cls, mean: Array, variance: Array, full: bool) -> GaussianPlates:
-        """The same variances (F,) for every plate of `mean` (P, F)."""
+        """Plates with the means `mean` (P, F), all of which have the variances `variance` (F,)."""
         plates, size = mean.shape
         values = np.diag(variance)[np.tril_indices(size)] if full else variance
         log_det = np.full(plates, np.log(variance).sum())
@@ -153,7 +153,7 @@ class GaussianPlates(Family):
         return cov if self.full else cov[..., None] * np.eye(self.mean.shape[1])
 
     def __getitem__(self, plates: Any) -> GaussianPlates:
-        """Some plates."""
+        """The block of some plates."""
         plates = slice(plates, plates + 1) if isinstance(plates, int) else plates
         return GaussianPlates(self.mean[plates], self.values[plates], self.log_det[plates], self.full)
 
@@ -166,8 +166,8 @@ class GaussianPlates(Family):
         self.log_det[plates] = other.log_det
         self.mean[plates], self.values[plates] = other.mean, other.values
 
-    def joined(self, other: GaussianPlates) -> GaussianPlates:
-        """These plates and then the others."""
+    def concatenated(self, other: GaussianPlates) -> GaussianPlates:
+        """One block of these plates, followed by the plates of `other`."""
         mean, values = np.concatenate([self.mean, other.mean]), np.concatenate([self.values, other.values])
         return GaussianPlates(mean, values, np.concatenate([self.log_det, other.log_det]), self.full)
 
@@ -177,7 +177,7 @@ class GaussianPlates(Family):
         return GaussianPlates(self.mean[:, :size], self.values[:, :count], None, self.full)
 
     def anew(self, coordinates: Array, other: GaussianPlates) -> GaussianPlates:
-        """These with some coordinates of the other's, independent of the rest."""
+        """The plates with some coordinates taken from `other`, which are independent of the rest."""
         rows, cols, _ = pairs(self.mean.shape[1], self.full)
         own, its = np.isin(rows, coordinates), np.isin(cols, coordinates)
         mean, values = self.mean.copy(), self.values.copy()
@@ -202,7 +202,7 @@ class GaussianPlates(Family):
         return gaussian(self.mean, np.linalg.inv(self.cov) if self.full else 1.0 / self.values)
 
     def for_step(self) -> Any:
-        """As a step wants them: means and precisions."""
+        """The plates as a step needs them, by their means and precisions."""
         return self.natural_form()
 
     @classmethod
@@ -241,7 +241,7 @@ class GaussianPlates(Family):
         return self.natural_form().root
 
     def standard(self) -> GaussianPlates:
-        """Itself: a step goes to the coordinates that it needs."""
+        """The block itself: a step converts to the coordinates that it needs."""
         return self
 
     def drawn(self, rng: np.random.Generator) -> Draw:
@@ -251,7 +251,7 @@ class GaussianPlates(Family):
         return Draw(self.mean + moved, z)
 
     def of_slopes(self, draw: Draw, slope: Array) -> Any:
-        """As of the plates held as means and precisions."""
+        """The gradient in the moments from slopes, as of plates held by their means and precisions."""
         return self.natural_form().of_slopes(draw, slope)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:

@@ -57,11 +57,11 @@ class StandardGaussian(Normal):
         return block.standard()
 
     def standard(self) -> StandardGaussian:
-        """Itself."""
+        """The block itself, which is held by its mean and root."""
         return self
 
     def natural_form(self) -> Any:
-        """The same distribution held as mean and precision."""
+        """This distribution as a block held by its mean and precision."""
         if not self.full:
             return DIAGONAL.block(self.mean, 1.0 / np.square(self.root), self.root)
         inverse = np.linalg.inv(self.root)
@@ -81,5 +81,5 @@ class StandardGaussian(Normal):
         return in_mean, np.tril(entropy + self.root @ (2.0 * curvature - prior.precision_like(self)))
 
     def of_slopes(self, draw: Draw, slope: Array) -> tuple[Array, Array]:
-        """As of the block held as mean and precision."""
+        """The gradient in the moments from slopes, as of the block held by its mean and precision."""
         return self.natural_form().of_slopes(draw, slope)

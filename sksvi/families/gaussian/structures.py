@@ -1,4 +1,4 @@
-"""How a Gaussian's precision is held, and what a Gaussian asks of that.
+"""Structures in which a Gaussian's precision is held, and the operations that a Gaussian needs of them.
 
 A structure is a set of verbs on matrices P of one shape and on their roots C, S = P⁻¹ = CᵀC. `DENSE` and `DIAGONAL`
 work on plain arrays; other structures bring a matrix class that adds and scales like an array and names its structure
@@ -91,13 +91,13 @@ class Structure:
         """tr(P S) for two matrices of this structure, where P is zero off the pattern."""
         raise AttributeError(f"{type(self).__name__} has no inner")
 
-    def converted(self, P: Any, held: Structure, like: Any) -> Any:
-        """P, held in another structure, in this one."""
-        if held is self:
+    def converted(self, P: Any, source: Structure, like: Any) -> Any:
+        """The matrix P, which is held in the structure `source`, in this structure."""
+        if source is self:
             return P
-        if not held.full:
+        if not source.full:
             return self.of_diagonal(P, like)
-        return self.of_dense(held.dense(P, like.mean.shape[-1]), like)
+        return self.of_dense(source.dense(P, like.mean.shape[-1]), like)
 
     def expected_quadratic(self, P: Any, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S) with S of q, a block in any structure, summed over plates."""
@@ -303,9 +303,9 @@ class Diagonal(Structure):
         """Σ P S."""
         return float(np.sum(P * S))
 
-    def converted(self, P: Any, held: Structure, like: Any) -> Array:
-        """The diagonal of a matrix held in another structure."""
-        return P if held is self else held.diagonal(P)
+    def converted(self, P: Any, source: Structure, like: Any) -> Array:
+        """The diagonal of a matrix P that is held in the structure `source`."""
+        return P if source is self else source.diagonal(P)
 
     def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""

@@ -49,7 +49,7 @@ class InUnits(Normal):
         return np.concatenate([(rows[:, :d] - rows[:, d:].sum(1)[:, None] * self.centre) / self.scale, rows[:, d:]], 1)
 
     def around(self, block: Any, prior_std: float = 1.0) -> InUnits:
-        """The same view of another block."""
+        """The view of another block in the same units."""
         return InUnits(self.inner.around(block, prior_std), self.centre, self.scale)
 
     def prepare(self) -> None:
@@ -57,11 +57,11 @@ class InUnits(Normal):
         self.inner.prepare()
 
     def __getitem__(self, plate: int) -> InUnits:
-        """One plate."""
+        """The view of one plate."""
         return InUnits(self.inner[plate], self.centre, self.scale)
 
     def contrast(self, plate: int, other: int) -> InUnits:
-        """One plate less another."""
+        """The distribution of one plate less another."""
         return InUnits(self.inner.contrast(plate, other), self.centre, self.scale)
 
     @property

@@ -37,7 +37,7 @@ class Marginal(Normal):
         self.joint, self.index = joint, index
 
     def around(self, block: Any, prior_std: float = 1.0) -> Marginal:
-        """The same coordinates of another joint block."""
+        """The marginal of the same coordinates in another joint block."""
         return Marginal(block, self.index)
 
     def prepare(self) -> None:
@@ -81,7 +81,7 @@ class Marginal(Normal):
         return self.joint.uncoloured(whole)
 
     def shown(self, draws: Array) -> Array:
-        """These coordinates, (S, P), of draws of the joint block."""
+        """Draws (S, P) of these coordinates, from draws of the joint block."""
         return draws[:, self.index]
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
@@ -228,7 +228,7 @@ class ProjectedGaussian(Normal):
         return np.concatenate([self.scale * (z[..., : self._rank] @ self.basis.T), z[..., self._rank :]], axis=-1)
 
     def around(self, block: Any, prior_std: float = 1.0) -> ProjectedGaussian:
-        """The same with another block inside, and a prior so many times as wide off the subspace."""
+        """The posterior with another inner block, and a prior `prior_std` times as wide off the subspace."""
         return ProjectedGaussian(self.scale, self.basis, self.inner.around(block), prior_std * self.off_std)
 
     def prepare(self) -> None:
@@ -236,7 +236,7 @@ class ProjectedGaussian(Normal):
         self.inner.prepare()
 
     def __getitem__(self, plate: int) -> ProjectedGaussian:
-        """One plate."""
+        """The posterior of one plate."""
         return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std)
 
     def contrast(self, plate: int, other: int) -> ProjectedGaussian:
@@ -329,7 +329,7 @@ class ProjectedGaussian(Normal):
         return draws
 
     def dense(self) -> Gaussian:
-        """The same posterior with a D x D precision (to go on with more data)."""
+        """This posterior as a Gaussian with a D x D precision, which can take more data."""
         d, r = self.basis.shape
         width = self.inner.mean.shape[-1]
         extra = width - r

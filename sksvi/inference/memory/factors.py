@@ -1,4 +1,4 @@
-"""What earlier portions of a stream said about each block, kept apart from the prior, which is learned on."""
+"""Messages of earlier portions of a stream about each block, kept apart from the prior, which is still learned."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from sksvi.models.base import Blocks
 
 
 class NoFactors:
-    """No data but those at hand."""
+    """Factors of no earlier data: the only data are those at hand."""
 
-    def joined(self, prior: Blocks) -> Blocks:
-        """The prior itself."""
+    def times_prior(self, prior: Blocks) -> Blocks:
+        """The prior itself, times nothing."""
         return prior
 
     def expected_log_message(self, q: Blocks) -> tuple[dict[str, Any], float]:
-        """Gradient per block and value, nats, of what was said as a part of the data's sum: none."""
+        """Gradient per block and value, nats, of the factors as a part of the data's sum: none."""
         return {}, 0.0
 
     def lengthened(self, name: str, n: int) -> NoFactors:
-        """Of a block with n more plates, of which nothing was said."""
+        """The factors with n more plates of the block `name`, whose messages are flat."""
         return self
 
     def of(self, name: str, plates: Any) -> NoFactors:
-        """Of some plates of a block."""
+        """The factors with some `plates` of the block `name` alone."""
         return self
 
     @property
     def without_rows(self) -> NoFactors:
-        """Without what belongs to single rows."""
+        """The factors without what belongs to single rows."""
         return self
 
     def of_fit(self, n: int) -> NoFactors:
@@ -46,25 +46,25 @@ class BlockFactors(NoFactors):
 
     by_block: dict[str, Any]
 
-    def joined(self, prior: Blocks) -> Blocks:
-        """Prior times message, block by block."""
+    def times_prior(self, prior: Blocks) -> Blocks:
+        """The prior of every block times its message."""
         return {name: block.times(self.by_block[name]) for name, block in prior.items()}
 
     def lengthened(self, name: str, n: int) -> BlockFactors:
-        """Of a block with n more plates, of which nothing was said."""
+        """The factors with n more plates of the block `name`, whose messages are flat."""
         return BlockFactors({**self.by_block, name: self.by_block[name].lengthened(n)})
 
     def of(self, name: str, plates: Any) -> BlockFactors:
-        """Of some plates of a block."""
+        """The factors with some `plates` of the block `name` alone."""
         return BlockFactors({**self.by_block, name: self.by_block[name].of(plates)})
 
     def faded(self, share: float) -> BlockFactors:
-        """A share of what was said."""
+        """The factors with messages that count less, by `share`."""
         if share == 1.0:
             return self
         return BlockFactors({name: message.faded(share) for name, message in self.by_block.items()})
 
     @classmethod
     def between(cls, q: Blocks, prior: Blocks) -> BlockFactors:
-        """What the data said about every block that has a prior: q over prior."""
+        """The message of the data about every block that has a prior: q over prior."""
         return cls({name: q[name].over(block) for name, block in prior.items()})

@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 class NoLocals:
-    """For models that keep nothing per row.
+    """Local variables of models that have none.
 
     ``apart`` : what rows in partitions keep beside them, where they do.
     """
@@ -19,22 +19,22 @@ class NoLocals:
     apart: Any = None
 
     def of(self, rows: Any) -> Any:
-        """No start."""
+        """No start for any row."""
         return None
 
     def keep(self, rows: Any, terms: Any) -> None:
-        """Nothing."""
+        """Write nothing: no row has local variables."""
 
     def count(self, repairs: int) -> None:
-        """Nothing to repair."""
+        """Count nothing: no covariance is projected."""
 
     def copy(self) -> NoLocals:
-        """Itself."""
+        """This object itself: there is nothing to copy."""
         return self
 
     @property
-    def left(self) -> NoLocals:
-        """What is left of them with a fitted estimator."""
+    def without_rows(self) -> NoLocals:
+        """The local variables that stay with a fitted estimator: those of rows at hand."""
         return self
 
 
@@ -54,16 +54,16 @@ class RemoteLocals(NoLocals):
         self.apart, self.repairs = apart, repairs
 
     def count(self, repairs: int) -> None:
-        """So many more had to be projected."""
+        """Count `repairs` more covariances that had to be projected."""
         self.repairs += repairs
 
     def copy(self) -> RemoteLocals:
-        """Its own list of what lies where."""
+        """A copy with its own list of what lies where."""
         return RemoteLocals(self.apart.copy(), self.repairs)
 
     @property
-    def left(self) -> NoLocals:
-        """Nothing: they go with the workers' memory, and a fit that goes on finds them anew."""
+    def without_rows(self) -> NoLocals:
+        """No local variables: they go with the workers' memory, and a fit that goes on finds them anew."""
         return NO_LOCALS
 
 
@@ -86,13 +86,13 @@ class Locals(NoLocals):
         return self.values[rows]
 
     def keep(self, rows: Any, terms: Any) -> None:
-        """Write where they ended."""
+        """Write where the local variables of these rows ended."""
         self.values[rows] = terms.local
 
     def count(self, repairs: int) -> None:
-        """So many more had to be projected."""
+        """Count `repairs` more covariances that had to be projected."""
         self.repairs += repairs
 
     def copy(self) -> Locals:
-        """Arrays of its own."""
+        """A copy with arrays of its own."""
         return Locals(self.values.copy(), self.repairs, self.rule)

@@ -1,4 +1,4 @@
-"""What is remembered of plates, plate by plate: how often each has moved, the weight seen of it, AdaGrad's sums."""
+"""Memory of plates, plate by plate: how often each has moved, the weight of its data so far, AdaGrad's sums."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Array = np.ndarray
 
 @dataclass
 class PlateMemory:
-    """Of one side.
+    """Memory of the plates of one side.
 
-    clock (P,): steps that each plate has taken. seen (P,): weight of its data, whenever they came. rule: what the
+    clock (P,): steps that each plate has taken. seen (P,): weight of its data so far. rule: what the
     side's rule remembers, arrays of P rows, or None.
     """
 
@@ -25,31 +25,31 @@ class PlateMemory:
 
     @classmethod
     def empty(cls, n: int, rule: Any = None) -> PlateMemory:
-        """Of plates that have not been seen."""
+        """Memory of n plates that no data have informed yet."""
         return cls(np.zeros(n, np.int64), np.zeros(n), rule)
 
     def copy(self) -> PlateMemory:
-        """Arrays of its own."""
+        """A copy with arrays of its own."""
         return PlateMemory(self.clock.copy(), self.seen.copy(), copy.deepcopy(self.rule))
 
     def of(self, plates: Any) -> PlateMemory:
-        """That of some plates."""
+        """Memory of some plates alone."""
         return PlateMemory(self.clock[plates], self.seen[plates], chosen(self.rule, plates))
 
     def faded(self, share: float) -> PlateMemory:
-        """With a share of the weight that was seen, and of a rule's sums."""
+        """Memory with a share of the weight of earlier data, and of a rule's sums."""
         rule = self.rule.faded(share) if hasattr(self.rule, "faded") else self.rule
         return replace(self, seen=share * self.seen, rule=rule)
 
     def lengthened(self, new: Any) -> PlateMemory:
-        """With nothing yet of new plates, a block."""
+        """Memory with empty entries for the plates of the block `new` at its end."""
         n = new.n_plates
         clock = np.concatenate([self.clock, np.zeros(n, self.clock.dtype)])
         return PlateMemory(clock, np.concatenate([self.seen, np.zeros(n)]), lengthened(self.rule, new))
 
 
 def _arrays(memory: Any) -> dict[str, Array]:
-    """A rule's sums by name."""
+    """Arrays of a rule's memory by name."""
     if not is_dataclass(memory):
         return {}
     return {f.name: a for f in fields(memory) if isinstance(a := getattr(memory, f.name), np.ndarray)}
@@ -68,7 +68,7 @@ def put(memory: Any, plates: Any, rows: Any) -> None:
 
 
 def lengthened(memory: Any, new: Any) -> Any:
-    """A rule's memory with nothing yet of new plates."""
+    """A rule's memory with empty entries for new plates at its end."""
     arrays, n = _arrays(memory), new.n_plates
     if not arrays:
         return memory

@@ -1,4 +1,4 @@
-"""The terms of a portion's last look, kept for those who read what each row said where the portion ends."""
+"""The terms of the last evaluation of a portion, stored so that each row's site can be read where the portion ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RecordedTerms(PlainGradients):
-    """Nothing between terms and pull-back; the terms of the last look are kept, with the q that they belong to.
+    """Nothing between terms and pull-back; the terms of the last evaluation are stored with their q.
 
     Parameters
     ----------
@@ -26,21 +26,21 @@ class RecordedTerms(PlainGradients):
 
     def __init__(self, main: str, lasting: bool = False) -> None:
         self.main, self.lasting = main, lasting
-        self._seen: dict[int, tuple[Any, LinearTerms]] = {}
+        self._by_first_row: dict[int, tuple[Any, LinearTerms]] = {}
 
     def between(self, problem: Problem, state: State) -> Any:
-        """Keeps terms by the first row of their chunk."""
+        """A function that stores a chunk's terms by its first row, and returns them."""
         return partial(self._keep, state.q[self.main])
 
     def _keep(self, block: Any, terms: Any, rows: Any, sites: Any) -> Any:
         if isinstance(rows, slice):
-            self._seen[rows.start] = block, terms
+            self._by_first_row[rows.start] = block, terms
         return terms
 
     def of(self, problem: Problem, q: Blocks) -> LinearTerms | None:
-        """The terms of all rows at q, or None where some were last seen elsewhere."""
+        """The terms of all rows at q, or None where some were last evaluated at another q."""
         chunks = problem.model.chunks(slice(0, len(problem.data)), problem.data)
-        found = [self._seen.get(rows.start, (None, None)) for rows in chunks]
+        found = [self._by_first_row.get(rows.start, (None, None)) for rows in chunks]
         if not all(block is q[self.main] for block, _ in found):
             return None
-        return reduce(LinearTerms.joined, (terms for _, terms in found))  # type: ignore[arg-type]
+        return reduce(LinearTerms.concatenated, (terms for _, terms in found))  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ class Sample:
 
     @property
     def factor(self) -> Array:
-        """How many rows each stands for."""
+        """How many rows of the stream each row stands for, (R,)."""
         return self.share / np.minimum(1.0, self.importance / self.dropped) if self.dropped > 0 else self.share
 
     @property
@@ -80,7 +80,7 @@ class Sample:
         return self.data if np.all(factor == 1.0) else self.data.times(factor)
 
     def faded(self, share: float) -> Sample:
-        """Every row counts less."""
+        """The sample in which every row counts less, by `share`."""
         if share == 1.0:
             return self
         return replace(
@@ -92,22 +92,22 @@ class Sample:
         )
 
     def take(self, rows: Rows) -> Sample:
-        """Some rows of it."""
+        """The sample of some of its rows."""
         parts = {name: getattr(self, name)[rows] for name in ROW_PARTS}
         return replace(self, data=self.data.take(rows), sites=self.sites.take(rows), **parts)
 
     @property
     def none(self) -> Sample:
-        """No row of it."""
+        """The sample with none of its rows."""
         return self.take(slice(0, 0))
 
     @property
-    def alone(self) -> Array:
-        """Which rows stand for themselves alone, (R,)."""
+    def certain(self) -> Array:
+        """Mask of the rows that are certain to be sampled and stand for themselves alone, (R,)."""
         return self.importance >= self.dropped
 
-    def joined(self, other: Sample, size: int) -> Sample:
-        """Of the rows of both those of largest priority."""
+    def merged(self, other: Sample, size: int) -> Sample:
+        """One sample of the rows of both: the `size` rows of largest priority."""
         n = len(self) + len(other)
         priority = np.concatenate([self.priority, other.priority])
         rows, dropped = np.arange(n), max(self.dropped, other.dropped)
@@ -118,11 +118,11 @@ class Sample:
         mine, its = rows[rows < len(self)], rows[rows >= len(self)] - len(self)
         parts = [(a, np.concatenate([getattr(self, a)[mine], getattr(other, a)[its]])) for a in ROW_PARTS]
         data, sites = self.data.take(mine), self.sites.take(mine)
-        data, sites = data.joined(other.data.take(its)), sites.joined(other.sites.take(its))
+        data, sites = data.concatenated(other.data.take(its)), sites.concatenated(other.sites.take(its))
         return Sample(data, sites, **dict(parts), dropped=dropped, at=other.at)
 
     def messages(self, model: Any, q: Blocks) -> tuple[dict[str, Message], float]:
-        """What stands for the sampled rows, blown up: a message per block, and the constant."""
+        """The sum of the sampled rows' sites, blown up: a message per block, and the constant."""
         weighted, main = self.sites.weighted(self.factor), model.main
         model.view(q, None)
         sums = self.summed(model, weighted)
@@ -134,7 +134,7 @@ class Sample:
         return found, constant
 
     def changes(self, now: LinearTerms) -> tuple[Array, Array]:
-        """Gradient of the kept sites at the q of `now`, and by how much that of `now` differs."""
+        """Gradient of the stored sites at the q of `now`, and by how much that of `now` differs."""
         curved, f = self.sites.gamma, now.linear
         bent = np.einsum("nkl,nl->nk", curved, f) if curved.ndim == 3 else curved * f
         before = self.sites.alpha + 2.0 * bent
@@ -171,7 +171,7 @@ class Sample:
         return gram(before + share * change), gram(before)
 
     def summed(self, model: Any, terms: LinearTerms) -> Any:
-        """Terms of the rows pulled back."""
+        """Gradient per block: the rows' terms pulled back and summed."""
 
         def one(rows: Any) -> Any:
             return model.pull_back(terms.take(rows), model.batch(self.data, rows))

@@ -1,4 +1,4 @@
-"""What stands between terms and pull-back: nothing, or CVI's memory, a site per datum.
+"""Memory between terms and pull-back: none, or that of CVI, a site per datum.
 
 With a full covariance the site of a datum is its message about its latent f: natural parameters, two numbers. A step
 moves the sites of its rows towards their targets, and the block is prior plus the sum of all sites, kept up to date by
@@ -48,7 +48,7 @@ class Sites(NoFactors, Weighed):
 
     @property
     def without_rows(self) -> NoFactors:
-        """Nothing: what they say is in q, and a fit that goes on from there finds them anew."""
+        """No factors: what the sites say is in q, and a fit that goes on from there finds them anew."""
         return NO_FACTORS
 
     def of_fit(self, n: int) -> NoFactors:
@@ -58,21 +58,21 @@ class Sites(NoFactors, Weighed):
     # ---- rows
     @property
     def rows(self) -> Any:
-        """What is kept beside the rows."""
+        """The object that holds the sites of the rows, beside the data."""
         return self
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.start)
 
     @property
-    def left(self) -> float:
-        """What is left of the beginning."""
+    def start_left(self) -> float:
+        """Share of the first q that is still in the block, in [0, 1]: the sum of `start`."""
         return float(self.start.sum())
 
     def copy(self) -> Sites:
-        """The rows' own, in arrays that may be written to."""
+        """The rows' sites in arrays that may be written to, without the sums."""
         return Sites(self.linear.copy(), self.quadratic.copy(), self.start.copy())
 
     def move(self, terms: Any, rows: Any, rate: float, full: bool) -> Any:
@@ -94,7 +94,7 @@ class Sites(NoFactors, Weighed):
 
     # ---- sums
     def summing(self, q: Any, prior: Any) -> Sites:
-        """Sites of rows that have said nothing, with the sums of all."""
+        """Sites of zero with their sums set to zero, and with `first` set to q over its prior."""
         self.first = q.over(prior).parts
         self.total = tuple(0.0 * part for part in self.first)
         return self
@@ -104,14 +104,14 @@ class Sites(NoFactors, Weighed):
         self.total = tuple(a + b for a, b in zip(self.total, change, strict=True))
 
     def block(self, q: Any, prior: Any, rate: float) -> Any:
-        """q after the sites have moved."""
-        left = self.left
+        """The main block after the sites have moved."""
+        start_left = self.start_left
         if q.full:
-            linear = prior.dot(prior.mean) + self.total[0] + left * self.first[0]
-            precision = prior.precision_like(q) - 2 * self.total[1] + left * self.first[1]
+            linear = prior.dot(prior.mean) + self.total[0] + start_left * self.first[0]
+            precision = prior.precision_like(q) - 2 * self.total[1] + start_left * self.first[1]
             new = type(q)(np.zeros_like(linear), precision)
             return type(q)(new.solve(linear), precision, new.root)
-        blown = 1.0 / max(1.0 - left, 1.0 / self.n)
+        blown = 1.0 / max(1.0 - start_left, 1.0 / self.n)
         gradient = tuple(blown * part for part in self.total)
         return shortened(lambda share: natural_step(q, prior, gradient, rate * share))
 
@@ -132,21 +132,21 @@ class RemoteSites(Sites):
 
     @property
     def rows(self) -> Any:
-        """What is kept beside the rows."""
+        """The object that holds the sites of the rows, beside the data."""
         return self.apart
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self._n
 
     @property
-    def left(self) -> float:
-        """What is left of the beginning, by what moves say."""
+    def start_left(self) -> float:
+        """Share of the first q that is still in the block, in [0, 1], by the partitions' changes."""
         return 1.0 + float(self.apart.change)
 
     def of_fit(self, n: int) -> NoFactors:
-        """Nothing: they end with their fit."""
+        """No sites: those in partitions end with their fit."""
         return NO_FACTORS
 
 
@@ -157,7 +157,7 @@ def no_messages(shapes: Any, n: int, data: Any) -> Sites:
 
 
 def moved(rate: float, full: bool, terms: Any, rows: Any, sites: Sites) -> Any:
-    """The change of the rows' sites."""
+    """Move the rows' sites towards their targets; their change, in the place of the terms."""
     return sites.move(terms, rows, rate, full)
 
 
@@ -175,7 +175,7 @@ class FromSites(Rule):
         self.sites, self.stays = sites, stays
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
-        """`gradient` is the change of the sites of the rows at hand."""
+        """The block after a step; `gradient` is the change of the sites of the rows at hand."""
         self.sites.add(gradient)
         return StepResult(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
 
@@ -193,7 +193,7 @@ class PlainGradients:
         return state
 
     def sites(self, state: State) -> Any:
-        """What is remembered beside the rows."""
+        """The object that holds the sites of the rows, beside the data; None: there is none."""
         return None
 
     def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any] | None:
@@ -201,7 +201,7 @@ class PlainGradients:
         return None
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
-        """The gradient of the population."""
+        """The gradient, blown up to the population."""
         return parallel.scaled(gradient, scale)
 
     def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
@@ -209,28 +209,28 @@ class PlainGradients:
         return model.in_turn(name, gradient, before, q)
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
-        """How a block moves: what waits until a start is found not at all."""
+        """The rule of a block; blocks that wait until a start is found are fixed."""
         waits = name in problem.model.frozen_in_warmup and problem.forms(state.passes)
         return FIXED if waits else problem.rule(name, state.q)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
-        """How far."""
+        """Rate of a block's step on a segment."""
         return self.reported(problem, state)
 
     def reported(self, problem: Problem, state: State) -> float:
-        """The rate that the history tells of a step."""
+        """The rate of a step that the history reports."""
         rate = problem.rate_share * problem.algorithm.rate(state.steps, problem.deterministic)
         return max(rate, problem.least_rate)
 
     def fresh(self, problem: Problem, state: State) -> None:
-        """Sums that changes have not drifted from, now and then."""
+        """Recompute sums that drift by rounding, now and then: there are none."""
 
 
 DIRECT = PlainGradients()
 
 
 class SiteUpdates(PlainGradients):
-    """A site per row (CVI).
+    """Damped updates of a site per row (CVI).
 
     What is remembered moves once a pass, and so do the points that are learned with it; every other block moves with
     every batch, at the rate of noisy steps.
@@ -245,7 +245,7 @@ class SiteUpdates(PlainGradients):
         self.main = main
 
     def begin(self, problem: Problem, state: State) -> State:
-        """No site has arrived yet."""
+        """The state with a site of zero for every row, unless it has sites already."""
         if isinstance(state.messages, Sites):
             return state
         prior, n = prior_of(problem, state, state.q)[self.main], len(problem.data)
@@ -254,30 +254,30 @@ class SiteUpdates(PlainGradients):
         return replace(state, messages=sites.summing(state.q[self.main], prior))
 
     def sites(self, state: State) -> Any:
-        """Those of the rows."""
+        """The sites of the rows, beside the data."""
         return self._sites(state).rows
 
     def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any]:
-        """The change of the rows' sites."""
+        """Move the rows' sites towards their targets; their change, in the place of the terms."""
         return partial(moved, self.reported(problem, state), state.q[self.main].full)
 
     def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
-        """Changes of sites are what they are; the rest is scaled."""
+        """The gradient, blown up to the population except for the change of the sites."""
         rest = {name: part for name, part in gradient.items() if name != self.main}
         return {**parallel.scaled(rest, scale), self.main: gradient[self.main]}
 
     def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
-        """As it is: of the main block it is how far sites have moved, and no slope at q."""
+        """The gradient as it is: of the main block it is the change of the sites, and no slope at q."""
         return gradient
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
-        """The main block is what its sites say."""
+        """The rule of a block: the main one is formed from its sites."""
         if name == self.main:
             return FromSites(self._sites(state), name in problem.frozen)
         return super().rule(name, problem, state)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
-        """Of messages for the main block, by the share of the rows that moved, and for points."""
+        """Rate of a block: of messages for the main block, by the share of the rows that moved, and for points."""
         if name == self.main:
             return self.reported(problem, state) * (1.0 / segment.scale)
         if name in problem.model.hyper:
@@ -285,11 +285,11 @@ class SiteUpdates(PlainGradients):
         return problem.algorithm.rate(state.steps, False)
 
     def reported(self, problem: Problem, state: State) -> float:
-        """That of messages, which move once a pass."""
+        """The rate of messages, which move once a pass."""
         return problem.algorithm.rate(state.passes, False, True)
 
     def fresh(self, problem: Problem, state: State) -> None:
-        """The sums of all sites, afresh: changes that were added up drift by their rounding."""
+        """Recompute the sums of all sites: changes that were added up drift by their rounding."""
         sites = self._sites(state)
         sites.total = problem.data.reduced(partial(self._sum, problem.model, problem.threads), beside=sites.rows)
 

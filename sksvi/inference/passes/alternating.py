@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
+from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.rules import FIXED, StepSize
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, whole
 from sksvi.inference.memory.factors import BlockFactors
@@ -46,28 +46,28 @@ class Half:
 
 
 def alternating_state(state: State) -> AlternatingState:
-    """The pass's own record."""
+    """The record of a pass over two sides in the state."""
     assert isinstance(state.progress, AlternatingState)
     return state.progress
 
 
 class Alternating:
-    """Both sides once, then what is learned of all plates.
+    """A pass over both sides, one after the other, and then over what is learned of all plates.
 
     Parameters
     ----------
-    said : Said, optional
-        What earlier portions said about every plate: then that and the prior are the prior of this one, and what is
+    prior_factors : BlockFactors, optional
+        Messages of earlier portions about every plate: times the prior they are the prior of this portion, and what is
         learned of all plates stays.
     learns : bool, default=True
         Whether the priors of plates are learned.
     """
 
-    def __init__(self, said: BlockFactors | None = None, learns: bool = True) -> None:
-        self.said, self.learns = said, learns and said is None
+    def __init__(self, prior_factors: BlockFactors | None = None, learns: bool = True) -> None:
+        self.prior_factors, self.learns = prior_factors, learns and prior_factors is None
 
     def begin(self, problem: Problem, state: State) -> State:
-        """What is seen of the plates is what is at hand."""
+        """The state with the pass's own record, and the weight of each plate's data at hand."""
         progress = state.progress if isinstance(state.progress, AlternatingState) else AlternatingState()
         memory = {
             side: replace(state.memory[side], seen=entries_of(problem)[side].totals) for side in sided(problem).sides
@@ -75,10 +75,10 @@ class Alternating:
         return replace(state, progress=progress, memory={**state.memory, **memory})
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
-        """One pass."""
-        hot = self._heated(problem, state)
-        if hot is not None:
-            return self._cooled(problem, hot, state)
+        """One pass over both sides; None in the place of its report where nothing worth `tol` was left."""
+        tempered = self._tempered_problem(problem, state)
+        if tempered is not None:
+            return self._tempered_pass(problem, tempered, state)
         model, judged, progress = sided(problem), problem.deterministic, alternating_state(state)
         if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
@@ -90,7 +90,11 @@ class Alternating:
         if state.passes + 1 >= model.first_passes and self.learns:
             state = replace(state, q=model.learned(state.q, problem.algorithm.row.natural))
         value = half.after if judged else half.before
-        now = bound(problem, state, value) if self.said is None else value - paid(problem, state.q, self.said)
+        now = (
+            bound(problem, state, value)
+            if self.prior_factors is None
+            else value - portion_divergence(problem, state.q, self.prior_factors)
+        )
         check_finite(now, {}, state)
         small = judged and progress.bound is not None and abs(now - progress.bound) < tol * problem.size(now)
         state = replace(
@@ -106,7 +110,7 @@ class Alternating:
                 small_changes=progress.small_changes + 1 if small and state.passes >= model.first_passes else 0,
             ),
         )
-        if not judged and not problem.stream and self.said is None and check_due(len(state.bounds) + 1):
+        if not judged and not problem.stream and self.prior_factors is None and check_due(len(state.bounds) + 1):
             progress = alternating_state(state)
             checks = [*progress.checks, exact_bound(problem, state)]
             state = replace(state, progress=replace(progress, checks=checks))
@@ -118,29 +122,29 @@ class Alternating:
         for segment in sided(problem).sweep(problem.data, problem.batch_size, state.seed, state.passes):
             (side,) = segment.blocks or ("",)
             # The state is the pass's own: its plates are written in place, as large as they are.
-            half = moved(problem, state, side, self.said, in_place=True)
+            half = moved(problem, state, side, self.prior_factors, in_place=True)
             state.q[side], state.memory[side] = half.block, half.memory
             repairs += half.repairs
         assert half is not None
         return state, half, repairs
 
-    def _heated(self, problem: Problem, state: State) -> Problem | None:
-        """The problem of a pass of a new fit that is on its way to its model, or None."""
-        if not problem.deterministic or problem.stream or self.said is not None:
+    def _tempered_problem(self, problem: Problem, state: State) -> Problem | None:
+        """The problem with a tempered model, for the first passes of a new fit; None: the model is the fit's own."""
+        if not problem.deterministic or problem.stream or self.prior_factors is not None:
             return None
         model = sided(problem).tempered(state.steps)
         return None if model is None else replace(problem, model=model)
 
-    def _cooled(self, problem: Problem, hot: Problem, state: State) -> tuple[State, StepInfo]:
-        """One pass under another model than the fit's; its bound is that of the fit's."""
-        state, half, repairs = self._both(hot, replace(state, memory=dict(state.memory), q=dict(state.q)))
+    def _tempered_pass(self, problem: Problem, tempered: Problem, state: State) -> tuple[State, StepInfo]:
+        """One pass under the tempered model, reported with the bound of the fit's own model."""
+        state, half, repairs = self._both(tempered, replace(state, memory=dict(state.memory), q=dict(state.q)))
         if state.passes + 1 >= sided(problem).first_passes and self.learns:
             state = replace(state, q=sided(problem).learned(state.q, problem.algorithm.row.natural))
         state = replace(state, steps=state.steps + 1, passes=state.passes + 1, repairs=state.repairs + repairs)
         return state, StepInfo(exact_bound(problem, state), True, half.rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
-        """q and its bound: that of the last pass, or one exact look."""
+        """The state with q and its bound: of the last pass, or of one exact evaluation."""
         progress = alternating_state(state)
         gradient, total = progress.gradient, progress.bound
         if total is None:
@@ -158,22 +162,26 @@ def with_hyper(problem: Problem, state: State) -> tuple[State, int]:
     rate = problem.algorithm.rate(state.steps, problem.deterministic)
     least = progress.value - ROUNDING * (abs(progress.value) + 1) if problem.deterministic else -np.inf
     for name, gradient in progress.gradient.items():
-        before, rule = state.q[name], problem.rule(name, state.q)
-        if rule is FIXED:
-            continue
-        for halvings in range(MAX_HALVINGS):
-            pace = StepSize(rate, 0.5**halvings, problem.weight)
-            here = {**state.q, name: before}
-            state.q[name] = rule.step(name, here, None, gradient, None, pace).block
-            if not halvings:
-                near = np.max(np.abs(state.q[name].value - before.value)) <= sided(problem).max_hyper_step
-            if near or data_value(problem, state) >= least:
-                repairs += halvings
-                break
-        else:
-            state.q[name] = before
-            repairs += MAX_HALVINGS
+        if problem.rule(name, state.q) is not FIXED:
+            repairs += move_hyperparameter(problem, state, name, gradient, rate, least)
     return replace(state, progress=replace(progress, gradient={}, value=-np.inf)), repairs
+
+
+def move_hyperparameter(problem: Problem, state: State, name: str, gradient: Any, rate: float, least: float) -> int:
+    """Step one hyperparameter in the state's q, halved while the data's value is below `least`; how often it was."""
+    before, rule = state.q[name], problem.rule(name, state.q)
+
+    def attempt(share: float) -> Any:
+        size = StepSize(rate, share, problem.weight)
+        state.q[name] = rule.step(name, {**state.q, name: before}, None, gradient, None, size).block
+        return state.q[name]
+
+    is_small = np.max(np.abs(attempt(1.0).value - before.value)) <= sided(problem).max_hyper_step
+    found = backtrack(attempt, lambda block: is_small or data_value(problem, state) >= least)
+    if found is None:
+        state.q[name] = before
+        return MAX_HALVINGS
+    return found.halvings
 
 
 def data_value(problem: Problem, state: State) -> float:
@@ -181,7 +189,9 @@ def data_value(problem: Problem, state: State) -> float:
     return evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)[1]
 
 
-def moved(problem: Problem, state: State, side: str, said: BlockFactors | None = None, in_place: bool = False) -> Half:
+def moved(
+    problem: Problem, state: State, side: str, prior_factors: BlockFactors | None = None, in_place: bool = False
+) -> Half:
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model = sided(problem)
     entries = entries_of(problem)[side]
@@ -189,7 +199,7 @@ def moved(problem: Problem, state: State, side: str, said: BlockFactors | None =
     view = model.seen_from(state.q, side, problem.expect, parallel.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
     chosen = None if np.all(counts > 0) else np.flatnonzero(counts)
-    stepper = Stepper(problem, state, side, view, said, in_place)
+    stepper = Stepper(problem, state, side, view, prior_factors, in_place)
 
     def one(item: tuple[int, Any]) -> tuple[float, float, Gradient, int]:
         chunk, plates = item
@@ -200,13 +210,13 @@ def moved(problem: Problem, state: State, side: str, said: BlockFactors | None =
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
 
-def paid(problem: Problem, q: Blocks, said: BlockFactors) -> float:
-    """Σ KL of the portion's plates from what was known of them before, and what points pay, nats."""
+def portion_divergence(problem: Problem, q: Blocks, prior_factors: BlockFactors) -> float:
+    """Σ KL of the portion's plates from prior times earlier messages, and the penalties of points, nats."""
     total = sum(block.penalty() for block in q.values())
     for side, prior in problem.model.prior(q).items():
         touched = np.flatnonzero(entries_of(problem)[side].counts)
         own = q[side][touched]
-        total += own.kl(prior.of_plates(touched, q[side]).times(said.by_block[side].of(touched)))
+        total += own.kl(prior.of_plates(touched, q[side]).times(prior_factors.by_block[side].of(touched)))
     return float(total)
 
 
@@ -214,7 +224,7 @@ def paid(problem: Problem, q: Blocks, said: BlockFactors) -> float:
 def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tuple[State, StepInfo]:
     """One portion of ratings: columns iterated on it and absorbed, or one step of each by its own clock.
 
-    Of what was known of every plate a share `fade` is left.
+    Of the earlier messages about every plate a share `fade` is left.
     """
     state, problem = hyper.faded(state, fade), replace(problem, least_rate=1.0 - fade)
     memory = dict(state.memory)
@@ -230,22 +240,22 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
 
 
 def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> tuple[State, StepInfo]:
-    """What earlier portions said about a plate is its prior; what this one says then joins it."""
+    """One portion whose columns are iterated, with earlier messages as its prior; its own are then added to those."""
     learns = state.counted >= ENOUGH * parameters(problem, state.q)
-    first, past, run = state.steps == 0, 0.0, Alternating(None, learns)
+    first, previous_bound, run = state.steps == 0, 0.0, Alternating(None, learns)
     # A portion is iterated without sampling noise: its messages stay.
     problem = replace(problem, stream=False, total=None, expect=problem.exact)
     if not first:
-        past = state.bound
-        said = (
+        previous_bound = state.bound
+        prior_factors = (
             state.messages
             if isinstance(state.messages, BlockFactors)
             else BlockFactors.between(state.q, problem.model.prior(state.q))
         ).faded(fade)
-        run, problem = Alternating(said), replace(problem, past=abs(past))
-        state = replace(state, q=rejoined(problem, state.q, said))
+        run, problem = Alternating(prior_factors), replace(problem, previous_bound=abs(previous_bound))
+        state = replace(state, q=with_current_priors(problem, state.q, prior_factors))
     repairs = state.repairs
-    kept = {side: state.memory[side].seen for side in sided(problem).sides}
+    seen_weights = {side: state.memory[side].seen for side in sided(problem).sides}
     inner, info, done = (
         replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0)),
         None,
@@ -261,11 +271,14 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
     assert info is not None
     q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
     prior = problem.model.prior(q)
-    now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.said)
+    now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.prior_factors)
     if not first and learns:
         q = sided(problem).learned(q, False)
-    memory = {**inner.memory, **{side: replace(inner.memory[side], seen=seen) for side, seen in kept.items()}}
-    total = past + info.bound
+    memory = {
+        **inner.memory,
+        **{side: replace(inner.memory[side], seen=weight) for side, weight in seen_weights.items()},
+    }
+    total = previous_bound + info.bound
     state = replace(
         inner, q=q, memory=memory, messages=now, bounds=state.bounds, passes=state.passes, bound=total,
         converged=done, progress=AlternatingState(checks=alternating_state(state).checks),
@@ -274,28 +287,31 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
 
 
 def parameters(problem: Problem, q: Blocks) -> int:
-    """Numbers that the plates' means have."""
+    """Count of the numbers in the plates' means."""
     return sum(int(np.size(q[side].mean)) for side in sided(problem).sides)
 
 
-def updated(problem: Problem, q: Blocks, prior: Blocks, said: BlockFactors | None) -> BlockFactors:
-    """What was said, anew for the plates that this portion has entries of."""
-    assert said is not None
+def updated(problem: Problem, q: Blocks, prior: Blocks, prior_factors: BlockFactors | None) -> BlockFactors:
+    """The messages about every plate, computed anew for the plates that this portion has entries of."""
+    assert prior_factors is not None
     out = {}
     for side, its in prior.items():
         touched = np.flatnonzero(entries_of(problem)[side].counts)
-        out[side] = said.by_block[side].copy()
+        out[side] = prior_factors.by_block[side].copy()
         out[side].put(touched, q[side][touched].over(its.of_plates(touched, q[side])))
     return BlockFactors(out)
 
 
-def rejoined(problem: Problem, q: Blocks, said: BlockFactors) -> Blocks:
-    """q of the portion's plates with the priors as they are now."""
+def with_current_priors(problem: Problem, q: Blocks, prior_factors: BlockFactors) -> Blocks:
+    """q with the portion's plates recomputed as current prior times earlier messages."""
     q = dict(q)
     for side, prior in problem.model.prior(q).items():
         touched = np.flatnonzero(entries_of(problem)[side].counts)
         if len(touched):
             block = q[side].copy()
-            block.put(touched, block.from_step(prior.of_plates(touched, block).times(said.by_block[side].of(touched))))
+            block.put(
+                touched,
+                block.from_step(prior.of_plates(touched, block).times(prior_factors.by_block[side].of(touched))),
+            )
             q[side] = block
     return q

@@ -6,14 +6,14 @@ halved; what is left of a segment's rate grows again. So the bound never falls, 
 
 from __future__ import annotations
 
-from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference.engine import bound, evaluate, step, whole
-from sksvi.inference.passes.line_search import DAMPING_GROWTH, LineSearch
+from sksvi.inference.engine import step
+from sksvi.inference.passes.line_search import DAMPING_GROWTH, LineSearch, evaluated
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import BlockwiseState, Evaluation
 from sksvi.inference.records import replace
-from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
+from sksvi.inference.state import NonFinite, State, StepInfo
 from sksvi.inference.stopping import ROUNDING
 from sksvi.models.base import Segment
 
@@ -22,13 +22,13 @@ class Blockwise(LineSearch):
     """One judged step per segment of the model's sweep."""
 
     def begin(self, problem: Problem, state: State) -> State:
-        """No segment was halved yet."""
+        """The state with a record in which no segment's rate is halved."""
         return state if isinstance(state.progress, BlockwiseState) else replace(state, progress=BlockwiseState())
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Every segment once; a pass gains too little where two in a row did, for the length of their steps."""
         if blockwise_state(state).here is None:
-            state = replace(state, progress=replace(blockwise_state(state), here=looked(problem, state)))
+            state = replace(state, progress=replace(blockwise_state(state), here=evaluated(problem, state)))
         before, repairs, shortest = at(state), state.repairs, 1.0
         if blockwise_state(state).small_changes >= 2:
             return state, None
@@ -43,7 +43,7 @@ class Blockwise(LineSearch):
 
 
 def blockwise_state(state: State) -> BlockwiseState:
-    """The pass's own record."""
+    """The record of a pass of judged segments in the state."""
     assert isinstance(state.progress, BlockwiseState)
     return state.progress
 
@@ -55,14 +55,6 @@ def at(state: State) -> Evaluation:
     return here
 
 
-def looked(problem: Problem, state: State) -> Evaluation:
-    """Gradient and bound at the state's q; NonFinite where they are no numbers."""
-    gradient, value = evaluate(problem, state, whole(problem))
-    now = bound(problem, state, value)
-    check_finite(now, gradient, state)
-    return Evaluation(state.q, gradient, now, state.memory)
-
-
 def moved(problem: Problem, state: State, segment: Segment) -> tuple[State, float]:
     """The state after the segment's step, and its length as a share of a step of rate 1."""
     key, here = "/".join(segment.blocks or ()), at(state)
@@ -71,14 +63,16 @@ def moved(problem: Problem, state: State, segment: Segment) -> tuple[State, floa
     unit = damping
     if segment.blocks and problem.model.conjugate.issuperset(segment.blocks):
         unit, reach = damping / rate, 1.0
-    for halvings in range(MAX_HALVINGS):
-        share = 0.5**halvings
-        tried = attempt(problem, state, segment, unit * share)
-        if tried is not None and at(tried).bound >= here.bound - ROUNDING * (abs(here.bound) + 1):
-            left = damping * share if halvings else min(1.0, DAMPING_GROWTH * damping)
-            progress = replace(blockwise_state(tried), dampings={**blockwise_state(state).dampings, key: left})
-            return replace(tried, repairs=state.repairs + halvings, progress=progress), reach * damping * share
-    return replace(state, repairs=state.repairs + MAX_HALVINGS), reach * damping * 0.5**MAX_HALVINGS
+    least = here.bound - ROUNDING * (abs(here.bound) + 1)
+    found = backtrack(
+        lambda share: attempt(problem, state, segment, unit * share), lambda trial: at(trial).bound >= least
+    )
+    if found is None:
+        return replace(state, repairs=state.repairs + MAX_HALVINGS), reach * damping * 0.5**MAX_HALVINGS
+    trial, share, halvings = found
+    rate_left = damping * share if halvings else min(1.0, DAMPING_GROWTH * damping)
+    progress = replace(blockwise_state(trial), dampings={**blockwise_state(state).dampings, key: rate_left})
+    return replace(trial, repairs=state.repairs + halvings, progress=progress), reach * damping * share
 
 
 def attempt(problem: Problem, state: State, segment: Segment, damping: float) -> State | None:
@@ -86,6 +80,6 @@ def attempt(problem: Problem, state: State, segment: Segment, damping: float) ->
     try:
         q, memory, _ = step(problem, state, segment, at(state).gradient, damping)
         state = replace(state, q=q, memory=memory, steps=state.steps + 1)
-        return replace(state, progress=replace(blockwise_state(state), here=looked(problem, state)))
+        return replace(state, progress=replace(blockwise_state(state), here=evaluated(problem, state)))
     except (NotPositiveDefinite, NonFinite):
         return None

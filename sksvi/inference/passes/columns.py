@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from sksvi.algorithms.line_search import backtrack_plates
 from sksvi.algorithms.rules import StepSize
-from sksvi.algorithms.steps import MAX_HALVINGS, by_plate
+from sksvi.algorithms.steps import by_plate
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.memory.plates import PlateMemory, chosen, put
@@ -20,13 +21,13 @@ Array = np.ndarray
 
 
 def sided(problem: Problem) -> Bipartite:
-    """The problem's model."""
+    """The problem's model, which has two sides."""
     assert isinstance(problem.model, Bipartite)
     return problem.model
 
 
 def entries_of(problem: Problem) -> dict[str, Any]:
-    """The problem's data, side by side."""
+    """The problem's entries by side."""
     return cast(TwoSided, problem.data).sides
 
 
@@ -34,7 +35,7 @@ class Stepper:
     """One side's plates on their way through half a pass; `block` and `memory` are theirs after it."""
 
     def __init__(
-        self, problem: Problem, state: State, side: str, view: Any, said: BlockFactors | None, in_place: bool
+        self, problem: Problem, state: State, side: str, view: Any, prior_factors: BlockFactors | None, in_place: bool
     ) -> None:
         self.problem, self.side, self.view = problem, side, view
         self.rule = problem.rule(side, state.q)
@@ -42,7 +43,7 @@ class Stepper:
         self.old.prepare()
         self.block = self.old if in_place else self.old.copy()
         self.prior = problem.model.prior(state.q)[side]
-        self.said = None if said is None else said.by_block[side]
+        self.message = None if prior_factors is None else prior_factors.by_block[side]
         self.entries = entries_of(problem)[side]
         fresh = PlateMemory.empty(self.old.n_plates)
         self.memory = state.memory[side].copy() if side in state.memory else fresh
@@ -63,7 +64,7 @@ class Stepper:
     def _prior(self, plates: Any) -> Any:
         """Prior of some plates, what earlier portions said about them included."""
         prior = self.prior.of_plates(plates, self.old)
-        return prior if self.said is None else prior.times(self.said.of(plates))
+        return prior if self.message is None else prior.times(self.message.of(plates))
 
     def _scale(self, plates: Any, entries: Any) -> Array:
         """Weight of a column in the population over that of the entries it is seen through."""
@@ -96,7 +97,7 @@ class Stepper:
         return float(before @ scale), float(after @ scale), hyper, repairs
 
     def _stepped(self, plates: Any, own: Any, prior: Any, gradient: Any, columns: Any, scale: Array) -> Any:
-        """The rule's step."""
+        """The plates' blocks after the step of their rule."""
         rate, side = self._rate(self.clock[plates]), self.side
         if self.problem.algorithm.row.natural and np.all(rate == 1.0):
             whole = StepSize(1.0, 1.0, self.weight)
@@ -108,8 +109,8 @@ class Stepper:
         memory = chosen(self.memory.rule, plates)
         here = self.rule.start(own.for_step(), self.weight)[0]
         if self.problem.stream:
-            known = (self.clock[plates] > 0) & (scale > 0)
-            share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=known)
+            has_moved = (self.clock[plates] > 0) & (scale > 0)
+            share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=has_moved)
             memory = self.rule.cautious(here, memory, share, self.weight)
         block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, StepSize(rate, 1.0, self.weight))
         put(self.memory.rule, plates, memory)
@@ -122,26 +123,22 @@ class Stepper:
         new, after = new.copy(), after.copy()
         start = before - own.kl_by_plate(prior)
         slack = ROUNDING * (np.abs(start) + 1)
-        index, rate = np.arange(len(before)), self._rate(self.clock[plates])
-        rows = np.arange(self.old.n_plates)[plates]
-        left, repairs = index[~(after - new.kl_by_plate(prior) >= start - slack)], 0
-        for halving in range(1, MAX_HALVINGS + 1):
-            if not len(left):
-                break
-            repairs += len(left)
-            some, part = prior.of_plates(left, own), tuple(g[left] for g in gradient)
-            pace = StepSize(rate[left], 0.5**halving, self.weight)
-            step = self.rule.step(self.side, {self.side: own[left].for_step()}, some, part, None, pace)
-            trial = own.from_step(step.block)
-            entries = self.entries.of(rows[left])
-            columns = sided(self.problem).columns(self.view, entries, self.problem.expect, None)
-            value = columns.value(trial)
-            good = value - trial.kl_by_plate(some) >= (start - slack)[left]
-            if halving == MAX_HALVINGS:
-                trial, value = own[left], before[left]
-            done = left[good] if halving < MAX_HALVINGS else left
-            keep = good if halving < MAX_HALVINGS else np.ones(len(left), bool)
-            new.put(done, trial[keep])
-            after[done] = value[keep]
-            left = left[~keep]
+        rate, rows = self._rate(self.clock[plates]), np.arange(self.old.n_plates)[plates]
+
+        def attempt(which: Array, share: float) -> Array:
+            if share == 0.0:
+                new.put(which, own[which])
+                after[which] = before[which]
+                return np.ones(len(which), bool)
+            some, part = prior.of_plates(which, own), tuple(g[which] for g in gradient)
+            size = StepSize(rate[which], share, self.weight)
+            step = self.rule.step(self.side, {self.side: own[which].for_step()}, some, part, None, size)
+            trial, entries = own.from_step(step.block), self.entries.of(rows[which])
+            value = sided(self.problem).columns(self.view, entries, self.problem.expect, None).value(trial)
+            good = value - trial.kl_by_plate(some) >= (start - slack)[which]
+            new.put(which[good], trial[good])
+            after[which[good]] = value[good]
+            return np.asarray(good)
+
+        repairs = backtrack_plates(~(after - new.kl_by_plate(prior) >= start - slack), attempt)
         return new, after, repairs

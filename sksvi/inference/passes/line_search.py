@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.specs import MCSSVI
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
@@ -54,13 +54,13 @@ FP_STEPS, MEAN_STEPS = 500, 30
 
 
 def line_search_state(state: State) -> LineSearchState:
-    """The pass's own record."""
+    """The record of a pass of judged steps in the state."""
     assert isinstance(state.progress, LineSearchState)
     return state.progress
 
 
 class LineSearch:
-    """One judged step per pass."""
+    """A pass of one judged step on all rows."""
 
     def begin(self, problem: Problem, state: State) -> State:
         """Many rows start on a part of them, and where a model has several starts the best one is gone on from."""
@@ -104,7 +104,7 @@ class LineSearch:
         return state, StepInfo(progress_now.here.bound, True, rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
-        """The last q that was evaluated, with its bound."""
+        """The state with the last q that was evaluated, and its bound."""
         if line_search_state(state).here is None:
             state = backtracked(problem, resettled(problem, state))
         progress = line_search_state(state)
@@ -192,48 +192,81 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
 
 def backtracked(problem: Problem, state: State) -> State:
     """Evaluate the state's q; while the bound fell, go back and take half the step."""
-    longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
-    for halvings in range(MAX_HALVINGS):
-        progress = line_search_state(state)
-        before = progress.here
-        for name, block in before.q.items() if before is not None else ():  # wanted again if the step is taken back
-            if state.q[name] is not block:
+    before = line_search_state(state).here
+    if before is None:
+        return first_evaluated(problem, state)
+    # A deterministic rule with an error of its own (softmax) may see a fall where there is none.
+    least = before.bound - (ROUNDING + problem.model.slack) * (abs(before.bound) + 1)
+    tried = state
+
+    def attempt(share: float) -> Evaluation | None:
+        nonlocal tried
+        if share < 1.0:
+            tried = with_half_step(problem, tried)
+        for name, block in before.q.items():  # wanted again if the step is taken back
+            if tried.q[name] is not block:
                 block.release()
         try:
-            gradient, value = evaluate(problem, state, whole(problem))
-            now = bound(problem, state, value)
-            check_finite(now, gradient, state)
-        except NotPositiveDefinite as error:
-            if before is None:
-                raise impossible(problem, state, error) from error
-            now = -np.inf
-        except NonFinite:
-            if before is None:
-                raise
-            now = -np.inf
-        # A deterministic rule with an error of its own (softmax) may see a fall where there is none.
-        slack = 0.0 if before is None else (ROUNDING + problem.model.slack) * (abs(before.bound) + 1)
-        if before is None or now >= before.bound - slack:
-            grown = min(longest, DAMPING_GROWTH * progress.damping)
-            damping = progress.damping if before is None or halvings else grown
-            here = Evaluation(state.q, gradient, now, state.memory)
-            found = {"here": here, "damping": damping, "recent": subspace.remembered(problem, state, gradient)}
-            creeping = before is not None and now - before.bound < subspace.CREEPING
-            return replace(state, progress=replace(progress, creeping=creeping, **found))
-        recent = subspace.taken_back(problem, state, gradient) if np.isfinite(now) else progress.recent
-        state = replace(
-            state,
-            q=before.q,
-            memory=before.memory,
-            repairs=state.repairs + 1,
-            progress=replace(progress, damping=progress.damping / 2, recent=recent),
-        )
-        back = replace(state, steps=state.steps - 1)
-        q, memory, _ = propose(problem, back, before.gradient)
-        state = replace(state, q=q, memory=memory)
-    last = line_search_state(state).here
-    assert last is not None
-    return replace(state, q=last.q, memory=last.memory)
+            return evaluated(problem, tried)
+        except (NotPositiveDefinite, NonFinite):
+            return None
+
+    def accepts(here: Evaluation) -> bool:
+        nonlocal tried
+        if here.bound >= least:
+            return True
+        recent = subspace.taken_back(problem, tried, here.gradient)
+        tried = replace(tried, progress=replace(line_search_state(tried), recent=recent))
+        return False
+
+    found = backtrack(attempt, accepts)
+    if found is None:
+        return taken_back(tried)
+    progress, here = line_search_state(tried), found.trial
+    longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
+    damping = progress.damping if found.halvings else min(longest, DAMPING_GROWTH * progress.damping)
+    return with_evaluation(problem, tried, here, damping, here.bound - before.bound < subspace.CREEPING)
+
+
+def evaluated(problem: Problem, state: State) -> Evaluation:
+    """Gradient and bound at the state's q; NonFinite where they are no numbers."""
+    gradient, value = evaluate(problem, state, whole(problem))
+    now = bound(problem, state, value)
+    check_finite(now, gradient, state)
+    return Evaluation(state.q, gradient, now, state.memory)
+
+
+def first_evaluated(problem: Problem, state: State) -> State:
+    """The state with the evaluation of its q, which no step led to."""
+    try:
+        here = evaluated(problem, state)
+    except NotPositiveDefinite as error:
+        raise impossible(problem, state, error) from error
+    return with_evaluation(problem, state, here, line_search_state(state).damping, False)
+
+
+def with_evaluation(problem: Problem, state: State, here: Evaluation, damping: float, creeping: bool) -> State:
+    """The state at an accepted evaluation, from which the next step goes on at this damping."""
+    recent = subspace.remembered(problem, state, here.gradient)
+    progress = replace(line_search_state(state), here=here, damping=damping, recent=recent, creeping=creeping)
+    return replace(state, progress=progress)
+
+
+def taken_back(state: State) -> State:
+    """The state where its last evaluation was, at half the damping."""
+    progress = line_search_state(state)
+    here, progress = progress.here, replace(progress, damping=progress.damping / 2)
+    assert here is not None
+    return replace(state, q=here.q, memory=here.memory, repairs=state.repairs + 1, progress=progress)
+
+
+def with_half_step(problem: Problem, state: State) -> State:
+    """The state after half of the step that led to it."""
+    state = taken_back(state)
+    here = line_search_state(state).here
+    assert here is not None
+    q, memory, _ = propose(problem, replace(state, steps=state.steps - 1), here.gradient)
+    return replace(state, q=q, memory=memory)
 
 
 def rough_start(problem: Problem, state: State) -> State:
@@ -266,14 +299,14 @@ def best_start(problem: Problem, state: State) -> State:
     starts = [state]
     for points in problem.model.other_starts(state.q):
         other = replace(state, q={**state.q, **points})
-        held = run_until_settled(
+        fitted = run_until_settled(
             replace(problem, frozen=problem.frozen | points.keys()), other, START_PASSES, ROUGH_TOL
         )
-        starts.append(replace(state, q=held.q))
+        starts.append(replace(state, q=fitted.q))
     if len(starts) == 1:
         return state
-    reached = [settled_bound(problem, start) for start in starts]
-    return starts[int(np.argmax(reached))]
+    bounds = [settled_bound(problem, start) for start in starts]
+    return starts[int(np.argmax(bounds))]
 
 
 def settled_bound(problem: Problem, state: State) -> float:
@@ -285,14 +318,14 @@ def settled_bound(problem: Problem, state: State) -> float:
 
 def first_backtracked(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
-    known = (
+    optimum = (
         problem.model.closed_form_optimum(state.q, problem.data, problem.scale)
         if problem.algorithm.row.natural
         else None
     )
-    if known is not None and np.isfinite(known.bound):
-        here = Evaluation(known.q, known.gradient, known.bound, state.memory)
-        return replace(state, q=known.q, progress=replace(line_search_state(state), here=here))
+    if optimum is not None and np.isfinite(optimum.bound):
+        here = Evaluation(optimum.q, optimum.gradient, optimum.bound, state.memory)
+        return replace(state, q=optimum.q, progress=replace(line_search_state(state), here=here))
     for _ in range(MAX_HALVINGS):
         try:
             there = backtracked(problem, state)
@@ -357,15 +390,15 @@ def narrowed(problem: Problem, state: State) -> State | None:
 
 
 def run_until_settled(
-    problem: Problem, state: State, passes: int, tol: float, seen: Callable[[float], bool] | None = None
+    problem: Problem, state: State, passes: int, tol: float, stop: Callable[[float], bool] | None = None
 ) -> State:
-    """q after at most `passes` judged passes from where it is; `seen` is told every bound, and True ends it too."""
+    """The state after at most `passes` judged passes; `stop` is called with every bound, and True ends them too."""
     state = replace(state, progress=LineSearchState(), bounds=[])
     for _ in range(passes):
         state, info = LineSearch().once(problem, state, tol)
         here = line_search_state(state).here
         assert here is not None
-        if info is None or (seen is not None and seen(info.bound)):
+        if info is None or (stop is not None and stop(info.bound)):
             break
         state.bounds.append(info.bound)
     return state

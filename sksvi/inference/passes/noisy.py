@@ -22,7 +22,7 @@ from sksvi.models.base import Blocks, Segment
 
 
 def averaging_state(state: State) -> AveragingState:
-    """The pass's own record."""
+    """The record of a noisy pass in the state."""
     assert isinstance(state.progress, AveragingState)
     return state.progress
 
@@ -31,7 +31,7 @@ class Noisy:
     """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
 
     def begin(self, problem: Problem, state: State) -> State:
-        """Nothing averaged yet, nothing checked."""
+        """The state with an empty average and no checks, unless it has a record already."""
         return (
             state
             if isinstance(state.progress, AveragingState)
@@ -48,8 +48,8 @@ class Noisy:
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
         state = problem.messages.begin(problem, state)
         for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
-            state, seen, rate = noisy_step(problem, state, segment)
-            bounds.append(seen)
+            state, step_bound, rate = noisy_step(problem, state, segment)
+            bounds.append(step_bound)
             shares.append(1.0 / segment.scale)
         state = replace(state, passes=state.passes + 1)
         if check_due(len(state.bounds) + 1 - forming):
@@ -92,8 +92,8 @@ def nothing_left(problem: Problem, state: State, tol: float) -> bool:
 def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
     """One step on a segment, the scaled bound before it, and its rate."""
     gradient, value = evaluate(problem, state, segment)
-    seen, rate = bound(problem, state, value), problem.messages.reported(problem, state)
-    check_finite(seen, gradient, state)
+    step_bound, rate = bound(problem, state, value), problem.messages.reported(problem, state)
+    check_finite(step_bound, gradient, state)
     try:
         q, memory, _ = step(problem, state, segment, gradient, state.progress.damping)
     except NotPositiveDefinite as error:
@@ -101,7 +101,7 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
     if problem.algorithm.row.solves_mean:
         q = with_best_mean(problem, replace(state, q=q))
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
-    return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), seen, rate
+    return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), step_bound, rate
 
 
 def averaged(problem: Problem, state: State) -> Blocks:

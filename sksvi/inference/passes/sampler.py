@@ -16,7 +16,7 @@ LEAST_DRAWS = 2
 
 
 def sampling_state(state: State) -> SamplingState:
-    """The pass's own record."""
+    """The record of a sampler in the state."""
     assert isinstance(state.progress, SamplingState)
     return state.progress
 
@@ -41,19 +41,19 @@ class GibbsPass:
         check_finite(value, {}, state)
         # Draws of the second half, however often the way there was cut off; a single one has no spread.
         done = state.passes + 1 - progress.first
-        kept = [*progress.draws, draw.globals][-max(done - done // 2, LEAST_DRAWS) :]
+        draws = [*progress.draws, draw.globals][-max(done - done // 2, LEAST_DRAWS) :]
         state = replace(
             state,
-            q=problem.model.matched(kept),
+            q=problem.model.matched(draws),
             passes=state.passes + 1,
             steps=state.steps + 1,
             locals=Locals(draw.local, rule=problem.local_rule),
-            progress=SamplingState(progress.first, draw, kept),
+            progress=SamplingState(progress.first, draw, draws),
         )
         return state, StepInfo(value, False, 1.0, 0)
 
     def end(self, problem: Problem, state: State) -> State:
-        """q and its bound, by expectations as any other."""
+        """The state with q and its bound, by expectations as of any other fit."""
         if len(sampling_state(state).draws) < LEAST_DRAWS:
             raise ValueError(
                 f"a sampler's draws have no spread after {state.passes} pass: {LEAST_DRAWS} passes at least."

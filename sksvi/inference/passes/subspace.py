@@ -42,7 +42,7 @@ LONGEST = 0.5
 
 
 class Iterate:
-    """A q that was looked at, and what its step, or its being taken back, tells those that follow.
+    """A q that was evaluated, with its message, slope and moments: the steps that follow span the last few.
 
     Parameters
     ----------
@@ -55,20 +55,20 @@ class Iterate:
         self.block, self._prior, self._gradient = block, prior, gradient
 
     @cached_property
-    def said(self) -> Message:
-        """Natural parameters that are in q beside the prior's."""
-        said: Message = self.block.over(self._prior)
-        return said
+    def message(self) -> Message:
+        """Natural parameters of q less those of its prior."""
+        message: Message = self.block.over(self._prior)
+        return message
 
     @cached_property
     def slope(self) -> Message:
-        """What the data say at q beyond that."""
-        heard: Message = self.block.message_from_gradient(self._gradient)
-        return heard.plus(self.said, -1.0)
+        """The data's message at q less the one that is in q: the slope of the bound in the moments."""
+        data_message: Message = self.block.message_from_gradient(self._gradient)
+        return data_message.plus(self.message, -1.0)
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """E w and E wwᵀ."""
+        """Moments of the block, E w and E wwᵀ."""
         m = self.block.mean
         return m, self.block.within + m[..., :, None] * m[..., None, :]
 
@@ -82,20 +82,20 @@ def mixes(problem: Problem, q: Blocks) -> bool:
         return False
     free = [rule for name, rule in model.hyper.items() if name in q and name not in problem.frozen]
     block = q[model.main]
-    held = block.full and block.natural_coordinates and isinstance(block.precision, np.ndarray)
+    in_arrays = block.full and block.natural_coordinates and isinstance(block.precision, np.ndarray)
     closed = bool(free) and all(isinstance(rule, ClosedForm) for rule in free)
-    return closed and held and block.mean.shape[-1] <= MOST_WEIGHTS
+    return closed and in_arrays and block.mean.shape[-1] <= MOST_WEIGHTS
 
 
 def remembered(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
-    """The last q that were looked at, and that of the state, where the next step begins, at the end."""
-    return (*_recent(state)[-DEPTH:], *_seen(problem, state, gradient))
+    """The last q that were evaluated, and that of the state, where the next step begins, at the end."""
+    return (*_recent(state)[-DEPTH:], *_current_iterate(problem, state, gradient))
 
 
 def taken_back(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
-    """The same where the next step begins where the last one did: that the state's q is too far counts too."""
+    """The last q that were evaluated, for a step that is taken back: where that step began comes at the end."""
     recent = _recent(state)
-    return (*recent[:-1][1 - DEPTH :], *_seen(problem, state, gradient), *recent[-1:])
+    return (*recent[:-1][1 - DEPTH :], *_current_iterate(problem, state, gradient), *recent[-1:])
 
 
 def _recent(state: State) -> tuple[Iterate, ...]:
@@ -103,7 +103,7 @@ def _recent(state: State) -> tuple[Iterate, ...]:
     return state.progress.recent
 
 
-def _seen(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
+def _current_iterate(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
     if not mixes(problem, state.q):
         return ()
     name: str = problem.model.main  # type: ignore[assignment]
@@ -118,22 +118,22 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
         return None
     name = model.main
     *others, here = progress.recent
-    away = [tuple(b - a for a, b in zip(here.moments, seen.moments, strict=True)) for seen in others]
-    turned = [seen.slope.plus(here.slope, -1.0) for seen in others]
+    away = [tuple(b - a for a, b in zip(here.moments, iterate.moments, strict=True)) for iterate in others]
+    turned = [iterate.slope.plus(here.slope, -1.0) for iterate in others]
     bend = -np.array([[paired(a, t) for t in turned] for a in away])
     share = highest(0.5 * (bend + bend.T), np.array([paired(a, here.slope) for a in away]))
     if share is None:
         return None
-    message = here.said.plus(here.slope, rate)
-    for part, seen, turn in zip(share, others, turned, strict=True):
-        message = message.plus(seen.said.plus(here.said, -1.0), part).plus(turn, part * rate)
+    message = here.message.plus(here.slope, rate)
+    for part, iterate, turn in zip(share, others, turned, strict=True):
+        message = message.plus(iterate.message.plus(here.message, -1.0), part).plus(turn, part * rate)
     try:
         q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
     except NotPositiveDefinite:
         return None
     q = hyper.settled(problem, q, message)
-    far = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
-    return q if far < LONGEST else None
+    hyper_change = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
+    return q if hyper_change < LONGEST else None
 
 
 def paired(away: tuple[Array, ...], message: Message) -> float:

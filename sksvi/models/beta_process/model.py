@@ -1,6 +1,6 @@
 """Beta process factor analysis: y = (z∘w)Φ + noise, with sparse z and missing entries (equations.md 7).
 
-Rows come centred and scaled, with 0 where an entry is missing and a mask of what was seen. Global blocks:
+Rows come centred and scaled, with 0 where an entry is missing and a mask of observed entries. Global blocks:
 ``probabilities`` (Beta, K), ``features`` (diagonal Gaussian, K x D), ``weight_precision`` and ``noise_precision``
 (Gamma; the latter one number or one per column). The local step (z, w of each row) is one of ``LOCAL_STEPS``.
 """
@@ -42,17 +42,17 @@ NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
 
 @dataclass
 class BetaProcessRows:
-    """Rows of a batch: y with 0 where nothing was seen, and a number per row that names its random stream."""
+    """Rows of a batch: y with 0 where an entry is missing, the mask of observed entries, each row's random stream."""
 
     y: Array
-    seen: Array
+    observed: Array
     streams: Array
     start: Array | None = None
 
 
 @dataclass
 class LocalTerms:
-    """What the local step says of each row: draws (S, n, K), or S = 1 and expectations.
+    """Results of the local step for each row: S draws (S, n, K), or expectations with S = 1.
 
     omega: z w. second: E z w². use: E z, (n, K). weight, active (n,): E|w|² of the weights that count, and how many
     do. residual (S, n, D): y - omega Φ in units of the noise, 0 where missing. law: theta, u and 1/kappa of a
@@ -73,9 +73,9 @@ class LocalTerms:
 
 
 def split(X: Array) -> tuple[Array, Array]:
-    """Rows with 0 where an entry is missing, and the mask of what was seen."""
-    seen = ~np.isnan(X)
-    return np.where(seen, X, 0.0), seen
+    """Rows with 0 where an entry is missing, and the mask of observed entries."""
+    observed = ~np.isnan(X)
+    return np.where(observed, X, 0.0), observed
 
 
 class BetaProcess(Sampleable):
@@ -88,7 +88,7 @@ class BetaProcess(Sampleable):
         Of the prior Beta(a/K, b(K-1)/K) of each probability.
     local_step : {"gibbs", "mean-field", "spike-slab"}
     n_burn_in, n_local_samples : int
-        Gibbs sweeps that are discarded, and kept.
+        Gibbs sweeps that are discarded, and that are used.
     noise_size : int
         Noise precisions: 1, or one per column.
     noise, weight_precision : float or None
@@ -148,7 +148,7 @@ class BetaProcess(Sampleable):
         return self._prior
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """The first q."""
+        """The first q: the given start, or a random one."""
         return dict(self.start if self.start is not None else random_start(self, len(data)))
 
     @property
@@ -157,7 +157,7 @@ class BetaProcess(Sampleable):
         return self.local_step == "gibbs"
 
     def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
-        """Shuffled batches; in the first pass the population is what was seen so far, as in the paper."""
+        """Shuffled batches; in the first pass the population is the rows visited so far, as in the paper."""
         return default_sweep(data, batch_size, seed, number, ramp=True)
 
     def chain(self, data: Table, threads: int) -> Any:
@@ -200,21 +200,21 @@ class BetaProcess(Sampleable):
             terms = self._drawn(view, batch, y, int(rng.integers(2**62)))
         else:
             terms = self._ascended(view, batch, y)
-        terms.value += view.log_unused + 0.5 * (batch.seen @ (view.log_noise - np.log(2 * np.pi)))
+        terms.value += view.log_unused + 0.5 * (batch.observed @ (view.log_noise - np.log(2 * np.pi)))
         return terms
 
     def _drawn(self, view: Globals, batch: BetaProcessRows, y: Array, key: int) -> LocalTerms:
         from sksvi.models.beta_process.loops.gibbs import NEARLY, gibbs
 
         K, D = self.shape
-        n, kept = len(y), self.n_local_samples
-        omega, use = np.empty((kept, n, K)), np.zeros((n, K))
-        residual, value = np.empty((kept, n, D)), np.empty(n)
-        lacking = D - batch.seen.sum(1)
+        n, n_draws = len(y), self.n_local_samples
+        omega, use = np.empty((n_draws, n, K)), np.zeros((n, K))
+        residual, value = np.empty((n_draws, n, D)), np.empty(n)
+        lacking = D - batch.observed.sum(1)
         gram = view.gram if n and NEARLY * lacking.min() <= D else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
-            y, batch.seen, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
+            y, batch.observed, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
             view.precision, start, key, batch.streams, self.n_burn_in, omega, use, residual, value,
         )  # fmt: skip
         return self.as_terms(view, omega, use, residual, value)
@@ -234,7 +234,7 @@ class BetaProcess(Sampleable):
         q, residual, value = np.full((3, n, K), 0.5), np.empty((n, D)), np.empty(n)
         logit = view.logit if mean_field else view.logit + view.slack
         variational(
-            mean_field, y, batch.seen, view.scaled, view.scaled_spread, logit, view.precision,
+            mean_field, y, batch.observed, view.scaled, view.scaled_spread, logit, view.precision,
             MAX_SWEEPS, SWEEP_TOL, q, residual, value,
         )  # fmt: skip
         if mean_field:
@@ -251,13 +251,13 @@ class BetaProcess(Sampleable):
         """Expected sufficient statistics of every block, (gradient in mean, in covariance) of the features."""
         from sksvi.models.beta_process.loops.variational import statistics
 
-        view, kept, n = terms.view, len(terms.omega), len(terms.value)
+        view, n_draws, n = terms.view, len(terms.omega), len(terms.value)
         cross, square, lead = (np.zeros(self.shape) for _ in range(3))
-        statistics(terms.omega, terms.second, terms.residual, batch.seen, cross, square, lead)
-        cross, square, lead = cross / kept, square / kept, lead / kept
+        statistics(terms.omega, terms.second, terms.residual, batch.observed, cross, square, lead)
+        cross, square, lead = cross / n_draws, square / n_draws, lead / n_draws
         noise, use = view.noise, terms.use.sum(0)
         linear = np.sqrt(noise) * cross + noise * (square * view.features - lead * view.centre)
-        counts, squares = batch.seen.sum(0), np.square(terms.residual).sum((0, 1)) / (kept * noise)
+        counts, squares = batch.observed.sum(0), np.square(terms.residual).sum((0, 1)) / (n_draws * noise)
         squares = squares + (lead * view.square - square * np.square(view.features)).sum(0)
         if self.noise_size == 1:
             counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)

@@ -62,7 +62,7 @@ class BetaProcessSampler:
     def __init__(self, model: BetaProcess, data: Table, threads: int = 1) -> None:
         self.model, self.data, self.threads = model.with_local("gibbs", 0, 1), data, threads
         self.parts = self.model.chunks(slice(0, len(data)), data)
-        self.seen = ~np.isnan(data.X)
+        self.observed = ~np.isnan(data.X)
 
     def begin(self, q: dict[str, Any], omega: Array | None = None) -> BetaProcessDraw:
         """Globals at the means of q; rows start at `omega`, or where a greedy search ends."""
@@ -97,8 +97,8 @@ class BetaProcessSampler:
         (K, D), prior, (n, _) = self.model.shape, self.model.prior({}), draw.omega.shape
         phi, residual = draw.features.copy(), residual.copy()
         noise = np.ascontiguousarray(np.broadcast_to(draw.noise, (D,)))
-        draw_features(draw.omega, residual, self.seen, noise, float(D), rng.standard_normal((K, D)), phi)
-        counts, squares = self.seen.sum(0), np.square(residual).sum(0)
+        draw_features(draw.omega, residual, self.observed, noise, float(D), rng.standard_normal((K, D)), phi)
+        counts, squares = self.observed.sum(0), np.square(residual).sum(0)
         if self.model.noise_size == 1:
             counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)
         before = prior["noise_precision"]
@@ -164,6 +164,6 @@ def sampled_start(model: BetaProcess, data: Table, n_rows: int, n_sweeps: int, t
 def thinned(draws: list[BetaProcessDraw], n: int) -> dict[str, Array]:
     """At most n of the draws, spread over all: features, log odds, noise and weight precisions."""
     chosen = [draws[i] for i in np.unique(np.linspace(0, len(draws) - 1, n).round().astype(int))]
-    kept = {name: np.stack([getattr(d, name) for d in chosen]) for name in ("features", "logit", "noise")}
-    kept["weight"] = np.array([d.weight for d in chosen])
-    return kept
+    stored = {name: np.stack([getattr(d, name) for d in chosen]) for name in ("features", "logit", "noise")}
+    stored["weight"] = np.array([d.weight for d in chosen])
+    return stored

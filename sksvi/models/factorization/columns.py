@@ -1,4 +1,4 @@
-"""Columns of a factorization: what one user or item says about its own coordinates, given the other side.
+"""Columns of a factorization: the likelihood of one user's or item's coordinates given the other side.
 
 Three routes to the gradient (equations.md 5), all of them through the rows of a generalized linear model:
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.steps import MAX_HALVINGS
+from sksvi.algorithms.line_search import backtrack_plates
 from sksvi.expectations import Auto
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.plates import pairs, unpacked
@@ -34,7 +34,7 @@ LEAST_SHARE = 1e-4
 
 
 def other_side(side: str) -> str:
-    """The side across."""
+    """The other side: items for users, users for items."""
     return SIDES[1 - SIDES.index(side)]
 
 
@@ -95,7 +95,7 @@ class SideLayout:
 
 @dataclass(frozen=True)
 class ColumnView:
-    """What the columns of one side see during half a sweep.
+    """The other side's moments or draws, which the columns of one side are fitted against during half a sweep.
 
     mean (P', W): the other side's coordinates; other: its plates; draws (P', S, W): samples of it, or None; offset:
     the constant part of f.
@@ -113,7 +113,7 @@ class ColumnView:
     def of(
         cls, layouts: dict[str, SideLayout], side: str, other: GaussianPlates, likelihood: Any, offset: float
     ) -> ColumnView:
-        """What `side` sees of the plates across."""
+        """View of the other side's plates for the columns of `side`."""
         layout = layouts[other_side(side)]
         return cls(layouts[side], layout.embedded(other.mean), other, layout, likelihood, offset)
 
@@ -134,7 +134,7 @@ class SideColumns:
         self._last: tuple[Any, tuple[Array, Array]] = None, (np.zeros(0), np.zeros(0))
 
     def latents(self, block: GaussianPlates) -> tuple[Array, Array]:
-        """Mean and variance of f for each entry; those of the last block asked for are kept."""
+        """Mean and variance of f for each entry; those of the last block are cached."""
         if self._last[0] is not block:
             self._last = block, self._latents(block)
         return self._last[1]
@@ -198,7 +198,7 @@ class SideColumns:
         return self.expect.parameter_sums(self.view.likelihood, self.entries.y, m, v, self.entries.weight, self.rng)
 
     def hyper(self, block: GaussianPlates) -> dict[str, Gradient]:
-        """The same, where the likelihood has parameters to learn."""
+        """Gradient and Hessian in the likelihood's parameters as block "likelihood"; empty where none is learned."""
         return {"likelihood": self.points(block)} if self.view.likelihood.learned else {}
 
     def mended(
@@ -307,7 +307,7 @@ class JointColumns(SideColumns):
 
         The curvature is not the bound's own; its gradient in the mean is.
         """
-        repairs, mean = 0, new.mean
+        mean, after = new.mean.copy(), after.copy()
 
         def part(at: Array) -> tuple[Array, Array]:
             block = GaussianPlates(at, new.values, new.log_det, new.full)
@@ -315,15 +315,14 @@ class JointColumns(SideColumns):
             return value, value - block.kl_by_plate(prior)
 
         _, start = part(own.mean)
-        now = after - new.kl_by_plate(prior)
-        for halving in range(1, MAX_HALVINGS + 1):
-            fell = ~(now >= start - ROUNDING * (np.abs(start) + 1))
-            if not np.any(fell):
-                break
-            repairs += int(fell.sum())
-            share = 0.5**halving if halving < MAX_HALVINGS else 0.0
-            mean = np.where(fell[:, None], own.mean + share * (new.mean - own.mean), mean)
-            after, now = part(mean)
+        least = start - ROUNDING * (np.abs(start) + 1)
+
+        def attempt(plates: Array, share: float) -> Array:
+            mean[plates] = own.mean[plates] + share * (new.mean[plates] - own.mean[plates])
+            after[:], now = part(mean)
+            return np.asarray(now >= least)[plates]
+
+        repairs = backtrack_plates(~(after - new.kl_by_plate(prior) >= least), attempt)
         return GaussianPlates(mean, new.values, new.log_det, new.full), after, repairs
 
     def refined(self, own: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:

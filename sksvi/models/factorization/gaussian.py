@@ -101,7 +101,7 @@ class FactorModel(Bipartite):
 
     @property
     def held_passes(self) -> int:  # type: ignore[override]
-        """Those of a likelihood that can take what factors explain."""
+        """First passes with fixed parameters of the likelihood: its dispersion could absorb what factors explain."""
         return HELD_PASSES if self.likelihood.takes_excess else 0
 
     @property
@@ -203,7 +203,7 @@ class FactorModel(Bipartite):
                 continue
             prior = self.prior(q)[side]
             mean = np.broadcast_to(prior.mean, (n, q[side].mean.shape[1]))[old:]
-            q[side] = q[side].joined(GaussianPlates.constant(mean, 1.0 / prior.precision, self.full))
+            q[side] = q[side].concatenated(GaussianPlates.constant(mean, 1.0 / prior.precision, self.full))
         return q
 
     # ---- columns
@@ -213,7 +213,7 @@ class FactorModel(Bipartite):
             yield Segment(slice(0, len(data)), 1.0, (side,))
 
     def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> ColumnView:
-        """What `side` sees: moments of the other one, or draws of it."""
+        """The other side as columns of `side` use it: moments, or draws for a sampled expectation."""
         block = q[other_side(side)]
         view = ColumnView.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
         if expect is None or expect.exact:
@@ -244,8 +244,8 @@ class FactorModel(Bipartite):
 
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Value of some items at q."""
-        (seen, items), (plates, entries) = view, batch
-        columns = columns_of(seen, entries, expect, rng)
+        (column_view, items), (plates, entries) = view, batch
+        columns = columns_of(column_view, entries, expect, rng)
         return Evaluated(columns, items[plates])
 
     def pull_back(self, terms: Any, batch: Any) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class FactorModel(Bipartite):
 
     # ---- what is learned of all columns
     def expanded(self, q: dict[str, Any]) -> dict[str, Any]:
-        """The same f in the coordinates in which the priors cost least, where covariances are full; plates in place.
+        """q in the coordinates of least divergence from the priors, f unchanged; for full covariances, plates in place.
 
         u -> R u, v -> R⁻ᵀ v leaves f and its distribution alone. With a learned variance per coordinate the divergence
         is least where both sides' second moments are diagonal: what many passes would creep to is one step.

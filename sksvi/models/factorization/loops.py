@@ -143,20 +143,20 @@ def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, plac
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
 
     Σ gamma E zzᵀ, and Σ alpha z + 2 gamma cov(z) x, written as Σ (alpha - 2 gamma m) z + 2 (Σ gamma E zzᵀ) x.
-    `place` says where the pairs of `other_cov` are among all packed pairs; the first ones have kept their place.
+    `place` says where the pairs of `other_cov` are among all packed pairs; the first `n_in_place` are at their own.
     """
     width = mean.shape[1]
-    kept = 0
-    while kept < place.shape[0] and place[kept] == kept:
-        kept += 1
+    n_in_place = 0
+    while n_in_place < place.shape[0] and place[n_in_place] == n_in_place:
+        n_in_place += 1
     for p in range(mean.shape[0]):
         own_mean, own_g, own_h = mean[p], g[p], h[p]
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
             z, its_cov = other_mean[other[e]], other_cov[other[e]]
             bend = gamma[e]
-            for s in range(kept):
+            for s in range(n_in_place):
                 own_h[s] += bend * its_cov[s]
-            for s in range(kept, place.shape[0]):
+            for s in range(n_in_place, place.shape[0]):
                 own_h[place[s]] += bend * its_cov[s]
             if full:
                 linear = alpha[e] - 2.0 * bend * m[e]

@@ -20,7 +20,7 @@ BUCKET = 2**23
 
 
 class RatingsOnDisk(Ratings):
-    """The same entries by user and by item, in files that take no disk once the maps of them are gone.
+    """Ratings as memory maps, sorted by user and by item; the files take no disk once their maps are gone.
 
     Parameters
     ----------

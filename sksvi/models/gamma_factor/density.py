@@ -100,7 +100,7 @@ class Second(NamedTuple):
 
 
 def second_derivatives(loadings: Array, noise: Array, data: Scatter) -> Second:
-    """Of ξ in loadings (K, D) and noise variances.
+    """Second derivatives of ξ in loadings (K, D) and noise variances, and the first ones beside them.
 
     With R = C⁻¹SC⁻¹ - νC⁻¹ the slopes are ∂ξ/∂Λ = RΛ and ∂ξ/∂ψ = ½ diag R, and
     dR = -C⁻¹ dC C⁻¹SC⁻¹ - C⁻¹SC⁻¹ dC C⁻¹ + νC⁻¹ dC C⁻¹.

@@ -62,8 +62,8 @@ class GammaFactors(Model):
     batchable = False
     #: Whether the columns' means are 0, though `data` are about that of the rows.
     without_mean = False
-    #: Whether loadings that a search begins at are about the mode.
-    near = False
+    #: Whether the loadings at which a search begins are close to the mode.
+    near_mode = False
     remedy = "Standardise the columns, or learn the noise."
 
     def __init__(
@@ -103,7 +103,7 @@ class GammaFactors(Model):
     # ---- blocks
     def begin(self, data: Scatter, rng: np.random.Generator) -> Blocks:
         """The mode with Laplace's widths, or random means and wide distributions."""
-        data = self.seen(data)
+        data = self.about_mean(data)
         starts = [self.loadings]
         if self.loadings is None:
             number = 1 if self.init == "random" else start.STARTS
@@ -116,13 +116,13 @@ class GammaFactors(Model):
         if self.init == "random":
             q = start.spread(starts[0])
         else:
-            loadings, log_noise = start.mode(starts, log_noise, data, self._prior, self._noise_at, self.near)
+            loadings, log_noise = start.mode(starts, log_noise, data, self._prior, self._noise_at, self.near_mode)
             q = start.laplace(loadings, self._noise_at(log_noise)[0], data, self._prior)
         return {"loadings": q} if log_noise is None else {"loadings": q, "noise": Point(log_noise)}
 
-    def begins(self, loadings: Array, noise: Array, near: bool = False) -> None:
-        """The search for the mode begins at these loadings (K, D) and noise variances (D,), `near`: and ends soon."""
-        self.loadings, self.near = loadings, near
+    def start_at(self, loadings: Array, noise: Array, near_mode: bool = False) -> None:
+        """Start the search for the mode at loadings (K, D) and noise variances (D,); a short one if `near_mode`."""
+        self.loadings, self.near_mode = loadings, near_mode
         if self.learns_noise:
             above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
             self.log_noise = np.log(above if self.noise_size > 1 else above[:1])
@@ -158,10 +158,10 @@ class GammaFactors(Model):
 
     def batch(self, data: Scatter, rows: Any, start: Any = None) -> Scatter:
         """The scatter."""
-        return self.seen(data)
+        return self.about_mean(data)
 
-    def seen(self, data: Scatter) -> Scatter:
-        """The scatter, about the mean that columns have here."""
+    def about_mean(self, data: Scatter) -> Scatter:
+        """The scatter about the columns' mean in this model: that of the rows, or 0 with `without_mean`."""
         return data.about_zero() if self.without_mean else data
 
     def away(self, q: Blocks, data: Scatter) -> float:
@@ -213,10 +213,10 @@ class GammaFactors(Model):
     # ---- what is asked of a fit
     def expected_density(self, q: Blocks, data: Scatter) -> float:
         """E ξ over many points in an order that no step has seen, nats."""
-        noise, total, seen, data = self.noise_of(q), 0.0, 0, self.seen(data)
+        noise, total, n_done, data = self.noise_of(q), 0.0, 0, self.about_mean(data)
         size = max(1, min(AT_A_TIME, NUMBERS // q["loadings"].shape.size))
         points = self.points(q["loadings"], orders(MANY_POINTS, q["loadings"].shape.size, self.seed + 1))[0]
-        while seen < MANY_POINTS:
-            part = points[seen : seen + size]
-            total, seen = total + float(log_density(part, noise, data).value.sum()), seen + len(part)
+        while n_done < MANY_POINTS:
+            part = points[n_done : n_done + size]
+            total, n_done = total + float(log_density(part, noise, data).value.sum()), n_done + len(part)
         return total / MANY_POINTS - data.freedom * self.log_jacobian

@@ -43,7 +43,7 @@ LEAST_NOISE_CURVATURE = 1e-3
 
 
 class Response(NamedTuple):
-    """What linear response says, in units of the model.
+    """Posterior by linear response, in units of the model.
 
     Parameters
     ----------

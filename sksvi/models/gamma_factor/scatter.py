@@ -1,4 +1,4 @@
-"""All that the gamma factor model asks of rows: how many there are, their mean, and their scatter about it."""
+"""Sufficient statistics of rows for the gamma factor model: their number, their mean, and their scatter about it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Scatter(InMemory):
 
     @property
     def total_weight(self) -> float:
-        """Rows."""
+        """Number of rows, as weights count them."""
         return self.n
 
     @property
@@ -43,7 +43,7 @@ class Scatter(InMemory):
 
     @property
     def variances(self) -> Array:
-        """Of each column about `mean`, (D,)."""
+        """Variance of each column about `mean`, (D,)."""
         return np.diag(self.products) / self.n
 
     @property
@@ -57,22 +57,22 @@ class Scatter(InMemory):
         return self
 
     def divided(self, unit: Array) -> Scatter:
-        """That of rows in other units."""
+        """The scatter of the same rows in other units: columns divided by `unit` (D,)."""
         return replace(self, mean=self.mean / unit, products=self.products / np.multiply.outer(unit, unit))
 
     def about_zero(self) -> Scatter:
-        """That of the same rows about 0, which is then the mean of their columns."""
+        """The scatter of the same rows about 0, which is then taken for the mean of their columns."""
         if not self.centred:
             return self
         products = self.products + self.n * np.multiply.outer(self.mean, self.mean)
         return Scatter(self.n, np.zeros_like(self.mean), products, False)
 
     def faded(self, share: float) -> Scatter:
-        """Of so much less rows."""
+        """The scatter with every row weighted by `share`."""
         return replace(self, n=share * self.n, products=share * self.products)
 
-    def joined(self, other: Scatter) -> Scatter:
-        """Of these rows and others."""
+    def merged(self, other: Scatter) -> Scatter:
+        """The scatter of two sets of rows together, about their common mean."""
         n, delta = self.n + other.n, other.mean - self.mean
         between = self.n * other.n / n * np.multiply.outer(delta, delta)
         mean = self.mean + other.n / n * delta

@@ -1,4 +1,4 @@
-"""Where a fit of the gamma factor model begins: at the mode, as wide as Laplace's approximation, or at random.
+"""Start of a fit of the gamma factor model: the mode with Laplace's approximation, or random loadings.
 
 All loadings step side by side, each with a curvature of its own alone, so that natural steps far from the optimum are
 short. The mode in log Λ is found by L-BFGS, which knows how they correlate.
@@ -18,10 +18,10 @@ from sksvi.models.gamma_factor.scatter import Scatter
 
 Array = np.ndarray
 
-#: Random starts, and most looks of each in log Λ and in Λ, after which the best goes on.
-STARTS, FIRST_LOG_LOOKS, FIRST_LOOKS = 4, 100, 150
-#: Most looks of L-BFGS in Λ and then in log Λ.
-LOOKS, LOG_LOOKS = 600, 300
+#: Random starts, and most evaluations of each in log Λ and in Λ, after which the best goes on.
+STARTS, FIRST_LOG_EVALUATIONS, FIRST_EVALUATIONS = 4, 100, 150
+#: Most evaluations of L-BFGS in Λ and then in log Λ.
+EVALUATIONS, LOG_EVALUATIONS = 600, 300
 #: What a few iterations have to gain to go on: nats per number of the data, and in all.
 GAIN, LEAST_GAIN = 2e-8, 1e-3
 #: Loadings that begin the search in log Λ, in units of their columns, at least.
@@ -39,13 +39,13 @@ def at_random(n_components: int, data: Scatter, rng: np.random.Generator) -> Arr
 
 
 def unit_of(data: Scatter) -> Array:
-    """Standard deviation of each column, of one without any that of the others."""
+    """Standard deviation of each column; of a constant one the mean of all."""
     spread = np.sqrt(data.variances)
     return np.where(spread > 0, spread, spread.mean() if spread.any() else 1.0)
 
 
 def mode(
-    starts: list[Array], log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: Any, near: bool = False
+    starts: list[Array], log_noise: Array | None, data: Scatter, prior: Gamma, noise_of: Any, near_mode: bool = False
 ) -> tuple[Array, Array | None]:
     """The mode in log Λ, and in the noise's own coordinate where that is learned.
 
@@ -63,29 +63,29 @@ def mode(
     prior : Gamma
     noise_of : callable
         `log_noise` to noise variances (D,) and the pull-back of a gradient in them.
-    near : bool
+    near_mode : bool
         The start is the mode of about as many rows: what the short search leaves, passes find.
     """
     least = LEAST * unit_of(data)
-    known = np.zeros(0) if log_noise is None else log_noise
-    search = _DensitySearch(starts[0].shape, known, data, prior, noise_of)
-    found = [(-np.inf, loadings, known) for loadings in starts]
+    noise = np.zeros(0) if log_noise is None else log_noise
+    search = _DensitySearch(starts[0].shape, noise, data, prior, noise_of)
+    found = [(-np.inf, loadings, noise) for loadings in starts]
     if len(starts) > 1:
         for number, loadings in enumerate(starts):
-            _, *first = search(np.maximum(loadings, least), known, True, FIRST_LOG_LOOKS)
-            found[number] = search(*first, False, FIRST_LOOKS)
+            _, *first = search(np.maximum(loadings, least), noise, True, FIRST_LOG_EVALUATIONS)
+            found[number] = search(*first, False, FIRST_EVALUATIONS)
     _, *best = found[int(np.argmax([value for value, *_ in found]))]
-    if near:
-        _, loadings, known = search(np.maximum(best[0], least), best[1], True, LOG_LOOKS)
-        return loadings, None if log_noise is None else known
-    _, loadings, known = search(*best, False, LOOKS)
-    value, loadings, known = search(np.maximum(loadings, least), known, True, LOG_LOOKS)
+    if near_mode:
+        _, loadings, noise = search(np.maximum(best[0], least), best[1], True, LOG_EVALUATIONS)
+        return loadings, None if log_noise is None else noise
+    _, loadings, noise = search(*best, False, EVALUATIONS)
+    value, loadings, noise = search(np.maximum(loadings, least), noise, True, LOG_EVALUATIONS)
     # Where a column's noise is nearly 0 the curvature that L-BFGS began with misleads it: begun anew it goes on.
     before = -np.inf
     while value - before > search.gain:
         before = value
-        value, loadings, known = search(loadings, known, True, LOG_LOOKS)
-    return loadings, None if log_noise is None else known
+        value, loadings, noise = search(loadings, noise, True, LOG_EVALUATIONS)
+    return loadings, None if log_noise is None else noise
 
 
 class _DensitySearch:
@@ -98,13 +98,13 @@ class _DensitySearch:
         self.gain = max(GAIN, LEAST_GAIN / self.unit)
         self.ends: list[tuple[float | None, float | None]] = [(float(t) - REACH, float(t) + REACH) for t in first]
 
-    def __call__(self, loadings: Array, noise: Array, in_logs: bool, looks: int) -> tuple[float, Array, Array]:
-        """The value, and loadings and the noise's coordinate, after at most so many looks."""
+    def __call__(self, loadings: Array, noise: Array, in_logs: bool, limit: int) -> tuple[float, Array, Array]:
+        """The value, loadings and the noise's coordinate after at most `limit` evaluations."""
         first = np.concatenate([(np.log(loadings) if in_logs else loadings).ravel(), noise])
         ends: list[tuple[float | None, float | None]] = [(None if in_logs else 0.0, None)] * self.size
         climbed = partial(self.climbed, in_logs=in_logs)
-        with np.errstate(over="ignore", invalid="ignore"):  # a search looks too far, and is sent back
-            best, value = ascend(climbed, first, ends + self.ends, lambda value: False, lambda value: self.gain, looks)
+        with np.errstate(over="ignore", invalid="ignore"):  # a trial step may overflow, and is then cut
+            best, value = ascend(climbed, first, ends + self.ends, lambda value: False, lambda value: self.gain, limit)
         found = best[: self.size].reshape(self.shape)
         return value, np.exp(found) if in_logs else found, best[self.size :]
 

@@ -16,8 +16,8 @@ from sksvi.families import Gamma
 Array = np.ndarray
 Pairs = list[tuple[int, int]]
 
-#: Sweeps over all pairs, and most looks for a point of a slice: each halves what is left of it or so.
-SWEEPS, LOOKS = 10, 60
+#: Sweeps over all pairs, and most trial points of a slice: each shrinks it by about half.
+SWEEPS, MAX_SHRINKS = 10, 60
 #: From end to end: most of a normal distribution.
 REACH = 4.0
 _RIGHT = 0.5 * np.pi
@@ -65,7 +65,7 @@ def _turn(one: Array, other: Array, prior: list[tuple[Array, Array]], rng: np.ra
     low, high, left = -angle.min(1), _RIGHT - angle.max(1), np.arange(len(angle))
     turn = np.zeros(len(angle))
     level = density(turn, left) + np.log(rng.uniform(size=len(angle)))
-    for _ in range(LOOKS):
+    for _ in range(MAX_SHRINKS):
         tried = low[left] + (high[left] - low[left]) * rng.uniform(size=len(left))
         inside = density(tried, left) >= level[left]
         turn[left[inside]] = tried[inside]

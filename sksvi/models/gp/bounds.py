@@ -81,7 +81,7 @@ def simple_at(likelihood: Any, y: Array, mu: Array, d: Array, expect: Any) -> Ar
 
 
 def v1_at(likelihood: Any, y: Array, mu: Array, d: Array, expect: Any) -> Array:
-    """The same of "v1": log N(y; mu, d + noise)."""
+    """T_i of "v1" at inducing values that are known: log N(y; mu, d + noise)."""
     c = d + likelihood.noise_variance
     return -0.5 * (LOG_2PI + np.log(c) + np.square(y - mu) / c)
 

@@ -44,7 +44,7 @@ class CollapsedSearch:
 
     # ---- the vector
     def start(self) -> Array:
-        """Where the search begins."""
+        """Vector of the hyperparameters that the search begins with."""
         return np.concatenate([self.q[name].value.ravel() for name in self.names])
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
@@ -106,7 +106,7 @@ class CollapsedSearch:
         return value, self._with_prior(q, gradient)
 
     def _over_rows(self, one: Any, *args: Any) -> Any:
-        """Sum of what `one` says of the chunks of all rows."""
+        """Sum of the function `one` over the chunks of all rows."""
         return self.fit.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
 
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
@@ -123,18 +123,18 @@ class CollapsedSearch:
     def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
         """q(v) after natural steps from where it was."""
 
-        def seen(bound: float) -> bool:
+        def stop(bound: float) -> bool:
             if self.fit.tick(max(self.value, bound)):
                 raise StopAscent
             return False
 
         try:
-            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, seen, self.model).q  # type: ignore[no-any-return]
+            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, stop, self.model).q  # type: ignore[no-any-return]
         except ValueError as error:  # no step is possible from here: a point to step back from
             raise NotPositiveDefinite(str(error)) from error
 
     def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
-        """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it is known."""
+        """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it has been computed, else None."""
         model, fit = self.model, self.fit
         for block in q.values():
             block.prepare()
@@ -151,13 +151,13 @@ class CollapsedSearch:
 
 def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
     """Sum of `one` over the chunks of some rows, the last argument."""
-    *asked, data = args
+    *leading, data = args
     chunks = model.chunks(slice(0, len(data)), data)
-    return parallel.tree_sum(parallel.in_order(partial(one, model, data, *asked), chunks, threads))
+    return parallel.tree_sum(parallel.in_order(partial(one, model, data, *leading), chunks, threads))
 
 
 def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Array, Array]:
-    """What some rows say of q(v) under Gaussian noise: Σ h y / variance and -Σ h hᵀ / (2 variance)."""
+    """Sums over rows that determine q(v) under Gaussian noise: Σ h y / variance and -Σ h hᵀ / (2 variance)."""
     batch = model.batch(data, rows)
     batch.fill(model, model.geometry(q), q)
     part, noise = batch.data, model.current_likelihood(q).noise_variance
@@ -171,7 +171,7 @@ def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Arra
 def sloping(
     model: Any, data: Any, q: dict[str, Any], expect: Any, gram: bool, rows: Any
 ) -> tuple[Any, float, dict[str, Array]]:
-    """What some rows say of the gradient at q, their part of the bound, and its slope in the likelihood."""
+    """Sums over rows for the gradient at q, their part of the bound, and its slope in the likelihood."""
     batch = model.batch(data, rows)
     terms = model.terms(q, batch, expect, None)
     points = {name: g.sum(0) for name, (g, _) in terms.points.items()}

@@ -64,7 +64,7 @@ class FullGP(PerLatent):
 
     @property
     def exact_only(self) -> bool:  # type: ignore[override]
-        """Where kernel parameters are learned."""
+        """Whether expectations must be without noise: where kernel parameters are learned."""
         return self.learned
 
     @property
@@ -84,7 +84,7 @@ class FullGP(PerLatent):
         return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
 
     def stepped(self, block: SiteGaussian, here: MeanTrial) -> tuple[float, Callable[[float], SiteGaussian]]:
-        """In the dual coordinates, with the curvature of the data at that mean."""
+        """Newton's step in the dual coordinates: slope of the bound along it, and the points on it by their share."""
         point, _, terms = here
         slope = terms.alpha - point.dual
         curvature = -2.0 * self.pull_back(terms, None)["latents"][1]
@@ -124,14 +124,14 @@ def check_semidefinite(K: Array, kernel: Any) -> None:
 
 
 class _KernelSearch(SettledSearch):
-    """In the kernel's parameters, within their bounds."""
+    """Search for the kernel's parameters, within their bounds."""
 
     def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:
         super().__init__(fit, tol, list(zip(*model.kernel.bounds.T, strict=True)))
         self.model = model
 
     def evaluated(self, x: Array) -> tuple[Any, Array]:
-        """q settles from the messages of the best parameters so far."""
+        """Evaluation at parameters x, and its slope: q settles from the messages of the best parameters so far."""
         here = self.settled(self.model.at(x, self.best.q["latents"]))
         slope, density = self.model.evidence_gradient(here.q), self.model.density
         return here, slope if density is None else slope + density.of("kernel", here.q["kernel"].value)[1]

@@ -76,7 +76,7 @@ class Geometry:
         self.kernel, self.Z = kernel, Z
         self.K = kernels.cross(kernel, Z, Z)
         self.L, self.jitter = factor(self.K, "the kernel matrix of the inducing points")
-        self.kept: dict[Any, Any] = {}
+        self.cache: dict[Any, Any] = {}
 
     @cached_property
     def inverse(self) -> Array:

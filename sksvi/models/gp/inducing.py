@@ -1,4 +1,4 @@
-"""Where the inducing points of a sparse GP begin: centres of k-means, a random subset, or what the user gives."""
+"""First inducing points of a sparse GP: centres of k-means, a random subset, or what the user gives."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class RowSample:
     weight: Array | None
     distinct: Array | None
 
-    def joined(self, other: RowSample) -> RowSample:
-        """Those of both."""
+    def merged(self, other: RowSample) -> RowSample:
+        """The sample of the rows of both."""
         weight = None
         if self.weight is not None and other.weight is not None:
             weight = np.concatenate([self.weight, other.weight])
@@ -98,7 +98,7 @@ def candidates(data: Any, n_inducing: int, seed: int) -> tuple[Array, Array | No
     """
     wanted = max(SAMPLED_ROWS, 2 * ROWS_PER_CENTRE * n_inducing)
     share = None if len(data) <= max(WHOLE_ROWS, wanted) else wanted / data.total_weight
-    found = data.reduced(partial(_sampled, share, n_inducing, seed), RowSample.joined)
+    found = data.reduced(partial(_sampled, share, n_inducing, seed), RowSample.merged)
     if found.distinct is not None and len(found.distinct) <= n_inducing:
         return found.distinct, None
     return found.rows, found.weight

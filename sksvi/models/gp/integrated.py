@@ -71,7 +71,7 @@ class Explored(ABC):
         ]
         self.moves = np.concatenate(moves) if moves else np.zeros(0, bool)
         self.kernel = deepcopy(model.current_kernel(q))
-        self.seen: dict[bytes, float] = {}
+        self.cache: dict[bytes, float] = {}
         free = [part for part in self.kernel.hyperparameters if not part.fixed]
         owners = self.kernel.get_params()
         paths = [part.name.rpartition("__") for part in free]
@@ -82,15 +82,15 @@ class Explored(ABC):
 
     @property
     def mode(self) -> Array:
-        """Of the hyperparameters that move."""
+        """Values at the mode of the hyperparameters that move."""
         return self._everything()[self.moves]
 
     def _everything(self) -> Array:
-        """Values of all blocks that were learned, also of those that the data say nothing of."""
+        """Values of all learned blocks, also of hyperparameters that the data say nothing of."""
         return np.concatenate([np.zeros(0), *(self.full[name] for name in self.names)])
 
     def ends(self) -> tuple[Array, Array]:
-        """Least and greatest values."""
+        """Lower and upper bounds of the hyperparameters that move."""
         box = []
         for name in self.names:
             if name == "kernel":
@@ -129,15 +129,15 @@ class Explored(ABC):
         """Bound beyond `quick`, and main block, after a few steps."""
 
     def log_density(self, h: Array) -> float:
-        """`quick`, and the log prior; remembered."""
+        """Log density at hyperparameters h: `quick` plus the log prior; cached."""
         key = h.tobytes()
-        if key not in self.seen:
+        if key not in self.cache:
             q = self.at(h)
             try:
-                self.seen[key] = self.quick(q) + self.density(q)
+                self.cache[key] = self.quick(q) + self.density(q)
             except NotPositiveDefinite:
-                self.seen[key] = -np.inf
-        return self.seen[key]
+                self.cache[key] = -np.inf
+        return self.cache[key]
 
     def integrated(self) -> HyperparameterNodes | None:
         """Nodes with their blocks; None where nothing was learned."""

@@ -52,9 +52,9 @@ class Pair:
         left = np.column_stack([A, a, np.ones(len(A))])
         right = np.column_stack([-2.0 * factor * B, np.full(len(B), factor), factor * b + shift])
         out = left @ right.T
-        far = a > FAR
-        if far.any():
-            out[far] = factor * cdist(A[far], B, "sqeuclidean") + shift
+        distant = a > FAR
+        if distant.any():
+            out[distant] = factor * cdist(A[distant], B, "sqeuclidean") + shift
         if sharp:
             i, j = np.nonzero(out < NEAR * factor * a[:, None])
             out[i, j] = factor * np.sum((A[i] - B[j]) ** 2, axis=1)
@@ -124,7 +124,7 @@ class Radial:
         return K if log_amplitude == 0.0 else np.multiply(K, np.exp(log_amplitude), out=K)
 
     def pull_log(self, pair: Pair, W: Array) -> tuple[Array, Array | None]:
-        """Of sum(G * k) from W = G * k."""
+        """Derivatives of sum(G * k) in the free log parameters and in the rows of Z, from W = G * k."""
         shapes: dict[str, Array] = {}
         if self.slope_of is not None:
             s = pair.squared(self.scale, self.factor, sharp=self.sharp)
@@ -182,7 +182,7 @@ class Added:
         return out
 
     def pull(self, pair: Pair, G: Array, K: Array | None) -> tuple[Array, Array | None]:
-        return joined([term.pull(pair, G, None) for term in self.terms])
+        return concatenated([term.pull(pair, G, None) for term in self.terms])
 
     def diagonal(self, X: Array) -> Array:
         return self.terms[0].diagonal(X) + self.terms[1].diagonal(X)
@@ -215,7 +215,7 @@ class Multiplied:
         return out
 
     def pull_log(self, pair: Pair, W: Array) -> tuple[Array, Array | None]:
-        return joined([factor.pull_log(pair, W) for factor in self.factors])
+        return concatenated([factor.pull_log(pair, W) for factor in self.factors])
 
     def pull(self, pair: Pair, G: Array, K: Array | None) -> tuple[Array, Array | None]:
         if self.logarithmic:
@@ -229,7 +229,7 @@ class Multiplied:
             else:  # may be zero or negative: the others' product, not a quotient
                 rest = reduce(np.multiply, values[:i] + values[i + 1 :], G)
                 parts.append(factor.pull(pair, rest, values[i]))
-        return joined(parts)
+        return concatenated(parts)
 
     def diagonal(self, X: Array) -> Array:
         return reduce(np.multiply, [factor.diagonal(X) for factor in self.factors])
@@ -310,7 +310,7 @@ class Opaque:
         return np.array(slopes, dtype=np.float64)
 
 
-def joined(parts: list[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
-    """Log parameters side by side, rows added up."""
+def concatenated(parts: list[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
+    """Derivatives of several nodes: in their log parameters side by side, in rows added up."""
     rows = [row for _, row in parts if row is not None]
     return np.concatenate([theta for theta, _ in parts]), sum(rows[1:], rows[0]) if rows else None

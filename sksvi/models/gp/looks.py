@@ -1,4 +1,4 @@
-"""What a look at the hyperparameters of a process costs least: in closed form, or by the messages of the mode."""
+"""Fast evaluations of a process at other hyperparameters: in closed form, or by the messages of the mode."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NODE_STEPS, WORTH = 2, 0.02
 
 
 class _Sparse(Explored):
-    """What sparse processes share: where rows lie among the inducing points."""
+    """Evaluations of sparse processes: their rows in terms of the inducing points."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.Z = self.q["inputs"].value * self.model.scale
 
     def rows(self, q: dict[str, Any]) -> tuple[Array, Array]:
-        """h (n, M) and d (n,)."""
+        """Rows h (n, M) of the process, and the variances d (n,) that inducing points leave open."""
         tree = kernels.node(self.kernel_at(q))
         L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
         X = self.data.X
@@ -96,7 +96,7 @@ class ConjugateEvaluations(_Sparse):
         return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """The best q(v)."""
+        """No gain, as `quick` is exact, and the best q(v)."""
         if self.model.bound != "optimal":
             return 0.0, self.block(*self.parts(q)[1:])
         batch = self.model.batch(self.data, slice(0, len(self.data)))
@@ -170,19 +170,19 @@ class IterativeEvaluations(_Sparse):
         return 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()) + left
 
     def quick(self, q: dict[str, Any]) -> float:
-        """By messages; those of another likelihood are found where q was."""
+        """Bound by the messages of the mode; what another likelihood gains is evaluated at the mode's q."""
         value = self.there + self._evidence(q) - self.base
         if "likelihood" not in self.names:
             return value
         return value + self._gain_of_likelihood(q)
 
     def _gain_of_likelihood(self, q: dict[str, Any]) -> float:
-        """What other parameters of the likelihood gain at the mode's q."""
+        """Gain of the bound at the mode's q from other parameters of the likelihood."""
         there = {**self.q, "likelihood": q["likelihood"]}
         return self._value(self._terms(there, self.q["inducing"]), self.q["inducing"]) - self.there
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Natural steps from the messages of the mode; the best of them."""
+        """Gain and block of the best of a few natural steps from the messages of the mode."""
         H, _ = self.rows(q)
 
         def step(terms: Any) -> Any:
@@ -196,19 +196,19 @@ class IterativeEvaluations(_Sparse):
         return best - self.quick(q), block
 
 
-class OfV2(IterativeEvaluations, ConjugateEvaluations):
+class V2Evaluations(IterativeEvaluations, ConjugateEvaluations):
     """Bound "v2", whose hyperparameters are those of "v1": nodes weigh what that bound does."""
 
     def quick(self, q: dict[str, Any]) -> float:
-        """Of "v1"."""
+        """Bound "v1" at its best q."""
         return ConjugateEvaluations.quick(self, q)
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Of "v1", and q(v) of "v2"."""
+        """No gain beyond bound "v1", and the q(v) of "v2" after natural steps."""
         return 0.0, IterativeEvaluations.settled(self, q)[1]
 
 
-class Full(Explored):
+class FullEvaluations(Explored):
     """The full process under any likelihood: its messages are about the latents themselves."""
 
     main = "latents"
@@ -232,11 +232,11 @@ class Full(Explored):
         return SiteGaussian(K).times(self.messages)
 
     def quick(self, q: dict[str, Any]) -> float:
-        """By messages."""
+        """Bound by the messages of the mode."""
         return self.there + self._under(q).log_evidence() - self.base
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Natural steps from the messages of the mode; the best of them."""
+        """Gain and block of the best of a few natural steps from the messages of the mode."""
         latest = self._under(q)
         start = self.there + latest.log_evidence() - self.base
 
@@ -272,14 +272,14 @@ def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callabl
 def explored(
     model: Any, q: dict[str, Any], data: Any, expect: Any, density: HyperPrior, frozen: frozenset[str]
 ) -> Explored:
-    """What looks at the hyperparameters of this model."""
+    """The function of its hyperparameters that fits this model."""
     if not hasattr(model, "bound"):
         names = ["kernel"] if model.learned and q["kernel"].value.size else []
-        return Full(model, q, data, expect, density, names)
+        return FullEvaluations(model, q, data, expect, density, names)
     names = ["kernel"] if model.learn_kernel else []
     names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
     noisy = model.likelihood.noise_variance is not None
     kind: Callable[..., Explored] = (
-        (OfV2 if model.bound == "v2" else ConjugateEvaluations) if noisy else IterativeEvaluations
+        (V2Evaluations if model.bound == "v2" else ConjugateEvaluations) if noisy else IterativeEvaluations
     )
     return kind(model, q, data, expect, density, names)

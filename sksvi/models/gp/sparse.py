@@ -29,7 +29,7 @@ Array = np.ndarray
 #: Rows h_i are kept between two looks at the same data up to this many numbers (and as many of k_w(x_i)).
 KEPT_NUMBERS = 2**23
 _ROWS = DenseRows(np.empty((0, 0)), False)
-#: Of a model that has not been anywhere yet.
+#: Cached fields of a model that has not been evaluated yet.
 NO_PLACE: dict[str, Any] = {"_place": None, "_adjoint": None}
 #: In the place of a sum that is not needed.
 NONE = np.zeros((0, 0))
@@ -37,7 +37,7 @@ NONE = np.zeros((0, 0))
 
 @dataclass
 class SparseGPChunk:
-    """Some rows of the data; `fill` gives them their place among the inducing points."""
+    """A chunk of rows of the data; `fill` computes their h_i, k_w(x_i) and d_i."""
 
     data: Table
     key: tuple[Any, int, int] | None
@@ -47,22 +47,22 @@ class SparseGPChunk:
     constant: float = 0.0
 
     def fill(self, model: SparseGPModel, geometry: Geometry, q: dict[str, Any]) -> None:
-        """Compute rows and their left-over variance, or take them from the last look at the same data."""
+        """Compute rows and their left-over variance, or take them from the last evaluation on the same data."""
         if model.bound == "optimal":
-            kept = geometry.kept.get("optimal")
+            stored = geometry.cache.get("optimal")
             noise = model.current_likelihood(q).noise_variance
-            if kept is None or kept[0] != noise or kept[1] is not self.data.X:
-                kept = noise, self.data.X, whitened_rows(geometry, self.data, noise)
-                geometry.kept["optimal"] = kept
-            H, y, self.constant = kept[2]
+            if stored is None or stored[0] != noise or stored[1] is not self.data.X:
+                stored = noise, self.data.X, whitened_rows(geometry, self.data, noise)
+                geometry.cache["optimal"] = stored
+            H, y, self.constant = stored[2]
             self.rows, self.data = _ROWS.replaced(H), Table(self.data.X, y)
             return
-        kept = None if self.key is None else geometry.kept.get(self.key[1:])
-        if kept is None or kept[0] is not self.key[0]:  # type: ignore[index]
-            kept = (None if self.key is None else self.key[0], *geometry.rows(self.data.X))
+        stored = None if self.key is None else geometry.cache.get(self.key[1:])
+        if stored is None or stored[0] is not self.key[0]:  # type: ignore[index]
+            stored = (None if self.key is None else self.key[0], *geometry.rows(self.data.X))
             if self.key is not None:
-                geometry.kept[self.key[1:]] = kept
-        _, self.K, H, self.d = kept
+                geometry.cache[self.key[1:]] = stored
+        _, self.K, H, self.d = stored
         self.rows = _ROWS.replaced(H)
 
 
@@ -144,7 +144,7 @@ class SparseGPModel(LinearLatents):
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: places are found again where they are asked for."""
+        """State for another process: geometry is computed again on request."""
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")} | NO_PLACE
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -225,7 +225,7 @@ class SparseGPModel(LinearLatents):
         return row_slices(rows, data, self.n_inducing, False, False)
 
     def batch(self, data: Table, rows: Array | slice, start: Any = None) -> SparseGPChunk:
-        """These rows, not yet placed among the inducing points."""
+        """The chunk of some rows, whose h_i are not yet computed."""
         keep = self.keep and isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
         first = getattr(data, "first", 0)
         return SparseGPChunk(data.take(rows), (data.X, first + rows.start, first + rows.stop) if keep else None)  # type: ignore[union-attr]
@@ -243,7 +243,7 @@ class SparseGPModel(LinearLatents):
     def terms_at(
         self, q: dict[str, Any], batch: SparseGPChunk, expect: Any, rng: Any, variance: Array | None
     ) -> LinearTerms:
-        """The same; `variance` of h_iᵀv where it is known already."""
+        """T and its derivatives per datum, given the `variance` of h_iᵀv where it is known already."""
         block = q["inducing"]
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
@@ -264,7 +264,7 @@ class SparseGPModel(LinearLatents):
         )
 
     def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: SparseGPChunk, expect: Any) -> Array:
-        """What the bound says of rows at given inducing values, summed: exp of it times the prior is the best q."""
+        """Sum of T_i over rows at given inducing values (draws,): exp of it times the prior is the best q."""
         if batch.rows is None:
             batch.fill(self, self.geometry(q), q)
         data = batch.data
@@ -283,7 +283,7 @@ class SparseGPModel(LinearLatents):
         return self._project(batch.rows, q["inducing"])[1]
 
     def pull_back(self, terms: LinearTerms, batch: SparseGPChunk) -> dict[str, Any]:
-        """Gradient per block, and under "hyper" the sums that `completed` makes those of kernel and inputs of."""
+        """Gradient per block, and under "hyper" the sums from which `completed` makes those of kernel and inputs."""
         if batch.rows is None:
             assert self._place is not None
             batch.fill(self, self._place[2], {})
@@ -335,7 +335,7 @@ class SparseGPModel(LinearLatents):
         return mean, spread
 
     def completed(self, gradient: dict[str, Any], q: dict[str, Any]) -> dict[str, Any]:
-        """The sums with the gradient of the bound in kernel parameters and inducing inputs at fixed q(v)."""
+        """Gradient with its "hyper" sums turned into that in kernel parameters and inducing inputs at fixed q(v)."""
         if "hyper" not in gradient:
             return gradient
         rest = {name: part for name, part in gradient.items() if name != "hyper"}

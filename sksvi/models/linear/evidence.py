@@ -48,7 +48,9 @@ class Peak(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of weights and noise, given what the data say in units of the present noise.
+    """Log evidence of a Gaussian linear model as a function of the prior precisions, at the best noise.
+
+    The data enter by quadratic terms, in units of the present noise: -wᵀA w / 2 + bᵀw - c / 2.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ class Evidence:
     def about(
         cls, mean: Array, gram: Array, slope: Array, square: float, n: float | None, least: float, centred: bool
     ) -> Evidence:
-        """From Xᵀ(y - Xm) and |y - Xm|² at the mean m; ``centred``: the last weight is an intercept."""
+        """The evidence from Xᵀ(y - Xm) and |y - Xm|² at the mean m; ``centred``: the last weight is an intercept."""
         if centred:
             column, most = gram[:-1, -1], gram[-1, -1]
             square, n = square - slope[-1] ** 2 / most, None if n is None else n - 1.0
@@ -84,7 +86,7 @@ class Evidence:
         return cls(gram, slope + moved, square + float(mean @ (2.0 * slope + moved)), n, least)
 
     def __call__(self, precision: Array) -> float:
-        """At one precision per weight under the present noise, but for the constant of `peak`."""
+        """Log evidence at one precision per weight, nats, but for the constant of `peak`."""
         root = cho_factor(self.gram + np.diag(precision), lower=True)
         fitted, _ = self._fitted(np.asarray(self.slope @ cho_solve(root, self.slope)))
         log_ratio = 2.0 * np.sum(np.log(np.diag(root[0]))) - np.sum(np.log(precision))

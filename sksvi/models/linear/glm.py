@@ -225,7 +225,7 @@ class LinearModel(LinearLatents):
         if step == 1:
             part = data.take(slice(None))
         else:
-            part, squares = data.reduced(partial(self._glance, step), _glances)
+            part, squares = data.reduced(partial(self._subsample, step), _merged_subsamples)
         if not part.total_weight > 0:
             part = data
         k = self.likelihood.n_latents
@@ -243,9 +243,9 @@ class LinearModel(LinearLatents):
         start = informed_block(mean, prior, curvature)
         if len(part) < len(data):
             # A column that those rows hardly hold is informed by others: its own sum of squares says how much.
-            said = start.structure.diagonal(start.precision) - prior
+            informed = start.structure.diagonal(start.precision) - prior
             due = np.average(-bend, axis=0)[..., None] * squares
-            start = informed_block(mean, prior + np.maximum(due.reshape(mean.shape) - said, 0.0), curvature)
+            start = informed_block(mean, prior + np.maximum(due.reshape(mean.shape) - informed, 0.0), curvature)
         if not self.likelihood.discrete:
             return start
         # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
@@ -277,8 +277,8 @@ class LinearModel(LinearLatents):
         more = np.where(due > block.structure.diagonal(block.precision), due, 0.0)
         return {**q, "weights": informed_block(block.mean, more, -block.precision)} if np.any(more) else q
 
-    def _glance(self, step: int, data: Table) -> tuple[Table, Array]:
-        """Every `step`-th of all rows, those that are here, and what columns square to."""
+    def _subsample(self, step: int, data: Table) -> tuple[Table, Array]:
+        """Every `step`-th row of those that are here, and the sum of squares of each column of the design."""
         return data.take(slice(-data.first % step, None, step)), self._squares_of(data)
 
     def _squares_of(self, data: Table) -> Array:
@@ -308,7 +308,7 @@ class LinearModel(LinearLatents):
     def terms_at(
         self, q: dict[str, Any], batch: GLMChunk, expect: Any, rng: Any, variance: Array | None
     ) -> LinearTerms:
-        """The same; `variance` of the latents where it is known already."""
+        """alpha, gamma and E log p per datum; `variance`: that of the latents where it is known already, else None."""
         likelihood = self.current_likelihood(q)
         weights = q["weights"]
         if variance is None:
@@ -392,9 +392,9 @@ class LinearModel(LinearLatents):
 
     # ---- other maxima
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
-        """From where the evidence of prior and noise is largest, if the fit has ended at a lower maximum (`evidence`).
+        """Move to where the evidence of prior and noise is largest, if the fit has ended at a lower maximum.
 
-        That is known where no covariance is learned but the weights' own, and these are of one latent.
+        It is known (`evidence`) where no covariance is learned but the weights' own, and these are of one latent.
         """
         q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
         one = self.scales is None or len(self.scales.lowest) == 1
@@ -426,9 +426,9 @@ class LinearModel(LinearLatents):
         return np.zeros(X.shape[0])
 
 
-def _glances(a: tuple[Table, Array], b: tuple[Table, Array]) -> tuple[Table, Array]:
-    """Of rows that lie in two parts, as of all."""
-    return a[0].joined(b[0]), a[1] + b[1]
+def _merged_subsamples(a: tuple[Table, Array], b: tuple[Table, Array]) -> tuple[Table, Array]:
+    """Combine what `_subsample` returns of two parts of the rows: the rows concatenated, the sums of squares added."""
+    return a[0].concatenated(b[0]), a[1] + b[1]
 
 
 def informed_block(mean: Array, prior: Array, curvature: Any) -> Any:

@@ -31,7 +31,7 @@ NOISE_SCALE = 1.0
 
 @dataclass
 class LinearHyperposterior:
-    """Of the blocks that hold hyperparameters with a prior, side by side in one vector h.
+    """Posterior of the hyperparameters that have a prior, as one vector h of the values of their blocks.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class LinearHyperposterior:
 
     @cached_property
     def places(self) -> dict[str, slice]:
-        """Where the values of each block are in h."""
+        """Slices of h that hold the values of each block."""
         ends = np.cumsum([self.q[name].value.size for name in self.names]).tolist()
         return {n: slice(end - self.q[n].value.size, end) for n, end in zip(self.names, ends, strict=True)}
 
@@ -140,7 +140,7 @@ class LinearHyperposterior:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
 
     def _log_evidence(self, h: Array) -> float:
-        """Of weights and noise at h, up to a constant."""
+        """Log evidence of the data at h, nats, weights and noise integrated out, up to a constant."""
         q = self.blocks_at(h)
         prior, share = self.model.prior(q)[self.model.main], self.information(h)
         post = prior.times(self.message.faded(share))
@@ -220,7 +220,7 @@ class LinearHyperposterior:
         return Nodes(values, found.weights, found.log_integral, within)
 
     def log_evidence(self, nodes: Nodes | None) -> float:
-        """Of all hyperparameters, over the nodes and over scales that columns have for themselves, nats."""
+        """Log evidence of the data, nats, integrated over the nodes and over each column's own scale."""
         model, total = self.model, self.bound if nodes is None else nodes.log_integral
         if "prior_precision" not in self.q or model.prior_precision != "ard" or not model.n_fixed:
             return float(total)

@@ -26,7 +26,7 @@ class LinearLatents(Linear):
     _kept: tuple[Any, Array, Array] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is found again from the weights: it is larger than they are."""
+        """The state without what is found again from the weights, which is larger than they are."""
         return {**vars(self), "_kept": None}
 
     @property
@@ -72,11 +72,11 @@ class LinearLatents(Linear):
         """Mean and (co)variance of the latents, without offset."""
         if not self.joint:
             return project(rows, weights)
-        kept = self._kept
-        if kept is None or kept[0] is not weights:  # the same for all blocks of rows
+        cached = self._kept
+        if cached is None or cached[0] is not weights:  # the same for all blocks of rows
             classes = ClassGaussian(weights, self.likelihood.n_latents)
-            kept = self._kept = weights, classes.mean, classes.cov_blocks
-        return rows.classes(*kept[1:])
+            cached = self._kept = weights, classes.mean, classes.cov_blocks
+        return rows.classes(*cached[1:])
 
     def _project_mean(self, rows: DenseRows | SparseRows, weights: Any) -> Array:
         """Mean of the latents, without offset."""

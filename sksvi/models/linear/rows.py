@@ -48,7 +48,7 @@ class _RowBlock:
         return q.spread_of(self)
 
     def full_spread(self, q: Any) -> Array:
-        """The same for a block with a root C and a covariance of all coordinates."""
+        """diag(A S Aᵀ) for S of a block that has a root C and a covariance of all coordinates."""
         return self.form(q.cov)
 
     def replaced(self, A: Array) -> DenseRows:
@@ -90,7 +90,7 @@ class DenseRows(_RowBlock):
 
     @classmethod
     def of(cls, A: Array) -> DenseRows:
-        """Of rows as they are."""
+        """A block of the rows A as they are, without an intercept added."""
         new = object.__new__(cls)
         new.A = A
         return new
@@ -158,7 +158,7 @@ class Rescaled(Design):
         return len(self.X)
 
     def __getitem__(self, rows: Array | slice) -> Rescaled:
-        """These rows."""
+        """The design of some rows."""
         return Rescaled(self.X[rows], self.centre, self.scale)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -167,7 +167,7 @@ class Rescaled(Design):
         return out if dtype is None else out.astype(dtype, copy=False)
 
     def stacked(self, other: Any) -> Array:
-        """These rows in the coordinates of the fit, then the other's, as an array."""
+        """An array of these rows in the coordinates of the fit, followed by the rows of `other`."""
         return np.concatenate([np.asarray(self), np.asarray(other)])
 
     def filled(self, out: Array) -> None:

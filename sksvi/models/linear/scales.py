@@ -27,7 +27,7 @@ def log_half_cauchy(square: Array) -> Array:
 
 @dataclass(frozen=True)
 class ScalePrior:
-    """Of the log precision h (K,) of each kind of columns.
+    """Prior of the log precisions h (K,), one of each kind of columns.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ScalePrior:
 
     @classmethod
     def of(cls, kinds: Array, variances: Array, rows: Array, target: float, link: float, varies: Array) -> ScalePrior:
-        """From what the columns are.
+        """The prior found from the kinds and variances of the columns.
 
         Parameters
         ----------
@@ -77,11 +77,11 @@ class ScalePrior:
         return cls(kinds, variance, target * link, lowest, highest)
 
     def alike(self, size: int) -> ScalePrior:
-        """The same of so many coordinates of one kind: those of a subspace that the columns span."""
+        """The prior for `size` coordinates of one kind, as those of a subspace that the columns span."""
         return replace(self, kinds=np.zeros(size, int))
 
     def ratio(self, h: Array) -> Array:
-        """W, (K,) or (..., K)."""
+        """Ratio W of the variance of f that each kind of columns makes to u², (K,) or (..., K)."""
         return np.exp(-h) * self.variance / self.unit**2
 
     @cached_property
@@ -91,7 +91,7 @@ class ScalePrior:
 
     @cached_property
     def _log_constant(self) -> float:
-        """Of the half-Cauchy density between the limits, summed over free scales."""
+        """Log normalising constant of the half-Cauchy density between the limits, summed over free scales."""
         low, high = (np.arctan(np.sqrt(self.ratio(end)[self.free])) for end in (self.highest, self.lowest))
         return float(-np.sum(np.log(2.0 * (high - low))))
 
@@ -102,7 +102,7 @@ class ScalePrior:
         return np.where(inside, np.sum(log_half_cauchy(W), axis=-1) + self._log_constant, -np.inf)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
-        """To the best h for q, and the gain that it promises, nats.
+        """The step to the best h for q, and the gain that it promises, nats.
 
         With γ well-determined coefficients of a kind and δ = exp(h) the bound is stationary where
         δ Σ m² + 1 = γ + 2 W / (1 + W) (MacKay 1992, eq. 4.10, with the slope of the prior).

@@ -68,8 +68,8 @@ class MixedModel(LinearModel):
     noise_prior_scale : float or None
         Of the Rayleigh prior of w2; None: no noise.
     groups : Groups or None
-    far : tuple of float, optional
-        Of each factor how far the columns of its slopes lie from zero, in the units that they are in.
+    slope_mean_norms : tuple of float, optional
+        Per factor the Euclidean norm of the means of the columns that have slopes, in the units that they are in.
     """
 
     def __init__(
@@ -79,11 +79,12 @@ class MixedModel(LinearModel):
         bound: str,
         noise_prior_scale: float | None,
         groups: Groups | None = None,
-        far: tuple[float, ...] = (),
+        slope_mean_norms: tuple[float, ...] = (),
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
-        self.bound, self.noise_prior_scale, self.groups, self.far = bound, noise_prior_scale, groups, far
+        self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
+        self.slope_mean_norms = slope_mean_norms
         #: Variance of each effect of a level that the fit did not see, for predictions.
         self.unseen: Array | None = None
         #: Serves the optimal bound of a fit.
@@ -96,7 +97,7 @@ class MixedModel(LinearModel):
         if wanted and smooth and (n_values := len(np.unique(y, axis=0))) <= MOST_VALUES:
             self.table = NoiseTable(self.likelihood, n_values)
 
-    def held(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
+    def with_fixed_likelihood(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
         """The model of data y whose likelihood has nothing to learn, its parameters where q has them, and q without."""
         if "likelihood" not in q:
             return self, q
@@ -128,7 +129,7 @@ class MixedModel(LinearModel):
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
-        """As the GLM; the groups' standard deviations in closed form, with their half-Student-t."""
+        """Rules of the GLM's hyperparameters, and a closed form for the standard deviations of group effects."""
         rules = dict(super().hyper)
         if self.groups is not None:
             rules["group_std"] = ClosedForm(self._group_step, self.log_group_density)
@@ -148,10 +149,10 @@ class MixedModel(LinearModel):
 
         Else slopes of moderate size look impossible from the first rows on, and vanish before intercepts have grown.
         """
-        if self.groups is None or not max(self.far, default=0.0) > FAR:
+        if self.groups is None or not max(self.slope_mean_norms, default=0.0) > FAR:
             return []
         log_std = q["group_std"].value.copy()
-        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.far))
+        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.slope_mean_norms))
         return [{"group_std": Point(log_std)}]
 
     # ---- gradients
@@ -223,7 +224,7 @@ class MixedModel(LinearModel):
         return m, v if self.groups is None or self.unseen is None else v + self.unseen_variance(X)
 
     def unseen_variance(self, X: Any) -> Array:
-        """That of the effects of levels that are not known, (n,)."""
+        """Variance of the effects of levels that the fit did not have, (n,)."""
         v = np.zeros(X.shape[0])
         if self.groups is None or self.unseen is None:
             return v

@@ -98,7 +98,7 @@ class GroupedDesign(Design):
 
     @property
     def dtype(self) -> Any:
-        """Of the fixed columns."""
+        """Data type of the fixed columns."""
         return self.X.dtype
 
     def block_rows(self, width: int, full: bool) -> int:
@@ -114,14 +114,14 @@ class GroupedDesign(Design):
         return int(self.X.shape[0])
 
     def __getitem__(self, rows: Array | slice) -> GroupedDesign:
-        """These rows."""
+        """The design of some rows."""
         values = tuple(None if value is None else value[rows] for value in self.values)
         return GroupedDesign(
             self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded
         )
 
     def stacked(self, other: GroupedDesign) -> GroupedDesign:
-        """These rows, then the other's; there may be more levels than these rows know."""
+        """A design of these rows, followed by those of `other`, which may have more levels."""
         values = tuple(
             None if a is None else np.concatenate([a, b]) for a, b in zip(self.values, other.values, strict=True)
         )
@@ -130,7 +130,7 @@ class GroupedDesign(Design):
         return GroupedDesign(X, codes, values, levels, self.arrow, self.sparse, self.expanded)
 
     def astype(self, dtype: Any) -> GroupedDesign:
-        """With fixed columns of another type."""
+        """The design with fixed columns of another data type."""
         X = self.X.astype(dtype)
         return GroupedDesign(X, self.codes, self.values, self.levels, self.arrow, self.sparse, self.expanded)
 
@@ -182,9 +182,9 @@ class GroupedRows(_RowBlock):
             index.append(np.where(level[:, None] < 0, -1, first[:, None] + np.arange(r)))
             data.append(slope)
         indices, values = np.concatenate(index, axis=1), np.concatenate(data, axis=1)
-        known = indices >= 0
-        indptr = np.concatenate([[0], np.cumsum(known.sum(1))])
-        parts = (values[known], indices[known].astype(np.int32), indptr.astype(np.int32))
+        has_level = indices >= 0
+        indptr = np.concatenate([[0], np.cumsum(has_level.sum(1))])
+        parts = (values[has_level], indices[has_level].astype(np.int32), indptr.astype(np.int32))
         out = sp.csr_array(parts, shape=(n, self.width))
         if not design.sparse:
             return out
@@ -228,9 +228,9 @@ class GroupedRows(_RowBlock):
         """(n, P): for small designs."""
         out = self.others.toarray()
         out[:, self.columns] = self.dense_part.A
-        known = np.flatnonzero(self.level >= 0)
+        with_level = np.flatnonzero(self.level >= 0)
         for k in range(self._effects):
-            out[known, self.start + self.level[known] * self._effects + k] = self.slope[known, k]
+            out[with_level, self.start + self.level[with_level] * self._effects + k] = self.slope[with_level, k]
         return out
 
     def dot(self, w: Array) -> Array:
@@ -270,10 +270,10 @@ class GroupedRows(_RowBlock):
     def _pulled(self, alpha: Array, A: Array, others: Any, slope: Array) -> Array:
         out = others.T @ alpha
         out[self.columns] += np.dot(alpha.astype(A.dtype, copy=False), A)
-        known = self.level >= 0
+        has_level = self.level >= 0
         size = self._effects
         for k in range(size):
-            sums = np.bincount(self.level[known], slope[known, k] * alpha[known], self.n_levels)
+            sums = np.bincount(self.level[has_level], slope[has_level, k] * alpha[has_level], self.n_levels)
             out[self.start + k : self.start + self.n_levels * size : size] = sums
         return out
 

@@ -326,7 +326,7 @@ def _local(
     s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
     rows = np.arange(len(m))
     now = [b, s, *at(b, s)]
-    reached = objective(now[2], b, s, rows)
+    best = objective(now[2], b, s, rows)
     share = np.ones(len(m))
     for _ in range(_MOST_STEPS):
         if not len(rows):
@@ -340,12 +340,12 @@ def _local(
         new = [new_b, new_s, *at(new_b, new_s, rows)]
         gained = objective(new[2], new_b, new_s, rows)
         done = (np.abs(move) <= 1e-10 * (np.sqrt(old_s) + np.abs(old_b))) & (np.abs(ratio - 1.0) <= 1e-10)
-        better = gained >= reached - 1e-9 * (1.0 + np.abs(value))
+        better = gained >= best - 1e-9 * (1.0 + np.abs(value))
         now = [np.where(better, n, o) for n, o in zip(new, now, strict=True)]
-        reached = np.where(better, gained, reached)
+        best = np.where(better, gained, best)
         share = np.where(better, 1.0, 0.5 * share)
         b[rows], s[rows] = now[0], now[1]
         keep = ~done & (share > 1e-8)
-        rows, reached, share = rows[keep], reached[keep], share[keep]
+        rows, best, share = rows[keep], best[keep], share[keep]
         now = [part[keep] for part in now]
     return b, s

@@ -94,9 +94,9 @@ class NoiseTable:
         ratio = np.sqrt(v) / likelihood.width
         steep = likelihood.closed_form_only & (ratio <= rayleigh.STEEPEST)
         reach = (REACH + STEEP * steep * ratio) * ratio
-        near = (reach <= self._reach) & (np.abs(m) / likelihood.width + reach <= FARTHEST)
+        tabulated = (reach <= self._reach) & (np.abs(m) / likelihood.width + reach <= FARTHEST)
         out: list[Array] = []
-        for one, rows in ((self._terms, np.flatnonzero(near)), (self._direct, np.flatnonzero(~near))):
+        for one, rows in ((self._terms, np.flatnonzero(tabulated)), (self._direct, np.flatnonzero(~tabulated))):
             if len(rows):
                 rayleigh.write(out, one(y[rows], m[rows], v[rows], sigma, expect), rows, len(m))
         return tuple(out)  # type: ignore[return-value]
@@ -106,7 +106,7 @@ class NoiseTable:
 
     def _terms(self, y: Array, m: Array, v: Array, sigma: float, expect: Expectation) -> list[Array]:
         values, own = np.unique(y, axis=0, return_inverse=True)
-        known = self._known(values)[own.ravel()]
+        index = self._known(values)[own.ravel()]
 
         def scores(u: Array, at: Any) -> list[Array]:
             position = u / self._step
@@ -114,7 +114,7 @@ class NoiseTable:
             x = position - cell
             cell = cell.astype(np.intp) + CELLS * (BLOCKS // 2)
             block = cell // CELLS
-            slot, cells = self._asked(np.broadcast_to(known[at], u.shape), block, sigma)
+            slot, cells = self._requested(np.broadcast_to(index[at], u.shape), block, sigma)
             c = np.moveaxis(cells.reshape(-1, 12).take(slot * CELLS + cell % CELLS, axis=0), -1, 0)
             value = ((((c[5] * x + c[4]) * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0]
             slope = (((5.0 * c[5] * x + 4.0 * c[4]) * x + 3.0 * c[3]) * x + 2.0 * c[2]) * x + c[1]
@@ -137,18 +137,18 @@ class NoiseTable:
             self._slot_of = np.concatenate([self._slot_of, np.full((more, BLOCKS), -1)])
             return np.array([self._ids[key] for key in keys])
 
-    def _asked(self, known: Array, block: Array, sigma: float) -> tuple[Array, Array]:
-        """Slot of each y and block, and the coefficients of all slots, these at least filled for sigma."""
+    def _requested(self, index: Array, block: Array, sigma: float) -> tuple[Array, Array]:
+        """Slot of each y and block, and the coefficients of all slots, the requested ones filled for `sigma`."""
         with self._lock:
             if sigma != self._sigma:
                 self._sigma, self._ready = sigma, np.zeros_like(self._ready)
-            slot = self._slot_of[known, block]
+            slot = self._slot_of[index, block]
             if slot.min() < 0:
-                self._enter(np.unique((known * BLOCKS + block)[slot < 0]))
-                slot = self._slot_of[known, block]
-            asked = np.zeros_like(self._ready)
-            asked[slot.ravel()] = True
-            todo = np.flatnonzero(asked & ~self._ready)
+                self._enter(np.unique((index * BLOCKS + block)[slot < 0]))
+                slot = self._slot_of[index, block]
+            requested = np.zeros_like(self._ready)
+            requested[slot.ravel()] = True
+            todo = np.flatnonzero(requested & ~self._ready)
             if len(todo):
                 self._contract(todo)
             return slot, self._cells

@@ -51,11 +51,11 @@ class MixtureRows:
 
     @property
     def nbytes(self) -> int:
-        """Memory."""
+        """Memory of the arrays, bytes."""
         return nbytes(self.ones) + (0 if self.missing is None else nbytes(self.missing))
 
     def stacked(self, other: MixtureRows) -> MixtureRows:
-        """These rows, then the other's."""
+        """Rows of both tables: those of this one, then those of the other."""
         if self.missing is None and other.missing is None:
             return MixtureRows(stacked(self.ones, other.ones))
         mine, its = (cells.missing for cells in (self, other))
@@ -89,7 +89,7 @@ class ColumnGroups:
 
     @cached_property
     def groups(self) -> dict[int, Array]:
-        """Columns by their number of values; a column of one value says nothing, and is in none."""
+        """Columns by their number of values; a column of one value carries no information, and is in no group."""
         sizes = np.asarray(self.sizes)
         return {int(m): np.flatnonzero(sizes == m) for m in np.unique(sizes) if m > 1}
 
@@ -109,7 +109,7 @@ class ColumnGroups:
 
     @property
     def width(self) -> int:
-        """Indicators in all."""
+        """Number of indicators of all columns."""
         return sum((m - 1) * len(columns) for m, columns in self.groups.items())
 
     def cells(self, codes: Sequence[Array] | Array) -> MixtureRows:

@@ -12,22 +12,22 @@ Array = np.ndarray
 
 @njit(error_model="numpy")
 def _moved(
-    values: Array, cuts: Array, prior: float, k: int, by: float, counts: Array, seen: Array, logs: Array
+    values: Array, cuts: Array, prior: float, k: int, by: float, counts: Array, observed: Array, logs: Array
 ) -> None:
-    """A row joins (by = 1) or leaves (-1) component k: its counts, and their log probabilities."""
+    """A row joins (by = 1) or leaves (by = -1) component k: update its counts, and their log probabilities."""
     for d in range(len(values)):
         if values[d] < 0:
             continue
         start, stop = cuts[d], cuts[d + 1]
         counts[values[d], k] += by
-        seen[d, k] += by
-        total = np.log((stop - start) * prior + seen[d, k])
+        observed[d, k] += by
+        total = np.log((stop - start) * prior + observed[d, k])
         for v in range(start, stop):
             logs[v, k] = np.log(prior + counts[v, k]) - total
 
 
 @entry(
-    "counts (V, K) f", "logs (V, K) f", "rows (K) f", "seen (D, K) f", "cuts (D+1) i cuts V",
+    "counts (V, K) f", "logs (V, K) f", "rows (K) f", "observed (D, K) f", "cuts (D+1) i cuts V",
     "values (n, D) i ? < V", "uniform (n) f", "labels (n) i < K",
 )  # fmt: skip
 @njit(error_model="numpy")
@@ -40,20 +40,21 @@ def sweep(
     labels: Array,
     rows: Array,
     counts: Array,
-    seen: Array,
+    observed: Array,
     logs: Array,
 ) -> None:
     """p(z_n = k | rest) ∝ (α/K + N_k) Π_d (c + N_kdv)/(m_d c + N_kd) without row n itself, row by row, in place.
 
     values (n, D): which of all columns' values, -1 where missing; column d has those of cuts[d] to cuts[d + 1]. share:
-    α/K. logs (V, K): log probability of each value, kept as counts change.
+    α/K. observed (D, K): cells of each column that rows of each component have, N_kd. logs (V, K): log probability of
+    each value, updated as counts change.
     """
     K, D = len(rows), len(cuts) - 1
     score = np.empty(K)
     for n in range(len(labels)):
         row, old = values[n], labels[n]
         rows[old] -= 1.0
-        _moved(row, cuts, prior, old, -1.0, counts, seen, logs)
+        _moved(row, cuts, prior, old, -1.0, counts, observed, logs)
         for k in range(K):
             score[k] = np.log(share + rows[k])
         for d in range(D):
@@ -71,4 +72,4 @@ def sweep(
             new += 1
         labels[n] = new
         rows[new] += 1.0
-        _moved(row, cuts, prior, new, 1.0, counts, seen, logs)
+        _moved(row, cuts, prior, new, 1.0, counts, observed, logs)

@@ -138,7 +138,7 @@ class MixtureModel(Sampleable):
         return made[1]
 
     def value_prior_of(self, q: Blocks) -> float:
-        """c."""
+        """c, the prior count of each value: learned in q, or given."""
         return float(np.exp(q["value_prior"].value[0])) if "value_prior" in q else self.value_prior
 
     def rows_of(self, q: Blocks) -> Array:
@@ -148,21 +148,21 @@ class MixtureModel(Sampleable):
     # ---- the prior count of each value
     @property
     def hyper(self) -> dict[str, Rule]:
-        """c by what the probabilities say of it."""
+        """The rule by which c is learned from the probabilities."""
         return {"value_prior": ClosedForm(self._prior_step, self.log_prior_density)} if self.learns_prior else {}
 
     @property
     def start_of_prior(self) -> Blocks:
-        """The block of c where its learning starts."""
+        """The block of c at the value where its learning starts."""
         return {"value_prior": Point(np.array([math.log(self.value_prior)]))}
 
     def log_prior_density(self, q: Blocks) -> float:
-        """Of log c, nats up to a constant."""
+        """Log density of the prior of log c at its value in q, nats up to a constant."""
         return self.log_density_at(float(q["value_prior"].value[0]))
 
     @staticmethod
     def log_density_at(x: float) -> float:
-        """Of log c = x, nats up to a constant."""
+        """Log density of the prior N(0, 1) of log c at x, nats up to a constant."""
         return -0.5 * x**2
 
     def _prior_step(self, q: Blocks) -> tuple[Array, float]:
@@ -177,7 +177,7 @@ class MixtureModel(Sampleable):
         return np.array([best - x]), worth(best) - worth(x)
 
     def _worth(self, q: Blocks) -> tuple[float, float, float]:
-        """x = log c, and a and b: the slope there is a - b exp x - x, the prior's included."""
+        """x = log c, and a and b of the bound's slope there, a - b exp x - x with the prior's."""
         x = float(q["value_prior"].value[0])
         c, a, b = math.exp(x), 0.0, 0.0
         for name, (m, _) in self.names.items():
@@ -186,14 +186,14 @@ class MixtureModel(Sampleable):
             b += m * totals - block.theta.size * digamma(m * c)
         return x, a, b
 
-    def best_prior(self, said: Gradient) -> Blocks:
-        """The block of c at its best for complete data; nothing where it is not learned."""
+    def best_prior(self, counts: Gradient) -> Blocks:
+        """The block of c at its optimum given the counts of complete data; empty where it is not learned."""
 
         def at(x: float) -> Blocks:
             return {"value_prior": Point(np.array([x]))}
 
         def slope(x: float) -> float:
-            x, a, b = self._worth(self.updated(said, at(x)))
+            x, a, b = self._worth(self.updated(counts, at(x)))
             return a - b * math.exp(x) - x
 
         return at(brentq(slope, -WIDEST, WIDEST, xtol=PRIOR_TOL)) if self.learns_prior else {}
@@ -219,34 +219,34 @@ class MixtureModel(Sampleable):
         first = np.eye(self.n_centres, self.n_components)
         own = self.counted(first, self._centres(data, rng))
         common = (1.0 - self.start_share) / self.n_centres * first.sum(0)
-        said = {
+        counts = {
             name: (self.start_share * each * own[name][0] + np.tensordot(common, everything[name][0][0], 0),)
             for name in own
         }
-        return self.updated(said, self._first_prior(data, own) if self.learns_prior else {})
+        return self.updated(counts, self._first_prior(data, own) if self.learns_prior else {})
 
-    def _first_prior(self, data: Any, said: Gradient) -> Blocks:
-        """c of rows by their nearest centre, which centres then are of: under too large a c few components form.
+    def _first_prior(self, data: Any, counts: Gradient) -> Blocks:
+        """c learned from rows by their nearest centre, in a few rounds: under too large a c few components form.
 
         Not more than it starts at: components begin alike, and under a large c they stay so.
         """
         prior = self.start_of_prior
         for _ in range(NEAREST_ROUNDS):
-            said = data.reduced(partial(self._said, self.view(self.updated(said, prior), None)))
-            prior = self.best_prior(said)
+            counts = data.reduced(partial(self._expected_counts, self.view(self.updated(counts, prior), None)))
+            prior = self.best_prior(counts)
         return min(prior, self.start_of_prior, key=self.value_prior_of)
 
-    def _said(self, view: MixtureView, data: Table) -> Gradient:
-        """Counts of rows by what they see."""
+    def _expected_counts(self, view: MixtureView, data: Table) -> Gradient:
+        """Expected counts of all rows, their responsibilities found at a view."""
         parts = (self.batch(data, rows) for rows in self.chunks(slice(0, len(data)), data))
         return parallel.tree_sum(self.pull_back(self.terms(view, part, None, None), part) for part in parts)
 
     def _in_common(self, data: Table) -> Gradient:
-        """Counts of all rows."""
+        """Counts of all rows, as of one component."""
         return self.counted(np.ones((len(data), 1)) if data.weight is None else data.weight[:, None], data.X)
 
     def _centres(self, data: Any, rng: np.random.Generator) -> MixtureRows:
-        """A row for each component, by weight; which, does not depend on their order, or on how repeats are told.
+        """A row for each component, drawn by weight; it depends neither on the rows' order nor on how repeats come.
 
         Of many rows the centres are among a sample.
         """
@@ -268,9 +268,9 @@ class MixtureModel(Sampleable):
         place = place if data.X.missing is None else place + data.X.missing @ line[1]
         return place, np.ones(len(data)) if data.weight is None else data.weight
 
-    def updated(self, said: Gradient, q: Blocks) -> Blocks:
-        """The posterior of complete data, with c of q."""
-        found = {name: block.of_theta(block.theta + said[name][0]) for name, block in self.prior(q).items()}
+    def updated(self, counts: Gradient, q: Blocks) -> Blocks:
+        """The posterior given the counts of complete data, with c of q."""
+        found = {name: block.of_theta(block.theta + counts[name][0]) for name, block in self.prior(q).items()}
         return {**found, **{name: q[name] for name in self.hyper}}
 
     # ---- rows
@@ -284,20 +284,20 @@ class MixtureModel(Sampleable):
         return [rows[part] for part in parallel.slices(len(rows), size)]
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Table:
-        """These rows."""
+        """The rows of a step: those of the data with the given indices."""
         return data.take(rows)
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> MixtureView:
-        """Log probabilities: expected, or of a draw."""
+        """What rows see of q: expected log weights and log probabilities, or those of a draw."""
         if rng is None:
-            return self.seen({name: block.moments for name, block in q.items()})
+            return self.view_of({name: block.moments for name, block in q.items()})
         draws = {name: q[name].drawn(rng) for name in self.prior(q)}
-        view = self.seen({name: q[name].log_values(draw) for name, draw in draws.items()})
+        view = self.view_of({name: q[name].log_values(draw) for name, draw in draws.items()})
         view.draws = draws
         return view
 
-    def seen(self, logs: dict[str, Array]) -> MixtureView:
-        """The view at log weights and log probabilities by block."""
+    def view_of(self, logs: dict[str, Array]) -> MixtureView:
+        """What rows see of the components, from log weights and log probabilities by block."""
         K = self.n_components
         ones, last = [np.empty((0, K))], [np.empty((0, K))]
         for name in self.names:
@@ -327,19 +327,19 @@ class MixtureModel(Sampleable):
         return self.counted(terms.shares, batch.X)
 
     def counted(self, shares: Array, cells: MixtureRows) -> Gradient:
-        """Counts that responsibilities make of cells."""
+        """Expected counts under responsibilities: rows of each component, and of them those with each value."""
         K, rows = shares.shape[1], shares.sum(0)
         ones = np.asarray(cells.ones.T @ shares).T
-        seen = np.broadcast_to(rows[:, None], (K, len(self.layout.columns)))
+        observed = np.broadcast_to(rows[:, None], (K, len(self.layout.columns)))
         if cells.missing is not None:
-            seen = seen - np.asarray(cells.missing.T @ shares).T
+            observed = observed - np.asarray(cells.missing.T @ shares).T
         found: Gradient = {"weights": (rows,)}
         at = here = 0
         for name, (m, columns) in self.names.items():
             width = (m - 1) * len(columns)
             first = ones[:, at : at + width].reshape(K, len(columns), m - 1)
             # What is left for the last value is no less than 0 but for rounding.
-            rest = np.maximum(seen[:, here : here + len(columns)] - first.sum(-1), 0.0)
+            rest = np.maximum(observed[:, here : here + len(columns)] - first.sum(-1), 0.0)
             found[name] = (np.concatenate([first, rest[..., None]], -1),)
             at, here = at + width, here + len(columns)
         return found

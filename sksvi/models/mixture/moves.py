@@ -19,11 +19,11 @@ from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.shares import (
     all_counts,
     all_entropy,
-    changes_without,
+    changes_of_deletion,
     entropies_of_merges,
-    found_shares,
-    in_other_columns,
-    without,
+    reassigned,
+    responsibilities_at,
+    without_component,
 )
 
 Array = np.ndarray
@@ -56,9 +56,9 @@ class Moves:
         self.model, self.data = model, data
         self.prior = model.prior(q)
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
-        self.shares = data.mapped(partial(found_shares, model, self.view, self.gone))
+        self.shares = data.mapped(partial(responsibilities_at, model, self.view, self.gone))
         self.counts = self._counted()
-        #: What entropy loses when two components become one, as far as it was asked.
+        #: Change of the entropy when two components become one, of the pairs for which it was computed.
         self.lost: dict[tuple[int, int], float] = {}
 
     def _counted(self) -> Counts:
@@ -79,8 +79,8 @@ class Moves:
             taken += 1
         taken += 0 if every else self._clearly_merged()
         taken += self._gathered()
-        said = {name: (part,) for name, part in self._counted().items()}
-        return self.model.updated(said, self.model.best_prior(said)), taken
+        counts = {name: (part,) for name, part in self._counted().items()}
+        return self.model.updated(counts, self.model.best_prior(counts)), taken
 
     # ---- what responsibilities are worth
     def _used(self, least: float) -> Array:
@@ -102,7 +102,7 @@ class Moves:
         return total
 
     def _of_weights(self, rows: Array) -> Array:
-        """The same of the weights of components, but for what depends on the number of all rows."""
+        """log Γ(α/K + rows) - log Γ(α/K) of each component: A of the weights but for its term of all rows."""
         share = self.model.share
         return np.asarray(gammaln(share + rows) - gammaln(share))
 
@@ -115,7 +115,7 @@ class Moves:
 
     # ---- moves
     def _clearly_merged(self) -> int:
-        """Merges of components of any size, if together they gain a clear share of the bound; how many they were."""
+        """Merge components of any size if that gains a clear share of the bound; return the number of merges."""
         before = self.shares, {name: part.copy() for name, part in self.counts.items()}, self.gone.copy()
         old, taken = self.bound(), 0
         while self._merged(ANY_ROWS):
@@ -127,12 +127,12 @@ class Moves:
         return 0
 
     def _gathered(self) -> int:
-        """Whether all rows are one component because that has the higher bound: pairs need not lead there."""
+        """Put all rows into one component if that raises the bound, which merges of pairs may miss; 1 if so, else 0."""
         used = self._used(0.0)
         before, old = (self.shares, self.counts, self.gone), self.bound()
         to = np.zeros((self.model.n_components, self.model.n_components))
         to[:, used[-1]] = 1.0
-        self.shares = self.shares.mapped(partial(in_other_columns, to))
+        self.shares = self.shares.mapped(partial(reassigned, to))
         self.counts = {name: np.tensordot(to.T, part, axes=1) for name, part in self.counts.items()}
         self.gone = np.arange(len(to)) != used[-1]
         if self.bound() > old:
@@ -141,7 +141,7 @@ class Moves:
         return 0
 
     def _merged(self, least: float) -> bool:
-        """Whether two components became one."""
+        """Merge the first pair of components that gains; whether there was one."""
         used = self._used(least)
         if len(used) < 2:
             return False
@@ -159,7 +159,7 @@ class Moves:
         return False
 
     def _likely(self, k: int, others: Array, order: Array) -> Iterator[int]:
-        """Places of merges in their order, once it is known what their entropy loses: asked of ever more at a time."""
+        """Positions of merges in their order; the loss of entropy is computed before, of ever more at a time."""
         at, size = 0, 1
         while at < len(order):
             some = order[at : at + size]
@@ -173,7 +173,7 @@ class Moves:
     def _merge(self, k: int, other: int) -> None:
         to = np.eye(self.model.n_components)
         to[k, k], to[k, other] = 0.0, 1.0
-        self.shares = self.shares.mapped(partial(in_other_columns, to))
+        self.shares = self.shares.mapped(partial(reassigned, to))
         self.gone[k] = True
         for part in self.counts.values():
             part[other] += part[k]
@@ -181,19 +181,19 @@ class Moves:
         self.lost = {pair: lost for pair, lost in self.lost.items() if not {k, other} & set(pair)}
 
     def _deleted(self) -> bool:
-        """Whether the rows of a component went to the others."""
+        """Delete the first component whose rows gain in the others; whether there was one."""
         used = self._used(ANY_ROWS)
         for k in used[:-1]:
             gone = self.gone.copy()
             gone[k] = True
             how = self.view, gone, k
-            changes = partial(changes_without, self.model, *how)
+            changes = partial(changes_of_deletion, self.model, *how)
             before, after, gain = self.data.reduced(changes, beside=self.shares)
             # What is taken away was there but for rounding.
             counts = {name: np.maximum(part - before[name], 0.0) + after[name] for name, part in self.counts.items()}
             gain += self._worth(counts) - self._worth(self.counts)  # rows may go to components that had none
             if gain > LEAST_GAIN:
-                self.shares = self.data.mapped(partial(without, *how), beside=self.shares)
+                self.shares = self.data.mapped(partial(without_component, *how), beside=self.shares)
                 self.counts, self.gone = counts, gone
                 self.lost.clear()
                 return True

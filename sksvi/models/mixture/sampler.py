@@ -34,12 +34,12 @@ class MixtureDraw:
 
     @property
     def local(self) -> Array:
-        """Where the rows are, (n, 1)."""
+        """Labels of the rows as local variables, (n, 1)."""
         return self.labels[:, None].astype(float)
 
     @property
     def globals(self) -> MixtureDraw:
-        """The draw without what belongs to rows."""
+        """The draw without its labels, which belong to rows."""
         return replace(self, labels=np.empty(0, np.int64))
 
 
@@ -60,7 +60,7 @@ class MixtureSampler:
         self.values = np.where(codes < 0, -1, codes + self.cuts[:-1])
 
     def begin(self, q: Blocks, labels: Array | None = None) -> MixtureDraw:
-        """Labels that go on, or the most probable ones under q."""
+        """The first draw of a chain: from `labels` where these are given, else from the most probable ones under q."""
         if labels is None or len(labels) != len(self.data):
             view = self.model.view(q, None)
             labels = view.logs(self.data.X).argmax(1)
@@ -78,17 +78,17 @@ class MixtureSampler:
 
         share, prior = self.model.share, math.exp(draw.log_prior)
         labels, rows, counts = draw.labels.copy(), draw.rows.copy(), draw.counts.copy()
-        seen = self.seen(counts)
-        totals = np.log(self.sizes[:, None] * prior + seen)
+        observed = self.observed_cells(counts)
+        totals = np.log(self.sizes[:, None] * prior + observed)
         logs = np.log(prior + counts) - np.repeat(totals, self.sizes, axis=0)
-        sweep(self.values, self.cuts, share, prior, rng.random(len(labels)), labels, rows, counts, seen, logs)
+        sweep(self.values, self.cuts, share, prior, rng.random(len(labels)), labels, rows, counts, observed, logs)
         log_prior, of_cells = draw.log_prior, partial(self.of_cells, counts)
         if self.model.learns_prior:
             log_prior = sliced(lambda x: of_cells(x) + self.model.log_density_at(x), log_prior, rng)
         return MixtureDraw(labels, rows, counts, log_prior), self.of_labels(rows) + of_cells(log_prior)
 
-    def seen(self, counts: Array) -> Array:
-        """Cells (D, K) that each component has seen of each column."""
+    def observed_cells(self, counts: Array) -> Array:
+        """Number (D, K) of observed cells of each column in the rows of each component."""
         return np.add.reduceat(counts, self.cuts[:-1], axis=0) if len(self.sizes) else np.zeros((0, counts.shape[1]))
 
     def of_labels(self, rows: Array) -> float:
@@ -102,7 +102,7 @@ class MixtureSampler:
         prior = math.exp(log_prior)
         totals = self.sizes[:, None] * prior
         of_values = np.sum(gammaln(prior + counts) - gammaln(prior))
-        return float(of_values + np.sum(gammaln(totals) - gammaln(totals + self.seen(counts))))
+        return float(of_values + np.sum(gammaln(totals) - gammaln(totals + self.observed_cells(counts))))
 
 
 #: Steps of a slice outwards, and inwards: a density that is a number takes a few.
@@ -110,7 +110,7 @@ MOST_SLICES = 10_000
 
 
 def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """The next of a chain with this log density, by a slice (Neal 2003): no rate to choose."""
+    """The next state of a chain with this log density, by slice sampling (Neal 2003): no rate to choose."""
     level = log_density(x) - rng.exponential()
     low = x - SLICE * rng.random()
     high = low + SLICE
@@ -133,11 +133,11 @@ def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Gener
 def matched(model: MixtureModel, draws: list[MixtureDraw]) -> Blocks:
     """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
     rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
-    said: dict[str, Any] = {"weights": (rows,)}
+    statistics: dict[str, Any] = {"weights": (rows,)}
     at, K = 0, model.n_components
     for name, (m, columns) in model.names.items():
         width = m * len(columns)
-        said[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
+        statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
         at += width
     log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
-    return model.updated(said, {"value_prior": Point(log_prior)} if model.learns_prior else {})
+    return model.updated(statistics, {"value_prior": Point(log_prior)} if model.learns_prior else {})

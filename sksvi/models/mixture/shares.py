@@ -1,6 +1,6 @@
-"""Responsibilities of rows, and what moves ask of them where the rows lie.
+"""Responsibilities of rows, and what moves compute from them where the rows lie.
 
-Most questions need no row but its weight: rows that are read anew for every question are not read for these.
+Most of it needs nothing of a row but its weight: rows that are read anew for every pass are not read for these.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Shares(InMemory):
         return len(self.weight)
 
 
-def found_shares(model: MixtureModel, view: MixtureView, gone: Array, data: Table) -> Shares:
-    """Those of components that are not gone."""
+def responsibilities_at(model: MixtureModel, view: MixtureView, gone: Array, data: Table) -> Shares:
+    """Responsibilities of all rows at a view; the components in the mask `gone` (K,) have none."""
     parts = model.chunks(slice(0, len(data)), data)
-    found = sp.vstack([sp.csr_matrix(_found(view, gone, data, rows)) for rows in parts], format="csc")
+    found = sp.vstack([sp.csr_matrix(_responsibilities(view, gone, data, rows)) for rows in parts], format="csc")
     return Shares(found, np.ones(len(data)) if data.weight is None else data.weight)
 
 
-def _found(view: MixtureView, gone: Array, data: Table, rows: slice | Array) -> Array:
+def _responsibilities(view: MixtureView, gone: Array, data: Table, rows: slice | Array) -> Array:
     logs = view.logs(data.X[rows])
     logs[:, gone] = -np.inf
     shares = softmax(logs, axis=1)
@@ -49,15 +49,15 @@ def _found(view: MixtureView, gone: Array, data: Table, rows: slice | Array) -> 
 
 
 def _counted(model: MixtureModel, data: Table, weight: Array, rows: slice | Array, shares: Array) -> Counts:
-    said = model.counted(shares * weight[rows][:, None], data.X[rows])
-    return {name: part for name, (part,) in said.items()}
+    counts = model.counted(shares * weight[rows][:, None], data.X[rows])
+    return {name: part for name, (part,) in counts.items()}
 
 
-def all_counts(model: MixtureModel, data: Table, known: Shares) -> Counts:
-    """Counts of components, and of their values."""
-    by_row = known.shares.tocsr()
+def all_counts(model: MixtureModel, data: Table, shares: Shares) -> Counts:
+    """Expected counts of the rows of every component, and of their values."""
+    by_row = shares.shares.tocsr()
     parts = model.chunks(slice(0, len(data)), data)
-    found = [_counted(model, data, known.weight, rows, by_row[rows].toarray()) for rows in parts]
+    found = [_counted(model, data, shares.weight, rows, by_row[rows].toarray()) for rows in parts]
     return {name: np.sum([part[name] for part in found], axis=0) for name in found[0]}
 
 
@@ -67,48 +67,48 @@ def _entropy(weight: Array, shares: Array) -> float:
     return -float(weight @ (own if own.ndim == 1 else own.sum(1)))
 
 
-def all_entropy(known: Shares) -> float:
-    """That of all components."""
-    return _entropy(known.weight[known.shares.indices], known.shares.data)
+def all_entropy(shares: Shares) -> float:
+    """Entropy of all responsibilities, -Σ r log r times the rows' weights, nats."""
+    return _entropy(shares.weight[shares.shares.indices], shares.shares.data)
 
 
-def entropies_of_merges(k: int, others: list[int], known: Shares) -> Array:
-    """What a component's becoming one with each other gains, at most 0."""
-    weight, shares = known.weight, known.shares
-    one = shares[:, [k]]
+def entropies_of_merges(k: int, others: list[int], shares: Shares) -> Array:
+    """Change of the entropy, nats, when component k becomes one with each of the others: at most 0."""
+    weight, matrix = shares.weight, shares.shares
+    one = matrix[:, [k]]
 
     def of(column: Any) -> float:
         return _entropy(weight[column.indices], column.data)
 
-    pairs = ((shares[:, [other]], of(one)) for other in others)
+    pairs = ((matrix[:, [other]], of(one)) for other in others)
     return np.array([of(one + two) - (own + of(two)) for two, own in pairs])
 
 
-def in_other_columns(to: Array, known: Shares) -> Shares:
-    """Those that other components take over: `to` (K, K) is one where a column takes over a row's."""
-    moved = (known.shares @ sp.csc_matrix(to)).tocsc()
+def reassigned(to: Array, shares: Shares) -> Shares:
+    """Responsibilities after components took over those of others: `to` (K, K) is one where a column takes a row's."""
+    moved = (shares.shares @ sp.csc_matrix(to)).tocsc()
     moved.eliminate_zeros()
-    return Shares(moved, known.weight)
+    return Shares(moved, shares.weight)
 
 
-def changes_without(
-    model: MixtureModel, view: MixtureView, gone: Array, k: int, data: Table, known: Shares
+def changes_of_deletion(
+    model: MixtureModel, view: MixtureView, gone: Array, k: int, data: Table, shares: Shares
 ) -> tuple[Counts, Counts, float]:
-    """Counts of the rows of a component before and after they go to others, and what entropy gains by that."""
-    rows, old, new = _redistributed(view, gone, k, data, known)
-    before, after = (_counted(model, data, known.weight, rows, part) for part in (old, new))
-    weight = known.weight[rows]
+    """Counts of the rows of component k before and after they go to the others, and the gain of entropy, nats."""
+    rows, old, new = _redistributed(view, gone, k, data, shares)
+    before, after = (_counted(model, data, shares.weight, rows, part) for part in (old, new))
+    weight = shares.weight[rows]
     return before, after, _entropy(weight, new) - _entropy(weight, old)
 
 
-def without(view: MixtureView, gone: Array, k: int, data: Table, known: Shares) -> Shares:
-    """Those once the rows of a component went to others."""
-    rows, _, new = _redistributed(view, gone, k, data, known)
-    changed = known.shares.tolil()
+def without_component(view: MixtureView, gone: Array, k: int, data: Table, shares: Shares) -> Shares:
+    """Responsibilities after the rows of component k went to the others."""
+    rows, _, new = _redistributed(view, gone, k, data, shares)
+    changed = shares.shares.tolil()
     changed[rows] = new
-    return Shares(changed.tocsc(), known.weight)
+    return Shares(changed.tocsc(), shares.weight)
 
 
-def _redistributed(view: MixtureView, gone: Array, k: int, data: Table, known: Shares) -> tuple[Array, Array, Array]:
-    rows = np.sort(known.shares[:, [k]].indices)
-    return rows, known.shares.tocsr()[rows].toarray(), _found(view, gone, data, rows)
+def _redistributed(view: MixtureView, gone: Array, k: int, data: Table, shares: Shares) -> tuple[Array, Array, Array]:
+    rows = np.sort(shares.shares[:, [k]].indices)
+    return rows, shares.shares.tocsr()[rows].toarray(), _responsibilities(view, gone, data, rows)

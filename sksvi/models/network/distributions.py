@@ -38,12 +38,12 @@ class Distribution:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the user gave for each."""
+        """Parameters by name as the user gave them: numbers, names or links."""
         return {name: getattr(self, name) for name in self.kinds}
 
     @property
     def links(self) -> dict[str, Link]:
-        """Parameters that are nodes."""
+        """Links of the parameters that are nodes, by parameter."""
         found = {name: Link(given) if isinstance(given, str) else given for name, given in self.parameters.items()}
         return {name: given for name, given in found.items() if isinstance(given, Link)}
 
@@ -62,11 +62,11 @@ class Distribution:
         raise AttributeError(f"{type(self).__name__} has no expected log density")
 
     def complaint(self, y: Array) -> str | None:
-        """What is wrong with these data."""
+        """Why data cannot be values of the distribution, as the end of an error's text; None where they can."""
         return None
 
     def encoded(self, y: Array) -> Array:
-        """The data as moments."""
+        """The data as moments of the child, (n, d)."""
         return as_moments(str(self.latent), y)
 
 
@@ -151,7 +151,7 @@ class Gamma(Distribution):
         self.shape, self.rate, self.size = shape, rate, size
 
     def slot(self, name: str) -> Slot:
-        """A shape is known by E log Γ too."""
+        """The slot of a parameter; that of a shape has E log Γ among its moments."""
         slot = super().slot(name)
         return slot if name != "shape" else ShapeSlot(slot.link, slot.constant)
 
@@ -168,7 +168,7 @@ class Gamma(Distribution):
         )
 
     def complaint(self, y: Array) -> str | None:
-        """Data are positive."""
+        """Why data are no positive numbers; None where they are."""
         return None if np.all(y > 0) else "has numbers that are not positive"
 
 
@@ -181,12 +181,12 @@ class ShapeSlot(Slot):
         super().__init__(link, constant)
 
     def by_element(self, block: Any) -> Array:
-        """E log a, E a, E log Γ(a)."""
+        """Moments E log a, E a and E log Γ(a) of each element of the node, (K, 3)."""
         nodes = block.nodes()
         return np.concatenate([block.moments, nodes.average(gammaln(nodes.value))[..., None]], -1)
 
     def pulled(self, block: Any, gradient: Array, rows: Any) -> tuple[Array, ...]:
-        """How often log Γ is there, times the gradient of its expectation."""
+        """The gradient in the node's moments, that of E log Γ(a) included: its coefficient times its own gradient."""
         each = self.summed(gradient, len(block.shape), rows)
         (own,) = block.of_draws(block.nodes(), digamma)
         return (each[:, :2] + each[:, 2:] * own,)
@@ -214,7 +214,7 @@ class Beta(Distribution):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Both, which are numbers."""
+        """Parameters a and b by name, which are numbers."""
         return {"a": self.a, "b": self.b}
 
 
@@ -239,7 +239,7 @@ class Dirichlet(Distribution):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The concentration, which is numbers."""
+        """The parameter concentration by name, which is numbers."""
         return {"concentration": self.concentration}
 
 
@@ -279,7 +279,7 @@ class Poisson(Distribution):
         return count * log_rate - exposure * rate + constant, None, {"rate": np.stack([count, -exposure], -1)}
 
     def complaint(self, y: Array) -> str | None:
-        """Data are counts."""
+        """Why data are no counts; None where they are."""
         return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no counts"
 
 
@@ -304,7 +304,7 @@ class Binomial(Distribution):
         self.p, self.trials = p, trials
 
     def encoded(self, y: Array) -> Array:
-        """Successes, failures, and the number of orders."""
+        """Successes, failures, and the log of the binomial coefficient of each element."""
         n = np.broadcast_to(np.asarray(self.trials, float), y.shape)
         return np.stack([y, n - y, gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)], -1)
 
@@ -313,7 +313,7 @@ class Binomial(Distribution):
         return (of[:, :2] * given["p"]).sum(-1) + of[:, 2], None, {"p": of[:, :2]}
 
     def complaint(self, y: Array) -> str | None:
-        """Data are counts of the trials."""
+        """Why data are no counts of successes among the trials; None where they are."""
         fine = np.all((y >= 0) & (y == np.floor(y)) & (y <= np.asarray(self.trials)))
         return None if fine else "has numbers that are no counts between 0 and the number of trials"
 
@@ -338,7 +338,7 @@ class Categorical(Distribution):
         self.p = p
 
     def encoded(self, y: Array) -> Array:
-        """The categories."""
+        """Codes of the categories, as the data's moments."""
         return y[:, None]
 
     def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
@@ -348,7 +348,7 @@ class Categorical(Distribution):
         return (counts * given["p"]).sum(-1), None, {"p": counts}
 
     def complaint(self, y: Array) -> str | None:
-        """Data are categories."""
+        """Why data are no categories; None where they are."""
         return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no categories 0, 1, ..."
 
 
@@ -406,7 +406,7 @@ class Likelihood(Distribution):
         self.likelihood, self.f, self.offset = _given_whole(likelihood), f, offset
 
     def encoded(self, y: Array) -> Array:
-        """The target, and the offset."""
+        """Target and offset of each row, (n, 2)."""
         return np.stack([y, np.broadcast_to(np.asarray(self.offset, float), y.shape)], -1)
 
     def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
@@ -417,7 +417,7 @@ class Likelihood(Distribution):
         return value, None, {"f": np.stack([dm, dv], -1)}
 
     def complaint(self, y: Array) -> str | None:
-        """Data are targets of the likelihood."""
+        """Why data are no targets of the likelihood; None where they are."""
         try:
             self.likelihood.check_target(y)
         except ValueError as error:
@@ -425,8 +425,8 @@ class Likelihood(Distribution):
         return None
 
 
-class Joined(Factor):
-    """A distribution with its child: a latent node, or data."""
+class DistributionFactor(Factor):
+    """The factor of a distribution and its child, which is a latent node or data."""
 
     def __init__(self, child: str, distribution: Distribution, y: Array | None, n_rows: int, sign: float = 1.0) -> None:
         self.child, self.distribution, self.y, self.n_rows, self.sign = child, distribution, y, n_rows, sign
@@ -436,11 +436,11 @@ class Joined(Factor):
         self.nodes = tuple(dict.fromkeys([*links, *([child] if y is None else [])]))
 
     def terms(self, q: Blocks, rows: Any, expect: Expectation = None) -> tuple[Array, Gradient]:
-        """By element of the child."""
+        """Expected log density by element of the child, and its gradients in the moments of the nodes."""
         given = {name: slot.moments(q, rows) for name, slot in self.slots.items()}
         of = self.own.moments(q, rows)
         value, in_child, in_given = self.distribution.expected(of, given, self.y, expect)
-        said: Gradient = {}
+        messages: Gradient = {}
         pairs = [(self.slots[name], gradient) for name, gradient in in_given.items()]
         if in_child is not None:
             pairs.append((self.own, in_child))
@@ -448,9 +448,11 @@ class Joined(Factor):
             if slot.name is not None:
                 gradient = np.broadcast_to(gradient, (len(value), gradient.shape[-1]))
                 parts = slot.pulled(q[slot.name], self.sign * gradient, rows)
-                before = said.get(slot.name)
-                said[slot.name] = parts if before is None else tuple(a + b for a, b in zip(before, parts, strict=True))
-        return self.sign * value, said
+                before = messages.get(slot.name)
+                messages[slot.name] = (
+                    parts if before is None else tuple(a + b for a, b in zip(before, parts, strict=True))
+                )
+        return self.sign * value, messages
 
     def conjugate_to(self, name: str) -> bool:
         """Whether the node stands in the place of conjugate parameters alone, and in one place only."""

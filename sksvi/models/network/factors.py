@@ -1,7 +1,7 @@
-"""A factor is a term of the log joint density: what it is worth under q, and what it says to the nodes that it joins.
+"""A factor is a term of the log joint density: its expectation under q, and its messages to its nodes.
 
 A message to a node is the gradient of the factor's expectation in the node's moments. Where a factor is conjugate to a
-node that is a natural parameter which knows nothing of the node itself: the message of variational message passing.
+node that is a natural parameter which does not depend on the node itself: the message of variational message passing.
 Where it is not, it is the gradient at the node as it is (Khan and Lin 2017, Algorithm 2).
 """
 
@@ -63,7 +63,7 @@ class Factor:
     def terms(
         self, q: Blocks, rows: slice | np.ndarray, expect: Expectation | None = None
     ) -> tuple[Array | float, Gradient]:
-        """What the factor is worth, and its messages.
+        """Expectation of the logarithm of the factor under q, and its messages.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Link:
 class Slot:
     """A parameter of a distribution in each of its n elements: a constant, or a node seen through a link.
 
-    Gaussian ones are known by mean and variance, (n, 2), every other by the expected statistics of its family, (n, d).
+    Its moments are mean and variance of a Gaussian, (n, 2), else the expected statistics of the family, (n, d).
     """
 
     def __init__(self, link: Link | None, constant: Array | None = None) -> None:
@@ -130,11 +130,11 @@ class Slot:
 
     @property
     def name(self) -> str | None:
-        """The node's."""
+        """Name of the node; None for a constant."""
         return None if self.link is None else self.link.name
 
     def moments(self, q: Blocks, rows: slice | np.ndarray) -> Array:
-        """By element, (n, d); (1, d) where all are alike."""
+        """Moments of the parameter in each element of the child, (n, d); (1, d) where all are alike."""
         if self.constant is not None:
             return self.constant if len(self.constant) == 1 else self.constant[rows]
         block = q[self.link.name]  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ class Slot:
         return self.gathered(self.by_element(block), rows)
 
     def by_element(self, block: Any) -> Array:
-        """What is known of each element of the node, (K, d)."""
+        """Moments of each element of the node, (K, d): mean and variance of a Gaussian, else expected statistics."""
         if block.column == "gaussian":
             return np.stack([block.mean, block.variance], -1)
         return np.atleast_2d(block.moments)

@@ -69,35 +69,37 @@ class Function(Factor):
         self.n_rows = len(self.data[0]) if self.data else 0
 
     def terms(self, q: Blocks, rows: slice | np.ndarray, expect: Expectation | None = None) -> tuple[Array, Gradient]:
-        """Over the product of the rules of each row's numbers."""
+        """Value and messages, by the product of the quadrature rules of each row's numbers."""
         blocks = [q[name] for name in self.nodes]
         d = len(blocks)
         rules = [block.nodes(RULES[d]) for block in blocks]
-        seen = [self._seen(k, rules[k], rows) for k in range(d)]
-        values, weights = ([_along(each[part], k, d) for k, each in enumerate(seen)] for part in (0, 1))
+        row_rules = [self._rule_for_rows(k, rules[k], rows) for k in range(d)]
+        values, weights = ([_along(each[part], k, d) for k, each in enumerate(row_rules)] for part in (0, 1))
         data = [part[rows] for part in self.data]
         grid = np.broadcast_shapes(*(value.shape for value in values), *(part.shape for part in data))
         flat = [np.broadcast_to(value, (*grid[:-1], value.shape[-1])).reshape(-1, value.shape[-1]) for value in values]
         log_density = np.broadcast_to(self.log_density(*flat, *data), (int(np.prod(grid[:-1])), grid[-1])).reshape(grid)
         slopes = None if self.slopes is None else self.slopes(*flat, *data)
-        said: Gradient = {}
+        messages: Gradient = {}
         for k, (name, block) in enumerate(zip(self.nodes, blocks, strict=True)):
             if slopes is None or not block.slopes_at_nodes:
-                parts = block.of_values(rules[k], self._own(k, log_density, weights, block, rows))
+                parts = block.of_values(rules[k], self._over_other_nodes(k, log_density, weights, block, rows))
             else:
                 slope = np.broadcast_to(slopes[k], (int(np.prod(grid[:-1])), grid[-1])).reshape(grid)
-                parts = block.of_draws(rules[k], self._own(k, slope, weights, block, rows))
-            said[name] = parts
-        return _over(log_density, weights, range(d)), said
+                parts = block.of_draws(rules[k], self._over_other_nodes(k, slope, weights, block, rows))
+            messages[name] = parts
+        return _over(log_density, weights, range(d)), messages
 
-    def _seen(self, k: int, rule: Any, rows: slice | np.ndarray) -> tuple[Array, Array]:
+    def _rule_for_rows(self, k: int, rule: Any, rows: slice | np.ndarray) -> tuple[Array, Array]:
         """Values and weights of a node's rule for the rows, (J, n) or (J, 1)."""
         both = (self.slots[k].gathered(part[..., None], rows) for part in (rule.value, rule.weight))
         value, weight = (part[..., 0] for part in both)
         return value, weight
 
-    def _own(self, k: int, part: Array, weights: list[Array], block: Any, rows: slice | np.ndarray) -> Array:
-        """What is left of numbers on the grid at a node's own nodes, summed over the rows of each element, (J, K)."""
+    def _over_other_nodes(
+        self, k: int, part: Array, weights: list[Array], block: Any, rows: slice | np.ndarray
+    ) -> Array:
+        """Expectation over the other nodes of numbers on the grid, at node k's points, summed by element, (J, K)."""
         others = [axis for axis in range(len(weights)) if axis != k]
         left = _over(part, weights, others)
         return self.slots[k].summed(left[..., None], block.mean.shape[-1], rows)[..., 0]
@@ -165,7 +167,7 @@ class SampledFunction(Factor):
         self.n_rows = len(self.data[0]) if self.data else 0
 
     def finer(self) -> SampledFunction:
-        """With `BOUND_DRAWS`."""
+        """The factor with at least `BOUND_DRAWS` draws."""
         new = copy.copy(self)
         new.n_draws = max(self.n_draws, BOUND_DRAWS)
         return new
@@ -177,7 +179,7 @@ class SampledFunction(Factor):
         expect: Expectation | None = None,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array | float, Gradient]:
-        """At draws of all nodes together."""
+        """Value and messages as means over joint draws of all nodes."""
         rng = np.random.default_rng(0) if rng is None else rng
         draws = [q[name].draws(self.n_draws, rng) for name in self.nodes]
         values, data = [draw.value for draw in draws], [part[rows] for part in self.data]
@@ -189,11 +191,11 @@ class SampledFunction(Factor):
                 raise ValueError(
                     f"slopes in node {name!r} must have its draws' shape, {draw.value.shape}; found {found}"
                 )
-        said = {
+        messages = {
             name: q[name].of_draws(draw, np.asarray(slope))
             for name, draw, slope in zip(self.nodes, draws, slopes, strict=True)
         }
-        return value, said
+        return value, messages
 
 
 def _along(part: Array, axis: int, d: int) -> Array:

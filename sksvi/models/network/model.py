@@ -1,7 +1,7 @@
 """A mean-field network as the engine sees it: a block per latent node, and a sum of factors.
 
 The engine pays each block its divergence from a fixed prior. A node whose distribution has other nodes for parameters
-gets the prior that their priors' means make, and its factor is told relative to that prior, so that bound and messages
+gets the prior that their priors' means make, and its factor is relative to that prior, so that bound and messages
 are those of the network, whatever that prior is.
 """
 
@@ -32,21 +32,21 @@ class NetworkRows(InMemory):
 
     @property
     def total_weight(self) -> float:
-        """The N of every formula."""
+        """Number of rows, N."""
         return float(len(self))
 
     def take(self, rows: Any) -> NetworkRows:
-        """These rows."""
+        """The rows with these indices."""
         return NetworkRows(self.numbers[rows])
 
 
 @dataclass
 class NetworkView:
-    """q, and what factors without rows and draws are worth and say."""
+    """q, with the summed values (nats) and messages of the factors that have neither rows nor draws."""
 
     q: Blocks
     value: float
-    said: Gradient
+    messages: Gradient
 
 
 @dataclass
@@ -78,9 +78,9 @@ class NetworkModel(Model):
     --------
     >>> import numpy as np
     >>> from sksvi.families import Gamma
-    >>> from sksvi.models.network.distributions import Joined, Poisson
+    >>> from sksvi.models.network.distributions import DistributionFactor, Poisson
     >>> from sksvi.models.network.model import NetworkModel
-    >>> factor = Joined("y", Poisson("rate"), np.array([3.0, 5.0]), 2)
+    >>> factor = DistributionFactor("y", Poisson("rate"), np.array([3.0, 5.0]), 2)
     >>> model = NetworkModel({"rate": Gamma([1.0], [1.0])}, [factor])
     >>> model.conjugate
     frozenset({'rate'})
@@ -105,21 +105,21 @@ class NetworkModel(Model):
 
     @property
     def factors(self) -> list[Factor]:
-        """All of them."""
+        """All factors: those of one term, those that are drawn, and those that are sums over rows."""
         return self.whole + self.drawn + self.by_row
 
     @property
     def conjugate(self) -> frozenset[str]:
         """Nodes that every factor is conjugate to."""
-        said = {name: [factor for factor in self.factors if name in factor.nodes] for name in self.priors}
-        return frozenset(name for name, all_ in said.items() if all(factor.conjugate_to(name) for factor in all_))
+        factors_of = {name: [factor for factor in self.factors if name in factor.nodes] for name in self.priors}
+        return frozenset(name for name, all_ in factors_of.items() if all(factor.conjugate_to(name) for factor in all_))
 
     def begin(self, data: NetworkRows, rng: np.random.Generator) -> Blocks:
         """The first q."""
         return dict(self.starts)
 
     def prior(self, q: Blocks) -> Blocks:
-        """Of every node."""
+        """The prior of every node, which does not depend on q."""
         return self.priors
 
     def sweep(self, data: NetworkRows, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
@@ -142,33 +142,33 @@ class NetworkModel(Model):
     def view(self, q: Blocks, rng: np.random.Generator | None) -> NetworkView:
         """q, and the factors without rows, once."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, said = self.joined(self.whole, q, slice(None))
-        return NetworkView(q, float(value.sum()), said)
+            value, messages = self.summed_terms(self.whole, q, slice(None))
+        return NetworkView(q, float(value.sum()), messages)
 
     def terms(self, view: NetworkView, batch: Array, expect: Any, rng: Any) -> NetworkTerms:
-        """The factors with rows at these, and the rows' share of the others."""
+        """Values and messages of the factors with rows, at those of the batch, and the batch's share of the others."""
         share = 1.0 / max(self.n_rows, 1)
         with np.errstate(divide="ignore"):
-            value, said = self.joined(self.by_row, view.q, batch, expect, rng)
-            drawn, told = self.joined(self.drawn, view.q, slice(None), expect, rng)
-        others = parallel.scaled(added(view.said, told), share * len(batch))
+            value, messages = self.summed_terms(self.by_row, view.q, batch, expect, rng)
+            drawn, drawn_messages = self.summed_terms(self.drawn, view.q, slice(None), expect, rng)
+        others = parallel.scaled(added(view.messages, drawn_messages), share * len(batch))
         each = share * (view.value + float(drawn.sum()))
-        return NetworkTerms(value + each * np.ones(len(batch)), added(said, others))
+        return NetworkTerms(value + each * np.ones(len(batch)), added(messages, others))
 
     def pull_back(self, terms: NetworkTerms, batch: Array) -> Gradient:
-        """The sum that it is."""
+        """The gradient of the sum over rows, which the terms already have."""
         return terms.gradient
 
-    def joined(
+    def summed_terms(
         self, factors: list[Factor], q: Blocks, rows: Any, expect: Any = None, rng: Any = None
     ) -> tuple[Array, Gradient]:
         """Values of some factors by row, or summed, and the sum of their messages to every node."""
         value: Any = np.zeros(1)
         total: Gradient = {name: zero(block) for name, block in q.items()}
         for factor in factors:
-            each, said = factor.terms(q, rows, expect, rng) if factor.drawn else factor.terms(q, rows, expect)  # type: ignore[call-arg]
+            each, messages = factor.terms(q, rows, expect, rng) if factor.drawn else factor.terms(q, rows, expect)  # type: ignore[call-arg]
             value = value + (each if factor in self.by_row else np.sum(each))
-            total = added(total, said)
+            total = added(total, messages)
         return value, total
 
 
@@ -179,7 +179,7 @@ def zero(block: Any) -> tuple[Any, ...]:
     return (np.zeros_like(block.theta),)
 
 
-def added(total: Gradient, said: Gradient) -> Gradient:
-    """A sum of messages with some more."""
-    more = {name: tuple(a + b for a, b in zip(total[name], parts, strict=True)) for name, parts in said.items()}
+def added(total: Gradient, messages: Gradient) -> Gradient:
+    """A sum of messages plus those of one more factor."""
+    more = {name: tuple(a + b for a, b in zip(total[name], parts, strict=True)) for name, parts in messages.items()}
     return {**total, **more}

@@ -1,4 +1,4 @@
-"""Rows of counts as models of them read them: what is not zero, and which cells were seen."""
+"""Rows of counts for models: the cells that are not zero, and which cells were observed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class CountMatrix:
-    """Counts (n, F) as a CSR matrix without stored zeros, and the mask of seen cells; None: all of them.
+    """Counts (n, F) as a CSR matrix without stored zeros, and the mask of observed cells (`seen`; None: all).
 
     before (n, K): expected counts of each row from each component in earlier chunks of a stream; None: there were none.
     """
@@ -37,24 +37,24 @@ class CountMatrix:
 
     @property
     def nbytes(self) -> int:
-        """Memory."""
+        """Bytes of the counts and their mask."""
         parts = (self.counts.data, self.counts.indices, self.counts.indptr)
         return sum(part.nbytes for part in parts) + (0 if self.seen is None else self.seen.nbytes)
 
     @property
     def mean(self) -> float:
-        """Mean of the seen cells; of none 0."""
+        """Mean of the observed cells; 0 if there are none."""
         total, n = self.sums
         return float(total / n) if n else 0.0
 
     @property
     def sums(self) -> Array:
-        """Sum of the counts, and seen cells, (2,)."""
+        """Sum of the counts, and number of observed cells, (2,)."""
         n = float(np.prod(self.shape, dtype=float)) if self.seen is None else float(self.seen.sum())
         return np.array([float(self.counts.sum()), n])
 
     def stacked(self, other: CountMatrix) -> CountMatrix:
-        """These rows, then the other's."""
+        """Counts of two sets of rows, one below the other."""
         counts = sp.vstack([self.counts, other.counts], format="csr")
         if self.seen is None and other.seen is None:
             return CountMatrix(counts)

@@ -1,4 +1,4 @@
-"""Predictive distribution of counts: a Poisson whose mean has the first two moments that q says."""
+"""Predictive distribution of counts: a Poisson whose mean has its first two moments under q."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def moments_of(
         weight, of_weight = weights.mean[:, None], weights.variance[:, None]
         bases, spread = weight * bases, of_weight * (spread + np.square(bases)) + np.square(weight) * spread
     if covariance.ndim == 2:
-        variances, known = covariance, covariance @ np.square(bases)
+        variances, activation_variance = covariance, covariance @ np.square(bases)
     else:
         variances = np.diagonal(covariance, axis1=1, axis2=2)
-        known = np.einsum("nkf,kf->nf", covariance @ bases, bases)
-    return activations @ bases, np.maximum(known, 0.0) + (variances + np.square(activations)) @ spread
+        activation_variance = np.einsum("nkf,kf->nf", covariance @ bases, bases)
+    return activations @ bases, np.maximum(activation_variance, 0.0) + (variances + np.square(activations)) @ spread
 
 
 def moments_of_pairs(rows: Gamma, columns: Gamma) -> tuple[Array, Array]:
-    """The same of single cells, (n,): factors of the row and of the column of each, both (n, K)."""
+    """Mean and variance of Σ_k W_fk H_nk in single cells, (n,): factors of each cell's row and column, both (n, K)."""
     H, W = rows.mean, columns.mean
     squares = np.einsum("nk,nk->n", rows.variance + np.square(H), columns.variance + np.square(W))
-    known = np.einsum("nk,nk->n", np.square(H), np.square(W))
-    return np.einsum("nk,nk->n", H, W), np.maximum(squares - known, 0.0)
+    squared_means = np.einsum("nk,nk->n", np.square(H), np.square(W))
+    return np.einsum("nk,nk->n", H, W), np.maximum(squares - squared_means, 0.0)
 
 
 def log_poisson(y: Array, mean: Array) -> Array:
@@ -57,7 +57,7 @@ def log_negative_binomial(y: Array, mean: Array, variance: Array) -> Array:
 
 
 class CountPredictive:
-    """Distribution of counts whose means have these moments, each (n,): a negative binomial, or where known a Poisson.
+    """Distribution of counts whose means have these moments, each (n,): negative binomial, or Poisson for a fixed mean.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class CountPredictive:
     def __init__(self, rate: Array, spread: Array) -> None:
         self.rate, self.spread = rate, spread
         self._size = np.square(rate) / np.maximum(spread, KNOWN * np.square(rate))
-        self._known = spread <= KNOWN * np.square(rate)
+        self._is_poisson = spread <= KNOWN * np.square(rate)
 
     def mean(self) -> Array:
         """E y, (n,)."""
@@ -80,9 +80,9 @@ class CountPredictive:
 
     def quantile(self, q: Array) -> Array:
         """Smallest counts up to which there is probability q (m,), (n, m)."""
-        rate, known = self.rate[:, None], self._known[:, None]
+        rate, is_poisson = self.rate[:, None], self._is_poisson[:, None]
         mixed = negative_binomial_quantile(q, self._size[:, None], rate)
-        return np.where(known, poisson_quantile(q, rate), mixed)
+        return np.where(is_poisson, poisson_quantile(q, rate), mixed)
 
     def log_prob(self, y: Array) -> Array:
         """log p(y), nats, (n,)."""
@@ -92,4 +92,4 @@ class CountPredictive:
         """Draws of y, (len(rate), n)."""
         shape = (len(self.rate), n)
         drawn = rng.gamma(self._size[:, None], 1.0, shape) * (self.rate / self._size)[:, None]
-        return poisson_draw(np.where(self._known[:, None], self.rate[:, None], drawn), rng)
+        return poisson_draw(np.where(self._is_poisson[:, None], self.rate[:, None], drawn), rng)

@@ -11,7 +11,7 @@ import numpy as np
 from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.documents import gathered, seen_proportions, smallest
+from sksvi.models.topics.loops.documents import gathered, scaled_proportions, smallest
 from sksvi.models.topics.loops.mean_field import ascend, counted_at
 
 Array = np.ndarray
@@ -75,16 +75,16 @@ def mean_field_rows(
     It ends at N = ``at`` (n, K) and the best z there, whose sums go into `counted`: the next look at the row begins
     with the best q(H) at that z. ``cell_counts`` (F, K) += z. ``logs`` (n,): Σ_f c log Σ_k exp(ψ(b + N_k)) B_fk.
     """
-    seen, least = np.empty(bases.shape[1], bases.dtype), smallest(bases)
+    proportions, least = np.empty(bases.shape[1], bases.dtype), smallest(bases)
     for i in range(len(counted)):
         start, stop = indptr[i], indptr[i + 1]
         own = bases_of(bases, columns[start:stop], factor, i)
         its, ratio = counts[start:stop], np.empty(stop - start, bases.dtype)
         mine = shape + before[i] if len(before) else shape
-        ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], seen, ratio)
+        ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], proportions, ratio)
         at[i] = counted[i]
-        top = seen_proportions(mine, at[i], least, seen) + digamma(mine.sum() + at[i].sum())
-        counted_at(own, columns[start:stop], its, seen, ratio, counted[i], cell_counts)
+        top = scaled_proportions(mine, at[i], least, proportions) + digamma(mine.sum() + at[i].sum())
+        counted_at(own, columns[start:stop], its, proportions, ratio, counted[i], cell_counts)
         logs[i] = log_likelihood(its, ratio) + top * its.sum()
 
 

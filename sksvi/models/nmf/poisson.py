@@ -43,7 +43,7 @@ LEAST_ROWS = 64
 
 @dataclass
 class RatedView(FactorView):
-    """What rows see, and the rate of their activations a priori."""
+    """Components as rows use them, with the prior rate of the activations."""
 
     rate: float = 1.0
 
@@ -83,7 +83,7 @@ class GammaPoisson(CountRows):
         self.component_shape, self.activation_shape, self.surplus = component_shape, activation_shape, SURPLUS
 
     def prior_rate(self, view: FactorView) -> float:
-        """r."""
+        """The prior rate r of the activations."""
         assert isinstance(view, RatedView)
         return view.rate
 
@@ -120,7 +120,7 @@ class GammaPoisson(CountRows):
         return {"components": Gamma(np.full(self.shape, self.component_shape), np.full(self.shape, rate))}
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
-        """Cells of columns that are new, after the others, at their prior."""
+        """Blocks with new columns, after the others, at their prior."""
         old, prior = q["components"], self.prior(q)["components"]
         new = slice(old.shape.shape[1], None)
         if not prior.shape[:, new].size:
@@ -130,7 +130,7 @@ class GammaPoisson(CountRows):
 
     @property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
-        """r by what rows say of it, s by what the components do."""
+        """Rules for the learned rates: r of the activations, s of the components."""
         return {"activation_rate": Newton(), "component_rate": ClosedForm(self._component_rate_step)}
 
     def _component_rate_step(self, q: Blocks) -> tuple[Array, float]:

@@ -49,7 +49,7 @@ VISIT, PORTION, SETTLE = RowVisit(6, 1e-2), RowVisit(60, 1e-2, 20), RowVisit(500
 
 @dataclass
 class FactorView:
-    """What rows see: W and θ, and log θ_k W_fk, (F, K): expectations, or with `drawn` a draw; H is drawn then too.
+    """Globals as rows use them: W, θ and log θ_k W_fk, (F, K): expectations, or with `drawn` a draw, and H drawn too.
 
     scaled: the same logarithms as the loops take them, once a chunk has asked.
     """
@@ -74,7 +74,7 @@ class FactorView:
 
 @dataclass
 class CountChunk:
-    """Rows of a chunk: counts, the mask of seen cells, Σ log Γ(y + 1), and where N starts."""
+    """Rows of a chunk: counts, the mask of observed cells, Σ log Γ(y + 1), and where N starts."""
 
     cells: CountMatrix
     constant: Array
@@ -124,7 +124,7 @@ class CountRows(Local):
         return "counts of components"
 
     def local_begin(self, data: Table) -> Array:
-        """Rows of which nothing is known."""
+        """Local start of new rows: N = 0 expected counts from every component, (n, K)."""
         return np.zeros((len(data), self.shape[0]))
 
     # ---- rows
@@ -139,7 +139,7 @@ class CountRows(Local):
         return CountChunk(data.X[rows], data.y[rows], start)
 
     def terms(self, view: FactorView, batch: CountChunk, expect: Any, rng: Any) -> RowTerms:
-        """Rows continued from where they started, and what they say."""
+        """Local step of the rows from their start: their terms of the bound and their statistics."""
         return self.settled(view, batch, self.visit, rng)
 
     def settled(
@@ -147,7 +147,7 @@ class CountRows(Local):
     ) -> RowTerms:
         """The local step of every row, and its term of the bound where it ended."""
         b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
-        known = 0.0 if cells.before is None else cells.before
+        earlier_counts = 0.0 if cells.before is None else cells.before
         rate = self._rates(view, cells)
         counts = np.zeros((self.shape[1] if sums else 0, self.shape[0]))
         if view.drawn:
@@ -159,9 +159,9 @@ class CountRows(Local):
         # E log p(y, H) - log q(H); what is linear in H cancels, as its rate is that of its own posterior. Counts of
         # earlier chunks are a factor of p that H has to their power.
         at = b * np.log(self.prior_rate(view))
-        value = (b + known - shape) * log_h + gammaln(shape) - gammaln(b) + at - shape * np.log(rate)
-        seen = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
-        return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, seen, view)
+        value = (b + earlier_counts - shape) * log_h + gammaln(shape) - gammaln(b) + at - shape * np.log(rate)
+        exposure = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
+        return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, exposure, view)
 
     def _rates(self, view: FactorView, cells: CountMatrix) -> Array:
         """r + θ_k Σ_f W_fk of each row, (n, K)."""
@@ -209,7 +209,7 @@ class CountRows(Local):
         return shape, log_h, logs + c @ offset + top[:, 0] * np.asarray(c.sum(1)).ravel()
 
     def of_portions(self) -> Self:
-        """The model of rows that are seen once, without components to spare: the first would say too much of itself."""
+        """The model for rows visited once, without a surplus of components: these the first chunk alone would shape."""
         other = copy.copy(self)
         other.visit, other.surplus = PORTION, 1.0
         return other
@@ -231,11 +231,11 @@ class CountRows(Local):
         `start` (n, K): expected counts from each component that rows begin with; None: nothing is known of them.
         """
         view = self.view(q, None)
-        begun = np.zeros((found.shape[0], self.shape[0])) if start is None else start
+        start_counts = np.zeros((found.shape[0], self.shape[0])) if start is None else start
 
         def one(part: slice) -> tuple[Array, Array]:
             own = found[part]
-            batch = CountChunk(own, np.zeros(own.shape[0]), begun[part])
+            batch = CountChunk(own, np.zeros(own.shape[0]), start_counts[part])
             terms = self.settled(view, batch, SETTLE, sums=False)
             shape = self.activation_shape + terms.local
             return shape if own.before is None else shape + own.before, terms.rate

@@ -23,12 +23,12 @@ GROUPED, GROUPINGS, GROUP_FLOOR = 2000, 10, 0.3
 
 
 def some_rows(data: Any, seed: int, most: int) -> CountMatrix:
-    """Rows with counts, not too many: all that a start looks at."""
+    """At most `most` rows with counts, drawn at random, which a start is found from."""
     parts = data.reduced(_with_counts, operator.add)
     ends = np.cumsum([0, *(n for _, n in parts)])
     wanted = _some(int(ends[-1]), seed, most)
     own = {first: wanted[(wanted >= a) & (wanted < b)] - a for (first, _), a, b in zip(parts, ends, ends[1:])}
-    return data.reduced(partial(_those, own), Table.joined).X  # type: ignore[no-any-return]
+    return data.reduced(partial(_those, own), Table.concatenated).X  # type: ignore[no-any-return]
 
 
 def _with_counts(data: Table) -> list[tuple[int, int]]:
@@ -65,7 +65,7 @@ def _chosen(found: CountMatrix, seed: int, most: int = CHOSEN_AMONG) -> Array:
 
 
 def _differing(found: CountMatrix, some: Array, n_components: int, seed: int) -> Array:
-    """Which of some rows to begin with: far from each other in the square roots of their counts' shares."""
+    """Indices of rows to start from: far from each other in the square roots of their counts' shares."""
     from sklearn.cluster import kmeans_plusplus
 
     K = min(n_components, len(some))
@@ -105,7 +105,7 @@ def from_groups(found: CountMatrix, n_components: int, seed: int) -> Array:
 
 
 def merged(parts: Array, n_components: int) -> Array:
-    """Expected counts (K, F) of so many components: of more, those that are most alike counted together.
+    """Expected counts (K, F) of so many components: while there are more, the two most alike are added together.
 
     Two after two, those whose rows are explained worse by the least nats where one profile stands for both.
     """

@@ -30,7 +30,7 @@ DRAWS, ROW_RATE = 16, 0.2
 
 @dataclass
 class DrawnView(RatedView):
-    """What rows see: expectations, and `n` draws of the components' `block`; `stream` names their random numbers."""
+    """Globals as rows use them: expectations, and `n` draws of the components' `block`, seeded by `stream`."""
 
     block: Any = None
     n: int = DRAWS
@@ -38,7 +38,7 @@ class DrawnView(RatedView):
 
     @cached_property
     def several(self) -> Draw:
-        """The draws, once they are asked for: the same for every chunk."""
+        """Draws of the components, made on first use and the same for every chunk."""
         return self.block.draws(self.n, np.random.default_rng(self.stream))  # type: ignore[no-any-return]
 
 
@@ -77,16 +77,15 @@ class TightGammaPoisson(GammaPoisson):
         return "slopes of rows"
 
     def local_begin(self, data: Table) -> Array:
-        """Rows of which nothing is known."""
+        """Local start of new rows: (n1, c) = 0, (n, 2K)."""
         return np.zeros((len(data), 2 * self.shape[0]))
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> DrawnView:
         """Expectations and draws; without `rng` these are always from the same random numbers."""
-        seen, stream = super().view(q, None), 0 if rng is None else int(rng.integers(2**62))
+        expected, stream = super().view(q, None), 0 if rng is None else int(rng.integers(2**62))
         own = q["components"]
-        return DrawnView(
-            seen.components, seen.weights, seen.logs, rate=seen.rate, block=own, n=self.n_draws, stream=stream
-        )
+        means = expected.components, expected.weights, expected.logs
+        return DrawnView(*means, rate=expected.rate, block=own, n=self.n_draws, stream=stream)
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> NamedRows:
         """The rows, and where (n1, c) start."""
@@ -113,7 +112,7 @@ class TightGammaPoisson(GammaPoisson):
         return Draw(value, source)
 
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> DrawnTerms:
-        """The bound at where rows were, what it says of components, and rows a step further."""
+        """The bound at the rows' current (n1, c), its slopes in the components, and the rows after a step."""
         from sksvi.models.nmf.loops import drawn_rows
 
         K, b, local = self.shape[0], self.activation_shape, self.started(view, batch)
@@ -129,10 +128,10 @@ class TightGammaPoisson(GammaPoisson):
         value = logs - (q.mean * (own - view.rate)).sum(1) - q.divergence(prior).sum(1) - batch.constant
         # The rate's exact part is in the prior of the step: what remains is what counts say.
         (gradient,) = q.in_domain(Gamma(prior.shape, own), (gradient,), ROW_RATE)
-        said = np.concatenate([gradient[..., 0], gradient[..., 1] / own], 1)
-        seen = batch.cells.seen
-        exposure = q.mean.sum(0) if seen is None else seen.T.astype(float) @ q.mean
-        moved = (1.0 - ROW_RATE) * local + ROW_RATE * said
+        target = np.concatenate([gradient[..., 0], gradient[..., 1] / own], 1)
+        observed = batch.cells.seen
+        exposure = q.mean.sum(0) if observed is None else observed.T.astype(float) @ q.mean
+        moved = (1.0 - ROW_RATE) * local + ROW_RATE * target
         return DrawnTerms(value, moved, q.mean, exposure, component_slopes, view)
 
     def pull_back(self, terms: Any, batch: CountChunk) -> Gradient:

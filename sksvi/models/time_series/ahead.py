@@ -1,4 +1,4 @@
-"""One step ahead: messages that each know the past alone, and the prediction of every point from those before it.
+"""One-step-ahead predictions: of every point from those before it, with messages that depend on these alone.
 
 The message of t follows from the prediction of f_t, which follows from earlier messages. Sweeping over all points at
 once, and giving each message a few steps of its own at the prediction as it stands, settles them from the first on.
@@ -24,7 +24,7 @@ SLACK = 1e-7
 
 
 class Ahead(NamedTuple):
-    """Predictions (T,) of f without offset, and the block of the messages that know the past alone."""
+    """Predictions (T,) of f without offset, and the block of the messages that depend on earlier points alone."""
 
     mean: Array
     variance: Array
@@ -44,14 +44,14 @@ def one_step_ahead(likelihood: Any, block: ChainGaussian, data: Table, expect: A
     expect : Expectation
     """
     chain, T = block.chain, len(block.chain)
-    seen = np.arange(T) if data.weight is None else np.flatnonzero(data.weight > 0)
+    observed = np.arange(T) if data.weight is None else np.flatnonzero(data.weight > 0)
     linear, weights = block.linear.copy(), np.maximum(block.weights, 0.0)
     linear += (weights - block.weights) * block.mean  # the same mean, where a message of a negative precision is lost
     rate, before, moved = np.ones(T), np.full(T, np.inf), np.full(T, np.inf)
     for _ in range(SWEEPS):
         m, s = ChainGaussian(chain, linear, weights).ahead()
         reach = SETTLED * np.sqrt(s)
-        at = seen[(np.abs(m - before) > reach)[seen] | (moved > reach)[seen]]
+        at = observed[(np.abs(m - before) > reach)[observed] | (moved > reach)[observed]]
         if not len(at):
             break
         before = m

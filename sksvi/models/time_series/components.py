@@ -1,4 +1,4 @@
-"""What a latent in time is made of: level, slope, seasons, cycle and coefficients as states of one chain.
+"""Components of a latent in time: level, slope, seasons, cycle and coefficients as states of one chain.
 
 Each component adds states, their rows of the transition, its share of f_t = h_tᵀx_t and its parameters. A parameter is
 a number on the real line: log of a variance, logit of a damping, log of a period.
@@ -83,32 +83,32 @@ class Damped:
     learned_period: int = -1
 
     def angle(self, theta: Array) -> float:
-        """Turn per step."""
+        """Angle by which the states turn per step, radians; 0 of a single state."""
         if len(self.states) == 1:
             return 0.0
         return float(2.0 * np.pi / (self.period if self.learned_period < 0 else np.exp(theta[self.learned_period])))
 
     def block(self, theta: Array) -> Array:
-        """Its part of the transition."""
+        """Its block of the transition matrix."""
         return self.damping.at(theta) * turn(self.angle(theta))[: len(self.states), : len(self.states)]
 
     def variance(self, theta: Array) -> float:
-        """Of each state, for ever."""
+        """Stationary variance of each state: amount / (1 - damping²)."""
         return self.amount.at(theta) / (1.0 - self.damping.at(theta) ** 2)
 
 
 def dominant_period(several: list[Array]) -> float:
     """The period, of 3 to half of the points, that explains most of series about their lines."""
-    held = [values for values in several if len(values) >= 8 and np.ptp(values) > 0]
-    if not held:
+    usable = [values for values in several if len(values) >= 8 and np.ptp(values) > 0]
+    if not usable:
         return 3.0
-    size = FINER * max(map(len, held))
+    size = FINER * max(map(len, usable))
     periods = size / np.maximum(np.arange(size // 2 + 1), 0.5)
-    return float(periods[int(np.argmax(sum(explained(values, periods, size) for values in held)))])
+    return float(periods[int(np.argmax(sum(explained(values, periods, size) for values in usable)))])
 
 
 def explained(values: Array, periods: Array, size: int) -> Array:
-    """How much of a series about its line waves of these periods, those of a transform of this size, explain."""
+    """Power of a series about its line at these periods, those of a Fourier transform of this size."""
     n = len(values)
     t = np.linspace(-1.0, 1.0, n)
     slope, level = np.polyfit(t, values, 1)
@@ -118,7 +118,7 @@ def explained(values: Array, periods: Array, size: int) -> Array:
 
 
 def turn(angle: float) -> Array:
-    """A rotation."""
+    """The matrix (2, 2) of a rotation by an angle in radians."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, s], [-s, c]])
 
@@ -236,11 +236,14 @@ class Dynamics:
     # ---- the chain at a vector of parameters
     @property
     def start(self) -> Array:
-        """First parameters."""
+        """Parameters that a search begins with, (P,)."""
         return np.array([parameter.start for parameter in self.parameters])
 
     def moving(self, theta: Array) -> Array:
-        """These parameters, but as they begin those that a search would not leave: near an end, or of no variance."""
+        """Parameters to begin a search with: `theta`, but the start of each that a search would not leave.
+
+        That is one near an end of its box, or a variance that is all but none.
+        """
         none = float(np.log(ALMOST_NONE)) + 2.0 * float(np.log(self.unit))
         low, high = np.array([(p.low, p.high) for p in self.parameters]).reshape(-1, 2).T
         low = np.where([p.name.endswith("_variance") for p in self.parameters], none, low)
@@ -248,7 +251,7 @@ class Dynamics:
 
     @property
     def others(self) -> list[dict[int, float]]:
-        """Where else a search may have had to begin: places of parameters to their values there.
+        """Alternative starts of a search: each maps places of parameters to their values there.
 
         As many, of the same places in the same order, for whatever series: some may say the same.
         """
@@ -278,12 +281,12 @@ class Dynamics:
 
     @property
     def box(self) -> list[tuple[float | None, float | None]]:
-        """Between what each parameter lies."""
+        """Lower and upper bound of each parameter."""
         return [(parameter.low, parameter.high) for parameter in self.parameters]
 
     @property
     def n_states(self) -> int:
-        """States."""
+        """Number of states."""
         return len(self.names)
 
     def diffuse(self) -> Array:
@@ -296,8 +299,8 @@ class Dynamics:
         return 0.5 * float(np.log(np.array(self.first)[self.diffuse()]).sum())
 
     @cached_property
-    def still(self) -> Chain:
-        """What a chain has at any parameters: no point, and zeros for noise and for what damping and angle say."""
+    def template(self) -> Chain:
+        """The chain without points, with zeros in the place of all that depends on the parameters."""
         moves = {row: dict(entries) for row, entries in self.transition.items()}
         for part in self.damped:
             moves |= {row: dict.fromkeys(part.states, 0.0) for row in part.states}
@@ -323,7 +326,7 @@ class Dynamics:
 
     def chain(self, theta: Array, X: Array) -> Chain:
         """The prior at these parameters of rows X (T, E) of the coefficients' columns."""
-        at, values, cov = self.still, self.still.values, self.still.cov
+        at, values, cov = self.template, self.template.values, self.template.cov
         if self.damped:
             values, cov = values.copy(), cov.copy()
             for part in self.damped:
@@ -335,15 +338,15 @@ class Dynamics:
         noise = np.array([amount.at(theta) for amount in self.amounts])
         return Chain(X, at.h, at.rows, at.starts, at.columns, values, noise, at.mean, cov, at.damped)
 
-    def slope(self, theta: Array, chain: Chain, said: Swept) -> Array:
+    def slope(self, theta: Array, chain: Chain, swept: Swept) -> Array:
         """Slope of the log evidence of the messages in the parameters."""
         out = np.zeros(len(theta))
         for state, amount in enumerate(self.amounts):
             if amount.learned >= 0:
-                out[amount.learned] += 0.5 * chain.noise[state] * said.score[state]
+                out[amount.learned] += 0.5 * chain.noise[state] * swept.score[state]
         if not self.damped:
             return out
-        in_first = 0.5 * (np.square(said.first) - np.diagonal(said.information))
+        in_first = 0.5 * (np.square(swept.first) - np.diagonal(swept.information))
         place = {int(state): k for k, state in enumerate(chain.damped)}
         for part in self.damped:
             states, share, angle = list(part.states), part.damping.at(theta), part.angle(theta)
@@ -351,7 +354,7 @@ class Dynamics:
             stationary = part.variance(theta) * float(in_first[states].sum())
             if part.amount.learned >= 0:
                 out[part.amount.learned] += stationary
-            pull = np.array([[said.pull[i, place[j]] for j in states] for i in states]) if states[0] in place else None
+            pull = np.array([[swept.pull[i, place[j]] for j in states] for i in states]) if states[0] in place else None
             if part.damping.learned >= 0:
                 turned = float(np.sum(pull * turn(angle)[:size, :size]))
                 inner = turned + stationary * 2.0 * share / (1.0 - share**2)

@@ -53,7 +53,7 @@ class Integrand:
         self.mode = all_parameters(q)
         #: Of Gaussian noise the evidence, whatever the messages.
         self.closed = ConjugateOptimum(model, data, 1.0) if model.likelihood.closed_posterior else None
-        #: What was found at points that were asked for.
+        #: What was found at points that were evaluated, by their bytes.
         self.found: dict[bytes, Settled] = {}
 
     def full(self, x: Array) -> Array:
@@ -74,7 +74,7 @@ class Integrand:
             return -np.inf
 
     def settled(self, x: Array) -> Settled:
-        """Where the messages settle under these parameters."""
+        """Messages that have settled under these parameters, and the bound there; cached."""
         key = x.tobytes()
         if key not in self.found:
             self.found[key] = self._settled(self.at(x))
@@ -82,7 +82,7 @@ class Integrand:
 
     def _settled(self, q: dict[str, Any]) -> Settled:
         likelihood, block = self.model.current_likelihood(q), q["latents"]
-        bound, alpha, gamma = self._looked(likelihood, block)
+        bound, alpha, gamma = self._evaluated(likelihood, block)
         for _ in range(PASSES):
             found = self._stepped(likelihood, block, bound, alpha, gamma)
             if found is None:
@@ -93,7 +93,7 @@ class Integrand:
         return Settled(block.forgotten(), bound + self.model.log_prior(q))
 
     def _stepped(self, likelihood: Any, block: ChainGaussian, bound: float, alpha: Array, gamma: Array) -> Any:
-        """Messages after a natural step, halved while the bound falls, and a look there; None: no gain."""
+        """Messages after a natural step, halved while the bound falls, and their evaluation; None: no gain."""
         weights = -2.0 * gamma
         linear, rate = alpha + weights * block.mean, 1.0
         for _ in range(HALVINGS):
@@ -103,15 +103,15 @@ class Integrand:
                 (1.0 - rate) * block.weights + rate * weights,
             )
             try:
-                look = self._looked(likelihood, there)
+                evaluation = self._evaluated(likelihood, there)
             except NotPositiveDefinite:
-                look = (-np.inf, alpha, gamma)
-            if look[0] > bound:
-                return there, look
+                evaluation = (-np.inf, alpha, gamma)
+            if evaluation[0] > bound:
+                return there, evaluation
             rate *= 0.5
         return None
 
-    def _looked(self, likelihood: Any, block: ChainGaussian) -> tuple[float, Array, Array]:
+    def _evaluated(self, likelihood: Any, block: ChainGaussian) -> tuple[float, Array, Array]:
         """The bound of a block without the prior of parameters, and the slopes of E log p in mean and variance."""
         data, T = self.data, len(self.data)
         alpha, gamma, total = np.zeros(T), np.zeros(T), -block.swept.kl
@@ -148,12 +148,12 @@ class Integrand:
 
 
 def all_parameters(q: dict[str, Any]) -> Array:
-    """Those of the states, then the likelihood's."""
+    """All parameters as one vector: those of the states, then the likelihood's."""
     return np.concatenate([q[name].value for name in ("dynamics", "likelihood") if name in q])
 
 
 def divided(values: Array, q: dict[str, Any]) -> dict[str, Array]:
-    """The same by block."""
+    """A vector of all parameters divided into the blocks of q, by their names."""
     n = len(q["dynamics"].value)
     return {"dynamics": values[:n], "likelihood": values[n:]} if "likelihood" in q else {"dynamics": values[:n]}
 

@@ -73,7 +73,7 @@ class DynamicModel(PerLatent):
         self.likelihood = likelihood
         self.dynamics = dynamics
         self.X = X
-        self.seen = None if weight is None or np.all(weight > 0) else np.flatnonzero(weight > 0)
+        self.observed = None if weight is None or np.all(weight > 0) else np.flatnonzero(weight > 0)
         self._last: Any = None  # a point of the search and the likelihood there, asked for several times
         self.learned = learned and chain is None
         self.chain = chain
@@ -102,7 +102,7 @@ class DynamicModel(PerLatent):
 
     @property
     def exact_only(self) -> bool:  # type: ignore[override]
-        """Where parameters are learned."""
+        """Whether expectations must be without noise: where parameters are learned."""
         return self.learned and bool(self.theta.size or self.likelihood.learned)
 
     @cached_property
@@ -135,7 +135,7 @@ class DynamicModel(PerLatent):
         return q | {name: Free(value) for name, value in values.items()}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """The prior under first parameters, or the messages that are known."""
+        """The prior under the first parameters, or the messages that a fit begins with."""
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
         return self.at({name: values[name] for name in self.hyper}, self.messages)
 
@@ -146,7 +146,7 @@ class DynamicModel(PerLatent):
         return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.current_likelihood(q), data))}
 
     def is_optimal(self, q: dict[str, Any], data: Table) -> bool:
-        """Under Gaussian noise, where the messages are those of the data."""
+        """Whether q is optimal: under Gaussian noise, where the messages are those of the data."""
         likelihood, block = self.current_likelihood(q), q["latents"]
         if not likelihood.closed_posterior:
             return False
@@ -154,27 +154,27 @@ class DynamicModel(PerLatent):
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
     def closed_form_optimum(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
-        """Under Gaussian noise, at messages that are those of the data."""
+        """The best q and its bound under Gaussian noise, where the messages are those of the data; else None."""
         searched = "dynamics" in q and self.is_optimal(q, data)
         return ConjugateOptimum(self, data, scale)(q)[0] if searched else None
 
     # ---- gradients
     def parts(self, n: int) -> list[Any]:
         """The observed points, some at a time."""
-        if self.seen is None:
+        if self.observed is None:
             return [slice(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
-        return [self.seen[start : start + TOGETHER] for start in range(0, len(self.seen), TOGETHER)]
+        return [self.observed[start : start + TOGETHER] for start in range(0, len(self.observed), TOGETHER)]
 
     def pull_back(self, terms: LinearTerms, batch: Table) -> dict[str, Any]:
         """Each latent has its own datum; a message may say that the latent is less sure (Student-t)."""
         return {"latents": (terms.alpha, terms.gamma)}
 
     def prior_mean(self, block: ChainGaussian) -> Array:
-        """That of the chain."""
+        """Prior mean of f at the points: that of the chain without messages."""
         return ChainGaussian(block.chain).mean
 
     def stepped(self, block: ChainGaussian, here: MeanTrial) -> tuple[float, Callable[[float], _Moments]]:
-        """Towards the mean that the data's messages there make."""
+        """Slope of the bound along the step to the mean that the data's messages make, and the points on that step."""
         mean, dual, terms = here.point.mean, here.point.dual, here.terms
         curvature = np.maximum(-2.0 * terms.gamma, 0.0)
         there = ChainGaussian(block.chain, terms.alpha + curvature * mean, curvature)
@@ -196,7 +196,7 @@ class DynamicModel(PerLatent):
         if "dynamics" in names:
             search.elsewhere()
         best = search.best
-        fit.known(best.q, best.gradient, best.bound)
+        fit.record_evaluation(best.q, best.gradient, best.bound)
         return best.q, best.q is not fit.q
 
     def slope(self, q: dict[str, Any]) -> Array:

@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class SweptAll(NamedTuple):
-    """What one sweep of each chain says: moments one after the other, sums, and each chain's own."""
+    """Results of one sweep of each chain: moments one after the other, sums over chains, and each chain's own."""
 
     mean: Array
     variance: Array
@@ -40,21 +40,21 @@ class Chains:
         return int(self.ends[-1])
 
     def rows(self) -> list[slice]:
-        """Where each one's points are."""
+        """Slice of the points of each chain."""
         return [slice(int(end) - len(part), int(end)) for end, part in zip(self.ends, self.parts, strict=True)]
 
     def sweep(self, linear: Array, weights: Array) -> SweptAll:
-        """Filter and smoother of each."""
-        said = []
+        """Filter and smoother of each chain."""
+        swept = []
         for rows, part in zip(self.rows(), self.parts, strict=True):
             try:
-                said.append(part.sweep(linear[rows], weights[rows]))
+                swept.append(part.sweep(linear[rows], weights[rows]))
             except NotPositiveDefinite as error:
                 at = rows.start + (error.coordinate or 0)
                 raise NotPositiveDefinite(f"the messages leave no positive precision at point {at}", at) from error
-        mean, variance = (np.concatenate([getattr(one, name) for one in said]) for name in ("mean", "variance"))
-        sums = (float(sum(getattr(one, name) for one in said)) for name in ("log_det", "kl", "log_z"))
-        return SweptAll(mean, variance, *sums, said)
+        mean, variance = (np.concatenate([getattr(one, name) for one in swept]) for name in ("mean", "variance"))
+        sums = (float(sum(getattr(one, name) for one in swept)) for name in ("log_det", "kl", "log_z"))
+        return SweptAll(mean, variance, *sums, swept)
 
 
 class JointPanel:
@@ -75,14 +75,14 @@ class JointPanel:
 
     @property
     def start(self) -> Array:
-        """First parameters: in the middle of where each would begin."""
+        """Parameters that a search begins with: the mean of where each series would begin."""
         return np.mean([part.start for part in self.parts], axis=0)
 
     @property
     def others(self) -> list[dict[int, float]]:
-        """Where else a search may have had to begin: in the middle of where each part says."""
-        said = zip(*(part.others for part in self.parts), strict=True)
-        return [{place: float(np.mean([one[place] for one in each])) for place in each[0]} for each in said]
+        """Alternative starts of a search: the means of those of each part."""
+        alternatives = zip(*(part.others for part in self.parts), strict=True)
+        return [{place: float(np.mean([one[place] for one in each])) for place in each[0]} for each in alternatives]
 
     @property
     def periods(self) -> list[int]:
@@ -91,7 +91,7 @@ class JointPanel:
 
     @property
     def box(self) -> list[tuple[float | None, float | None]]:
-        """Between what each parameter lies: what any of them allows."""
+        """Lower and upper bound of each parameter: the widest of all parts."""
         low = np.min([[low for low, _ in part.box] for part in self.parts], axis=0)
         high = np.max([[high for _, high in part.box] for part in self.parts], axis=0)
         return list(zip(low.tolist(), high.tolist(), strict=True))
@@ -100,7 +100,7 @@ class JointPanel:
         """The prior at these parameters of all rows."""
         return Chains([part.chain(theta, X[rows]) for part, rows in zip(self.parts, self.rows, strict=True)])
 
-    def slope(self, theta: Array, chain: Chains, said: SweptAll) -> Array:
+    def slope(self, theta: Array, chain: Chains, swept: SweptAll) -> Array:
         """Slope of the log evidence of the messages in the parameters."""
-        each = zip(self.parts, chain.parts, said.parts, strict=True)
-        return np.sum([part.slope(theta, own, swept) for part, own, swept in each], axis=0)
+        each = zip(self.parts, chain.parts, swept.parts, strict=True)
+        return np.sum([part.slope(theta, own, part_swept) for part, own, part_swept in each], axis=0)

@@ -1,4 +1,4 @@
-"""The search for a dynamic model's parameters: where it begins, what it sees, and where else it looks."""
+"""The search for a dynamic model's parameters: first messages, its steps, and other starts."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Optimum(NamedTuple):
 
     @property
     def gradient(self) -> dict[str, Any]:
-        """That of the data's part: at the best q it is what the messages say."""
+        """Gradient of the data's part of the bound, E log p: at the best q it is what the messages say."""
         block = self.q["latents"]
         return {"latents": (block.dual, -0.5 * block.weights)}
 
 
 class ConjugateOptimum:
-    """The best q under Gaussian noise, whose messages are known, its bound, and the slopes of that.
+    """The best q under Gaussian noise, whose messages have a closed form, its bound, and the slopes of that.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class ConjugateOptimum:
         self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
     def __call__(self, q: dict[str, Any]) -> tuple[Optimum, dict[str, Array]]:
-        """Under the parameters of q, whose own messages do not matter."""
+        """The optimum under the parameters of q, whose messages do not matter, and the slopes of its bound."""
         model, at, weight = self.model, self.at, self.weight
         likelihood, chain = model.current_likelihood(q), q["latents"].chain
         block = ChainGaussian(chain, *closed_messages(likelihood, at, weight))
@@ -105,7 +105,7 @@ class ConjugateOptimum:
 
 
 class SeriesSearch(SettledSearch):
-    """In the parameters of states and likelihood, from several places."""
+    """Search for the parameters of states and likelihood, from several starts."""
 
     def __init__(self, model: Any, fit: Fit, tol: float, names: list[str]) -> None:
         self.model, self.names = model, names
@@ -126,7 +126,7 @@ class SeriesSearch(SettledSearch):
         self.closed = ConjugateOptimum(model, fit.data, fit.scale)
 
     def look(self, bound: float) -> bool:
-        """One more look at all data; an error of a callback's is remembered as such."""
+        """Count one more evaluation on all data; an error of a callback's is remembered as such."""
         try:
             return super().look(bound)
         except ValueError as error:
@@ -152,7 +152,7 @@ class SeriesSearch(SettledSearch):
                 start[place] = value
             before, periods = self.best, [place for place in self.model.dynamics.periods if place in other]
             try:
-                with self.held(periods, start):
+                with self.fixed(periods, start):
                     self.ascend(start, _Rival(self))
             except NotPositiveDefinite:  # without a bound there no search begins
                 continue
@@ -162,8 +162,11 @@ class SeriesSearch(SettledSearch):
                 self.ascend(np.concatenate([self.best.q[name].value for name in self.names]))
 
     @contextmanager
-    def held(self, places: list[int], start: Array) -> Iterator[None]:
-        """A search that leaves these where they start: a period runs off before variances and damping are its own."""
+    def fixed(self, places: list[int], start: Array) -> Iterator[None]:
+        """Context of a search with some parameters fixed at their start.
+
+        A period runs off before variances and damping are its own.
+        """
         free = self.box, self.low, self.high
         ends = {place: start[place] for place in places}
         self.box = [(ends.get(place, low), ends.get(place, high)) for place, (low, high) in enumerate(self.box)]
@@ -182,22 +185,22 @@ class SeriesSearch(SettledSearch):
                 raise
             raise NotPositiveDefinite(str(error)) from error
 
-    def ascend(self, start: Array, seen: Callable[[float, float], bool] | None = None) -> None:
+    def ascend(self, start: Array, stop: Callable[[float, float], bool] | None = None) -> None:
         """Newton's steps from these parameters; those that start outside of their bounds start on them."""
         start = np.minimum(np.maximum(start, self.low), self.high)
         enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        climb(self, self.curvature, start, self.low, self.high, seen or self.told, enough)
+        climb(self, self.curvature, start, self.low, self.high, stop or self.should_stop, enough)
 
-    def told(self, value: float, promised: float) -> bool:
+    def should_stop(self, value: float, promised: float) -> bool:
         """After every evaluation; True: the fit must stop."""
-        return self.seen(value)
+        return self.search_ends(value)
 
     def under(self, x: Array, block: ChainGaussian) -> dict[str, Any]:
-        """These messages under parameters x."""
+        """q with the messages of `block` under parameters x."""
         return self.model.at({**self.values, **{name: x[rows] for name, rows in self.places.items()}}, block)
 
     def evaluated(self, x: Array) -> tuple[Any, Array]:
-        """q settles from the messages of the best parameters so far, or is known."""
+        """Evaluation at parameters x, and its slope: q settles from the best messages so far, or has a closed form."""
         self.block = None  # else its arrays are held beside those of this one
         q = self.under(x, self.best.q["latents"])
         if self.model.likelihood.closed_posterior:
@@ -205,14 +208,14 @@ class SeriesSearch(SettledSearch):
         else:
             here = self.settled(q)
             slopes, self.bend = self.model.slopes(here.q, self.fit.data, self.fit.expect)
-        slope = self.joined(slopes)
+        slope = self.stacked(slopes)
         if not finite(here.bound, slope):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
         self.block = here.q["latents"]
         return here, slope
 
-    def joined(self, slopes: dict[str, Array]) -> Array:
-        """Slopes as one vector."""
+    def stacked(self, slopes: dict[str, Array]) -> Array:
+        """Slopes of all blocks as one vector, in the order of `names`."""
         return np.concatenate([slopes[name] for name in self.names])
 
     def curvature(self, x: Array, slope: Array) -> Array:
@@ -223,27 +226,27 @@ class SeriesSearch(SettledSearch):
         n, H, block = self.n_dynamics, np.zeros((len(x), len(x))), self.block
         try:
             for place in range(n):
-                near, by = self.near(x, place)
-                H[:n, place] = (slope[:n] - self.model.slope(self.under(near, block))) / by
+                neighbour, step = self.neighbour(x, place)
+                H[:n, place] = (slope[:n] - self.model.slope(self.under(neighbour, block))) / step
             H[:n, :n] = 0.5 * (H[:n, :n] + H[:n, :n].T)
             if n < len(x) and self.model.likelihood.closed_posterior:
-                near, by = self.near(x, n)
-                H[:, n] = H[n] = (slope - self.joined(self.closed(self.under(near, block))[1])) / by
+                neighbour, step = self.neighbour(x, n)
+                H[:, n] = H[n] = (slope - self.stacked(self.closed(self.under(neighbour, block))[1])) / step
             elif n < len(x):
                 H[n:, n:] = -self.bend
         except NotPositiveDefinite:
             return np.diag(np.abs(slope))
         return H
 
-    def near(self, x: Array, place: int) -> tuple[Array, float]:
-        """A point beside x, and how far."""
+    def neighbour(self, x: Array, place: int) -> tuple[Array, float]:
+        """A point beside x, one coordinate moved, and the step that was taken."""
         there = x.copy()
         there[place] += NEARBY if x[place] + NEARBY < self.high[place] else -NEARBY
         return there, float(there[place] - x[place])
 
 
 class _Rival:
-    """Tells when a search from elsewhere has ended, or gains too little to catch up with the best."""
+    """Stopping rule of a search from another start: it has ended, or gains too little to catch up with the best."""
 
     def __init__(self, search: SeriesSearch) -> None:
         self.search, self.best, self.last, self.slow = search, search.best.bound, -np.inf, 0
@@ -256,4 +259,4 @@ class _Rival:
         hopeless = promised * PATIENCE < lacks or self.slow >= SLOW
         little = search.tol * search.fit.size(self.best)
         again = promised < little and lacks > -little  # it ends where the best did, and need not get there
-        return search.seen(value) or hopeless or again
+        return search.search_ends(value) or hopeless or again

@@ -22,7 +22,7 @@ SPANS = {"level": 1.5, "trend": 2.0, "seasonal": 0.5, "cycle": 0.5, "coefficient
 MOST = {"level": 0.5, "trend": 0.1, "seasonal": 0.1, "cycle": 0.5, "coefficient": 0.1}
 #: By how much more of a measured y, whose unit is that of all that it moves.
 MEASURED = 2.0
-#: The same of what returns: of its stationary standard deviation.
+#: Prior mean of the stationary standard deviation of what returns, in units of f.
 STATIONARY = 0.7
 #: The logit of a damping is normal: dampings of 0.28 to 0.99.
 DAMPING_MEAN, DAMPING_SD = 2.0, 1.5
@@ -63,7 +63,7 @@ class WeakPrior:
         self.parts = [(place, p, damped.get(place)) for place, p in enumerate(dynamics.parameters)]
 
     def starts(self, other: dict[int, float]) -> dict[int, float]:
-        """Where else a search begins: with variances that are small, not so small that the prior alone moves them."""
+        """An alternative start of a search, its variances small but not so small that the prior alone moves them."""
         found = dict(other)
         for place, parameter, _ in self.parts:
             if place in other and parameter.name.endswith("_variance"):
@@ -86,7 +86,10 @@ class WeakPrior:
         return float(total), slope
 
     def _variance(self, theta: Array, slope: Array, place: int, parameter: Parameter, part: Damped | None) -> float:
-        """Of the logarithm of a variance; of what returns, by the stationary standard deviation."""
+        """Log density of the logarithm of a variance, whose slope is added to `slope`.
+
+        A part that returns to zero has its prior on the stationary standard deviation.
+        """
         kind = parameter.name.split("_")[0]
         if part is None and kind != "level":  # a few of these move much, most hardly at all
             density, own = _half_cauchy(0.5 * theta[place], self.steps[kind] * self.unit)
@@ -115,7 +118,7 @@ class WeakPrior:
         return total, slope
 
     def bend(self, values: Array) -> Array:
-        """Second derivatives of the likelihood's part."""
+        """Second derivatives of the log density of the likelihood's parameters, (P, P)."""
         out = np.zeros((len(values), len(values)))
         for place, step in enumerate(STEP * np.eye(len(values))):
             ends = (self.of_likelihood(values + side * step)[1] for side in (1.0, -1.0))
@@ -124,30 +127,33 @@ class WeakPrior:
 
 
 def _half_cauchy(log_sd: float, scale: float) -> tuple[float, float]:
-    """Of the logarithm of a standard deviation."""
+    """Log density of the logarithm of a standard deviation with a half-Cauchy prior, and its slope."""
     x = float(np.exp(log_sd)) / scale
     square = x * x
     return float(np.log(2.0 * x / np.pi) - np.log1p(square)), 1.0 - 2.0 * square / (1.0 + square)
 
 
 def _scale(log_sd: float, unit: float) -> tuple[float, float]:
-    """Of the logarithm of a standard deviation with a half-t prior."""
+    """Log density of the logarithm of a standard deviation with a half-t prior, and its slope."""
     x = float(np.exp(log_sd)) / unit
     density = HALF_T - 0.5 * (NOISE_DF + 1.0) * float(np.log1p(x**2 / NOISE_DF)) + float(np.log(x))
     return density, 1.0 - (NOISE_DF + 1.0) * x**2 / (NOISE_DF + x**2)
 
 
 def _variance(value: float, unit: float) -> tuple[float, float]:
+    """Log density of the logarithm of a noise variance, whose root has a half-t prior, and its slope."""
     density, slope = _scale(0.5 * value, unit)
     return density - float(np.log(2.0)), 0.5 * slope
 
 
 def _dispersion(value: float, unit: float) -> tuple[float, float]:
+    """Log density of the logarithm of a dispersion, whose root has an exponential prior, and its slope."""
     ratio = float(np.exp(0.5 * value)) / DISPERSION
     return float(np.log(0.5 * ratio)) - ratio, 0.5 * (1.0 - ratio)
 
 
 def _df(value: float, unit: float) -> tuple[float, float]:
+    """Log density of the logarithm of degrees of freedom with a gamma prior, and its slope."""
     df = float(np.exp(value))
     constant = DF_SHAPE * float(np.log(DF_RATE)) - float(gammaln(DF_SHAPE))
     return constant + DF_SHAPE * value - DF_RATE * df, DF_SHAPE - DF_RATE * df

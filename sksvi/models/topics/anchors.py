@@ -75,18 +75,18 @@ def _in_seeded_order(shares: Array, raised: Array) -> Array:
 
 def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
     """p(topic | word), (K, V), or fewer rows where the documents do not tell so many topics apart."""
-    points, known = word_points(X, n_topics, rng)
+    points, has_point = word_points(X, n_topics, rng)
     total = np.asarray(X.sum(0), float).ravel()
     often = np.diff(X.tocsc().indptr) >= max(2.0, RARE_SHARE * X.shape[0])
-    trust = np.where(known & often, np.sqrt(total / (total + RARE_COUNT)), 0.0)
-    found = corners(points, total * known, trust, n_topics)
+    trust = np.where(has_point & often, np.sqrt(total / (total + RARE_COUNT)), 0.0)
+    found = corners(points, total * has_point, trust, n_topics)
     if not found:
         return np.empty((0, X.shape[1]))
     anchors = points[found]
     for _ in range(ROUNDS):
         weight = regressed(points, anchors) ** NEARNESS * (total * (trust > 0))[:, None]
         anchors = (weight.T @ points) / weight.sum(0)[:, None]
-    shares = np.where(known[:, None], regressed(points, anchors), 1.0 / len(anchors))
+    shares = np.where(has_point[:, None], regressed(points, anchors), 1.0 / len(anchors))
     return shares.T * (len(anchors) / n_topics)
 
 
@@ -99,8 +99,8 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, A
     # A word drawn twice is no pair: the diagonal loses what a single draw would add.
     single = np.asarray(scaled.T @ each).ravel()
     margin = scaled.T @ np.asarray(scaled.sum(1)).ravel() - single
-    known = margin > 1e-12 * np.max(margin, initial=1e-300)
-    root = np.where(known, 1.0 / np.sqrt(np.where(known, margin, 1.0)), 0.0)
+    has_point = margin > 1e-12 * np.max(margin, initial=1e-300)
+    root = np.where(has_point, 1.0 / np.sqrt(np.where(has_point, margin, 1.0)), 0.0)
     across = scaled.T.tocsr()
 
     def product(columns: Array) -> Array:
@@ -114,7 +114,7 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, A
     inner = axes.T @ product(axes)
     values, turn = np.linalg.eigh(0.5 * (inner + inner.T))
     first = np.argsort(-values)[:n_axes]
-    return root[:, None] * (axes @ turn[:, first]) * np.maximum(values[first], 0.0), known
+    return root[:, None] * (axes @ turn[:, first]) * np.maximum(values[first], 0.0), has_point
 
 
 def corners(points: Array, weight: Array, trust: Array, most: int) -> list[int]:

@@ -195,7 +195,7 @@ class CorrelatedTopics(Local):
 
     @property
     def local_rule(self) -> str:
-        """The steps of q(η_d), and of which covariance."""
+        """Name of the steps of q(η_d) and of its covariance's form: local states of another are not continued."""
         return f"{self.rule}, {'full' if self.full else 'diag'}"
 
     def _fresh(self, n: int) -> Array:
@@ -210,12 +210,12 @@ class CorrelatedTopics(Local):
 
     @property
     def globals(self) -> str:  # type: ignore[override]
-        """Documents see a draw of sampled topics, whose gradient knows of it; else expectations."""
+        """How documents see the topics: a draw with its gradient where topics are sampled, else expectations."""
         return "corrected" if self.topics == "sampled" else "expected"
 
     @property
     def warmup_passes(self) -> int:  # type: ignore[override]
-        """Neither points nor draws have expectations of logarithms that would starve rare words."""
+        """Passes that see E β: only Dirichlet topics have expectations of logarithms, which would starve rare words."""
         return FORMING_PASSES if self.topics == "dirichlet" else 0
 
     # ---- rows
@@ -241,10 +241,10 @@ class CorrelatedTopics(Local):
         block = q["topics"]
         if rng is not None:
             draw = block.drawn(rng)
-            return replace(self._seen(block.log_values(draw), q["population"]), draws={"topics": draw})
-        return self._seen(block.moments, q["population"])
+            return replace(self.view_of(block.log_values(draw), q["population"]), draws={"topics": draw})
+        return self.view_of(block.moments, q["population"])
 
-    def _seen(self, logs: Array, population: Any) -> CorrelatedView:
+    def view_of(self, logs: Array, population: Any) -> CorrelatedView:
         if self.bound == "simple":
             topics, offset = np.ascontiguousarray(logs.T), np.zeros(self.n_words)
         else:
@@ -255,7 +255,7 @@ class CorrelatedTopics(Local):
         return CorrelatedView(topics, offset, population.location, precision, population.log_det())
 
     def terms(self, view: CorrelatedView, batch: CorrelatedDocuments, expect: Any, rng: Any) -> CorrelatedTerms:
-        """Local posteriors of the documents, continued from where they started, and what they say."""
+        """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
         nodes, first = self.nodes, batch.first_node
         if not expect.exact:
             nodes = rng.standard_normal((len(batch), expect.n, self.n_topics - 1))
@@ -277,7 +277,7 @@ class CorrelatedTopics(Local):
         posterior: bool,
         roots: bool = False,
     ) -> CorrelatedTerms:
-        """The compiled local step; the last three say what is wanted of it."""
+        """Run the compiled local step of the documents; the last three arguments choose what is computed beside it."""
         from sksvi.models.topics.loops.sums import sum_documents
 
         module, function = LOCAL_STEPS[rule]
@@ -292,9 +292,9 @@ class CorrelatedTopics(Local):
         prior = records.LogOddsPopulation(view.location, view.precision, view.log_det)
         bound = BOUNDS[self.bound]
         repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
-        seen = view.bounded or view
-        bounded = seen.topics if seen is not view else np.empty((0, K))
-        sum_documents(corpus, view.topics, bounded, seen.offset, prior, bound, self.full, local, factors, found)
+        bound_view = view.bounded or view
+        bounded = bound_view.topics if bound_view is not view else np.empty((0, K))
+        sum_documents(corpus, view.topics, bounded, bound_view.offset, prior, bound, self.full, local, factors, found)
         factors = factors if roots else np.empty((0, 0, 0))
         deviations = np.sqrt(np.maximum(found.squares - np.square(found.proportions), 0.0))
         return CorrelatedTerms(
@@ -313,11 +313,11 @@ class CorrelatedTopics(Local):
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
-        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
+        stacked = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
         rest = {
             name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")
         }
-        return CorrelatedTerms(*joined, np.empty((0, 0)), np.empty((0, 0)), **rest)
+        return CorrelatedTerms(*stacked, np.empty((0, 0)), np.empty((0, 0)), **rest)
 
     def grown(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """The topics with new words at their prior."""

@@ -41,13 +41,13 @@ class DocumentVisit:
     """How long a visit of a document is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
-    kept: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
+    kept_sweeps: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
     """
 
     sweeps: int
     tol: float
     burn_in: int
-    kept: int
+    kept_sweeps: int
     draws: int = 0
 
 
@@ -61,7 +61,7 @@ VISIT, PORTION, SETTLE = (
 
 @dataclass
 class LDAView:
-    """What documents see: topics word by word (V, K), the logarithm of the factor per word taken out, and α.
+    """Topics as documents see them: word by word (V, K), the logarithm of the factor per word taken out, and α.
 
     ``bounded`` is what their terms of the bound are taken at where that is another view.
     """
@@ -165,12 +165,12 @@ class LatentDirichlet(Local):
 
     @property
     def draws(self) -> bool:  # type: ignore[override]
-        """Topics of words are drawn."""
+        """Whether the local step is random: Gibbs draws the topics of words."""
         return self.local_step == "gibbs"
 
     @property
     def local_rule(self) -> str:
-        """Every local step leaves, and starts from, the same numbers."""
+        """Name of the local state: the same for every local step, which all leave, and start from, counts of topics."""
         return "counts of topics"
 
     # ---- blocks
@@ -195,7 +195,7 @@ class LatentDirichlet(Local):
 
     @property
     def hyper(self) -> dict[str, Rule]:
-        """α by what documents say of it, η by what the topics do."""
+        """The rules by which α is learned from the documents, and η from the topics."""
         rules: dict[str, Rule] = {"alpha": Newton()} if self.learns_alpha else {}
         return {**rules, "eta": ClosedForm(self._eta_step)} if self.learns_eta else rules
 
@@ -213,7 +213,7 @@ class LatentDirichlet(Local):
         return np.broadcast_to(np.exp(q["alpha"].value), (self.n_topics,)) if "alpha" in q else self.alpha
 
     def local_begin(self, data: Table) -> Array:
-        """Documents of which nothing is known."""
+        """Documents without expected counts."""
         return np.zeros((len(data), self.n_topics))
 
     # ---- rows
@@ -234,20 +234,20 @@ class LatentDirichlet(Local):
     def view(self, q: Blocks, rng: Any) -> LDAView:
         """Topics as documents see them: E log β, or log β of a draw, up to a factor per word."""
         if rng is None:
-            return self._seen(q["topics"].moments, self.alpha_of(q))
+            return self.view_of(q["topics"].moments, self.alpha_of(q))
         draw = q["topics"].drawn(rng)
-        view = self._seen(q["topics"].log_values(draw), self.alpha_of(q))
+        view = self.view_of(q["topics"].log_values(draw), self.alpha_of(q))
         view.draws["topics"] = draw
         return view
 
-    def _seen(self, logs: Array, alpha: Array) -> LDAView:
+    def view_of(self, logs: Array, alpha: Array) -> LDAView:
         offset = logs.max(0)
-        seen = np.exp(logs - offset).T
+        topics = np.exp(logs - offset).T
         least = 1e-30 if self.dtype.itemsize == 4 else 1e-290
-        return LDAView(np.maximum(seen, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
+        return LDAView(np.maximum(topics, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
 
     def terms(self, view: LDAView, batch: LDADocuments, expect: Any, rng: Any) -> LDATerms:
-        """Documents continued from where they started, and what they say."""
+        """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
         return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.draws else 0)
 
     def settled(
@@ -259,22 +259,22 @@ class LatentDirichlet(Local):
         sums: bool = True,
         squares: bool = False,
     ) -> LDATerms:
-        """The compiled local step, and each document's term of the bound where it ended."""
+        """Run the compiled local step of the documents, and find each one's term of the bound at the end."""
         from sksvi.models.topics.loops.documents import document_bounds
 
-        n, K, seen = len(batch), self.n_topics, view.bounded or view
+        n, K, bound_view = len(batch), self.n_topics, view.bounded or view
         local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))
         second = np.zeros((n if squares else 0, K))
         own = np.zeros((n if self.learns_alpha and self.local_step != "mean-field" else 0, K))
-        terms = LDATerms(np.empty(n), local, np.empty((n, K)), own, counts, second, seen)
+        terms = LDATerms(np.empty(n), local, np.empty((n, K)), own, counts, second, bound_view)
         local_step(self.local_step)(view, batch, effort, key, terms)
         document_bounds(
             batch.indptr,
             batch.words,
             batch.counts,
-            seen.topics,
-            seen.offset,
-            seen.alpha,
+            bound_view.topics,
+            bound_view.offset,
+            bound_view.alpha,
             local,
             terms.value,
             terms.elog,
@@ -297,10 +297,10 @@ class LatentDirichlet(Local):
             return np.array([slope.sum()]), np.array([[bend.sum()]])
         return slope, bend
 
-    # ---- what is asked of a fit
+    # ---- results of a fit
     def documents(self, q: Blocks, X: Any, threads: int, effort: DocumentVisit = SETTLE, key: int = 0) -> LDATerms:
         """N of documents at the mean of the topics, each by itself: the same whatever the others are."""
-        view = self._seen(np.log(q["topics"].mean), self.alpha_of(q))
+        view = self.view_of(np.log(q["topics"].mean), self.alpha_of(q))
         data, draws = Table(X, np.zeros(X.shape[0])), self.draws
 
         def one(part: slice) -> LDATerms:
@@ -309,9 +309,9 @@ class LatentDirichlet(Local):
             return self.settled(view, batch, effort, key, sums=False, squares=draws)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], 64), threads))
-        joined = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog", "own_elog"))
+        stacked = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog", "own_elog"))
         squares = np.concatenate([f.squares for f in found])
-        return LDATerms(*joined, np.empty((0, 0)), squares, view)
+        return LDATerms(*stacked, np.empty((0, 0)), squares, view)
 
     def with_local(self, local_step: str) -> LatentDirichlet:
         """The model with another local step."""
@@ -319,11 +319,11 @@ class LatentDirichlet(Local):
         other.local_step = local_step
         return other
 
-    def completions(self, q: Blocks, known: Any, held: Any, threads: int) -> Array:
-        """Log probability of the words `held` of each document given those that are `known`, nats (n,)."""
-        found = self.documents(q, known, threads)
+    def completions(self, q: Blocks, observed: Any, held_out: Any, threads: int) -> Array:
+        """Log probability of the `held_out` words of each document given the `observed` ones, nats (n,)."""
+        found = self.documents(q, observed, threads)
         theta = dirichlet_marginal(self.alpha_of(q), found.local, found.squares)[0]
-        return word_scores(theta, q["topics"].mean, held)
+        return word_scores(theta, q["topics"].mean, held_out)
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
         """The topics with new words at their prior."""
@@ -336,13 +336,13 @@ class LatentDirichlet(Local):
 
 
 def local_step(name: str) -> Callable[..., None]:
-    """A compiled local step by its name: it moves N of `terms`, and adds what is wanted of it."""
+    """A compiled local step by its name: it updates N of `terms`, and adds to the arrays there that are not empty."""
     if name == "gibbs":
         from sksvi.models.topics.loops.gibbs import gibbs_documents
 
         def drawn(view: LDAView, b: LDADocuments, effort: DocumentVisit, key: int, terms: LDATerms) -> None:
             gibbs_documents(
-                b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept,
+                b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept_sweeps,
                 effort.draws, key, b.streams, terms.local, terms.squares, terms.own_elog, terms.counts,
             )  # fmt: skip
 

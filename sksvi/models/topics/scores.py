@@ -55,21 +55,21 @@ def importance_sampling(
     return out, sizes
 
 
-def word_scores(proportions: Array, components: Array, held: Any) -> Array:
+def word_scores(proportions: Array, components: Array, held_out: Any) -> Array:
     """Σ_w c_w log Σ_k θ_k β_kw of every row of a CSR matrix, nats; words are scored one by one.
 
     Parameters
     ----------
     proportions : ndarray of shape (n, K)
     components : ndarray of shape (K, V)
-    held : CSR matrix of shape (n, V)
+    held_out : CSR matrix of shape (n, V)
 
     Returns
     -------
     scores : ndarray of shape (n,)
         0 where a row has no words.
     """
-    row, logs = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr)), np.empty(held.nnz)
-    for part in (slice(a, a + SCORED) for a in range(0, held.nnz, SCORED)):
-        logs[part] = np.log(np.einsum("ik,ki->i", proportions[row[part]], components[:, held.indices[part]]))
-    return np.bincount(row, held.data * logs, held.shape[0])
+    row, logs = np.repeat(np.arange(held_out.shape[0]), np.diff(held_out.indptr)), np.empty(held_out.nnz)
+    for part in (slice(a, a + SCORED) for a in range(0, held_out.nnz, SCORED)):
+        logs[part] = np.log(np.einsum("ik,ki->i", proportions[row[part]], components[:, held_out.indices[part]]))
+    return np.bincount(row, held_out.data * logs, held_out.shape[0])

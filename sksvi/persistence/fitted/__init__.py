@@ -1,4 +1,4 @@
-"""Whether the attributes of a fitted estimator fit its data's sizes and each other, estimator by estimator."""
+"""Checks, by estimator, that fitted attributes have the sizes of the data and agree with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitted factors: of ratings, sparse ones, of counts and of covariances."""
+"""Checks of fitted factor models: of ratings, of sparse factors, of counts and of covariances."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sksvi.persistence.validator import Validator
 
 
 def check_factorization(look: Validator) -> None:
-    """Ids, blocks of both sides, and what has been rated."""
+    """Check ids, blocks of both sides, and the items that users have rated."""
     from sksvi.families import GaussianPlates
 
     choices = look.at("_choices").a(dict).value
@@ -34,14 +34,14 @@ def check_factorization(look: Validator) -> None:
         constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.ordered
         right = rows == columns + (constant or features is not None)
         block_of(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
-    look.unless_none("seen_", lambda seen: _seen(seen, look))
+    look.unless_none("seen_", lambda rated: _rated_items(rated, look))
     look.unless_none("_first_rows", lambda rows: _first_ratings(rows, look))
     look.at("_unit").number(above=0.0)
     look.at("_offset").number()
 
 
 def _first_ratings(rows: Validator, look: Validator) -> None:
-    """Ratings that a stream keeps: positions of users and items, -1 where the id is missing."""
+    """Check the ratings that a stream stores: positions of users and items, -1 where the id is missing."""
     pairs = rows.at("X").array((None, 2), least=-1.0)
     rows.at("X").require(np.all(pairs == np.floor(pairs)), "has positions that are no whole numbers")
     for side, column in zip(("users", "items"), pairs.T, strict=True):
@@ -49,9 +49,9 @@ def _first_ratings(rows: Validator, look: Validator) -> None:
         rows.at("X").require(np.all(column < n), f"names other {side} than the {n} that the fit has")
 
 
-def _seen(seen: Validator, look: Validator) -> int:
-    """Items of each user, as they are told for `recommend`; how many there are."""
-    starts, items = seen.sequence(2)
+def _rated_items(rated: Validator, look: Validator) -> int:
+    """Check the items that each user has rated, which `recommend` leaves out; return their number."""
+    starts, items = rated.sequence(2)
     users = len(look.at("users_").value)
     starts.array((users + 1,), "i", least=0)
     items.array((None,), "i", least=0, below=len(look.at("items_").value))
@@ -61,19 +61,19 @@ def _seen(seen: Validator, look: Validator) -> int:
 
 
 def _sizes(look: Validator) -> tuple[int, int]:
-    """Components that the fit has room for, and columns."""
+    """The parameter n_components of the fit, and its number of columns."""
     return int(look.at("_choices").a(dict).value["n_components"]), look.at("n_features_in_").count(1)
 
 
 def _shaped(look: Validator, name: str, shape: tuple[int, ...]) -> None:
-    """A block whose mean has this shape."""
+    """Check that the mean of a block has this shape."""
     block = block_of(look, name)
     found = np.shape(block.a(Family).value.mean)
     block.require(found == shape, f"has shape {found}, not {shape}")
 
 
 def check_beta_process(look: Validator) -> None:
-    """Features, draws, and the units of the columns."""
+    """Check features, draws, and the units of the columns."""
     k, d = _sizes(look)
     look.at("mean_").array((d,))
     look.at("scale_").number(above=0.0)
@@ -87,15 +87,15 @@ def check_beta_process(look: Validator) -> None:
     of_size(block_of(look, "probabilities"), k)
     of_size(block_of(look, "weight_precision"), 1)
     of_size(block_of(look, "noise_precision"), noise)
-    kept = len(look.at("_order").array((None,), "i", least=0, below=k))
-    look.at("_order").require(len(set(look.value._order.tolist())) == kept >= 1, "names a feature twice, or none")
-    look.at("components_").array((kept, d), "x")
+    n_used = len(look.at("_order").array((None,), "i", least=0, below=k))
+    look.at("_order").require(len(set(look.value._order.tolist())) == n_used >= 1, "names a feature twice, or none")
+    look.at("components_").array((n_used, d), "x")
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
         local.at("values").array((None, k))
-    look.at("feature_probability_").array((kept,), least=0.0)
-    shown(look, "features", (kept, d))
-    shown(look, "probabilities", (kept,))
+    look.at("feature_probability_").array((n_used,), least=0.0)
+    shown(look, "features", (n_used, d))
+    shown(look, "probabilities", (n_used,))
     precision = look.at("noise_precision_")
     precision.array((d,), above=0.0) if isinstance(precision.value, np.ndarray) else precision.number(above=0.0)
     if look.has("_draws"):
@@ -110,43 +110,43 @@ def check_beta_process(look: Validator) -> None:
 
 
 def check_gamma_process(look: Validator) -> None:
-    """Components, their weights and shares."""
+    """Check components, their weights and shares."""
     k, f = _sizes(look)
     look.at("prior_mean_").number(above=0.0)
     _shaped(look, "components", (k, f))
     _shaped(look, "weights", (k,))
-    kept = look.at("n_components_").count(1)
-    look.at("n_components_").require(kept <= k, f"is {kept}, more than n_components={k}")
-    look.at("components_").array((kept, f), "x", least=0.0)
+    n_used = look.at("n_components_").count(1)
+    look.at("n_components_").require(n_used <= k, f"is {n_used}, more than n_components={k}")
+    look.at("components_").array((n_used, f), "x", least=0.0)
     for name in ("component_weights_", "component_shares_"):
-        look.at(name).array((kept,), least=0.0)
-    shown(look, "components", (kept, f))
-    shown(look, "weights", (kept,))
+        look.at(name).array((n_used,), least=0.0)
+    shown(look, "components", (n_used, f))
+    shown(look, "weights", (n_used,))
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
         local.at("values").array((None, k), least=0.0)
 
 
 def check_gamma_poisson(look: Validator) -> None:
-    """Components, their shares, and the rates of both priors."""
+    """Check components, their shares, and the rates of both priors."""
     _poisson_factors(look, *_sizes(look))
 
 
 def check_poisson_pairs(look: Validator) -> None:
-    """The same, and ids, users' factors and counts."""
+    """Check components, shares and rates of priors as `check_gamma_poisson`, and ids, users' factors and counts."""
     k, _ = _sizes(look)
     users, items = (labels_of(look.at(name)) for name in ("users_", "items_"))
     _poisson_factors(look, k, items)
     shown(look, "users", (users, k))
-    seen = look.at("seen_")
-    look.at("_seen_counts").array((0 if seen.value is None else _seen(seen, look),), above=0.0)
+    rated = look.at("seen_")
+    look.at("_seen_counts").array((0 if rated.value is None else _rated_items(rated, look),), above=0.0)
     for name in ("_n_rows", "_waiting", "_began_with"):
         look.at(name).number(least=0.0)
     look.at("_prior_shapes").array((2,), above=0.0)
 
 
 def _poisson_factors(look: Validator, k: int, f: int) -> None:
-    """Of so many components and columns."""
+    """Check the fitted attributes of a Poisson factorization with k components and f columns."""
     _shaped(look, "components", (k, f))
     for name in ("_first_mean", "activation_rate_", "component_rate_"):
         look.at(name).number(above=0.0)
@@ -164,7 +164,7 @@ def _poisson_factors(look: Validator, k: int, f: int) -> None:
 
 
 def check_gamma_factors(look: Validator) -> None:
-    """Loadings, noise, units and the scatter of the rows."""
+    """Check loadings, noise, units and the scatter of the rows."""
     from sksvi.models.gamma_factor.scatter import Scatter
 
     k, d = _sizes(look)

@@ -1,4 +1,4 @@
-"""Fitted Gaussian processes."""
+"""Checks of fitted Gaussian processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sksvi.persistence.validator import Validator
 
 
 def check_sparse_gp(look: Validator) -> None:
-    """Kernel, inducing points and whitened block."""
+    """Check kernel, inducing points and whitened block."""
     d, classes = look.at("n_features_in_").count(1), latents_of(look)
     _kernel(look.at("kernel_"), d)
     m = len(look.at("inducing_points_").array((None, d)))
@@ -37,7 +37,7 @@ def check_sparse_gp(look: Validator) -> None:
 
 
 def check_full_gp(look: Validator) -> None:
-    """Kernel, training rows, and the block over them."""
+    """Check kernel, training rows, and the block over them."""
     d = look.at("n_features_in_").count(1)
     _kernel(look.at("kernel_"), d)
     n = len(look.at("X_train_").array((None, d), "x"))
@@ -56,7 +56,7 @@ def check_full_gp(look: Validator) -> None:
 
 
 def _away(look: Validator) -> int:
-    """How many nodes beside the mode predict; all have the values of the kernel, and of the likelihood or not."""
+    """Check the nodes, with values of the kernel and perhaps the likelihood; number of those beside the mode."""
     size, more = look.at("kernel_").value.n_dims, np.size(look.at("likelihood_").value.unconstrained)
     for name in ("_nodes", "_few"):
         values = look.at(name).at("values")

@@ -1,4 +1,4 @@
-"""Fitted linear and mixed models."""
+"""Checks of fitted linear and mixed models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sksvi.persistence.validator import Validator
 
 
 def check_linear(look: Validator) -> None:
-    """Coefficients of a GLM."""
+    """Check the coefficients of a GLM."""
     _coefficients(look, _columns(look, look.at("n_features_in_").count(1)), 0, True)
 
 
 def _columns(look: Validator, d: int) -> int:
-    """Coefficients of d columns."""
+    """Number of coefficients of d columns, of which some may be categorical."""
     if not look.has("_categories"):
         return d
     own = look.at("_categories")
@@ -25,7 +25,7 @@ def _columns(look: Validator, d: int) -> int:
 
 
 def check_mixed(look: Validator) -> None:
-    """Coefficients, levels and effects of a mixed model."""
+    """Check the coefficients, levels and effects of a mixed model."""
     features = look.at("n_features_in_").count(1)
     if not look.has("_factors"):
         _coefficients(look, _columns(look, features), 0, True)
@@ -58,7 +58,7 @@ def check_mixed(look: Validator) -> None:
 
 
 def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
-    """Of d columns, and `more` effects in the same block; several classes only where it is `plain`."""
+    """Check the coefficients of d columns, with `more` effects in their block; `plain`: several classes may occur."""
     extra = int(bool(look.at("_choices").a(dict).value.get("fit_intercept", True)))
     classes = latents_of(look) if plain else 1
     per_class = (d,) if classes == 1 else (classes, d)
@@ -94,7 +94,7 @@ def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
 
 
 def _hyperparameters(look: Validator, nodes: Validator) -> None:
-    """As many values at each node as their blocks have, and the weights' block under every node."""
+    """Check the nodes of hyperparameters: a value for each coordinate, and a block of weights for each node."""
     end = 0
     places = look.at("_places").a(dict)
     for name, place in zip(places.value, places.mapping(), strict=True):

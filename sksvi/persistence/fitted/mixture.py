@@ -1,4 +1,4 @@
-"""Fitted mixtures."""
+"""Checks of fitted mixtures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sksvi.persistence.validator import Validator
 
 
 def check_mixture(look: Validator) -> None:
-    """Weights and probabilities, the categories of columns, and the order of the components."""
+    """Check weights and probabilities, the categories of columns, and the order of the components."""
     d = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])
     sizes = (2,) * d

@@ -1,4 +1,4 @@
-"""Fitted time series, one and several."""
+"""Checks of fitted time series, one and several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sksvi.persistence.validator import Validator
 
 
 def check_dynamic(look: Validator) -> None:
-    """Points in time, the states of the fit, and the messages over them."""
+    """Check points in time, the states of the fit, and the messages over them."""
     d = look.at("n_features_in_").count()
     for name in ("_centre", "_scale"):
         look.at(name).array((d,), above=0.0 if name == "_scale" else None)
@@ -49,14 +49,14 @@ def check_dynamic(look: Validator) -> None:
 
 
 def check_nodes(look: Validator, p: int, n: int) -> None:
-    """Values of p parameters of states and the likelihood's, messages and last states of n at each."""
+    """Check the nodes: values of p parameters of states and the likelihood's, messages, and last states of n each."""
     k = len(look.at("_nodes").at("weights").value)
     P = p + np.size(look.value.likelihood_.unconstrained)
     look.at("_nodes").at("values").array((k, P))
     if look.value._node_messages is not None:
         messages = look.at("_node_messages")
-        held, T = messages.array((k, 2, None)).shape[2], len(block_of(look, "latents").at("chain").value)
-        messages.require(held <= T, f"are of {held} points, the series of {T}")
+        n_points, T = messages.array((k, 2, None)).shape[2], len(block_of(look, "latents").at("chain").value)
+        messages.require(n_points <= T, f"are of {n_points} points, the series of {T}")
     if look.value._node_ends is not None:
         ends = look.at("_node_ends").a(tuple)
         ends.require(len(ends.value) == 2, "is no pair")
@@ -71,7 +71,7 @@ def check_nodes(look: Validator, p: int, n: int) -> None:
 
 
 def check_panel(look: Validator) -> list[Any]:
-    """Fits to several series, of this class and each to one; their names, and the rows that were theirs."""
+    """Check fits to several series, each of this class, with names and rows; return these fits."""
     look.require("state_" not in vars(look.value), "is a fit to one series and to several")
     members = look.at("_members").a(list)
     cls = type(look.value)

@@ -1,4 +1,4 @@
-"""What every fit leaves behind: state, counters, history, targets; and what is asked of one block."""
+"""Checks of what every fit has: state, counters, history, targets, and single blocks of q."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_OF_ONE_HASH = 1_000
 
 # ---- what every fit leaves behind
 def check_fit(look: Validator) -> None:
-    """State, counters and history; `look` is at the estimator."""
+    """Check state, counters and history of a fitted estimator."""
     state = look.at("state_").a(State)
     features = look.at("n_features_in_").count()
     look.unless_none("feature_names_in_", lambda names: labels_of(names, features))
@@ -38,7 +38,7 @@ def check_fit(look: Validator) -> None:
 
 
 def labels_of(look: Validator, length: int | None = None) -> int:
-    """Distinct names, of columns, classes, levels or ids; how many."""
+    """Check that names of columns, classes, levels or ids are distinct; return their number."""
     n = np.shape(look.a(np.ndarray).value)
     look.require(len(n) == 1 and length in (None, n[0]), f"has shape {n}, not ({'any' if length is None else length},)")
     try:
@@ -66,7 +66,7 @@ def _are_distinct(look: Validator) -> bool:
 
 
 def _most_of_one_hash(labels: Any) -> int:
-    """How many whole numbers at most have one hash in the table of pandas, which predictions look them up in."""
+    """Largest number of integers with one hash in the table of pandas in which predictions look them up."""
     if labels.dtype.kind not in "iu" or labels.dtype.itemsize < 8 or not labels.size:
         return 0
     bits = labels.astype(np.int64).view(np.uint64)
@@ -75,7 +75,7 @@ def _most_of_one_hash(labels: Any) -> int:
 
 
 def _targets(look: Validator) -> None:
-    """As many classes or levels as the likelihood has."""
+    """Check that classes or levels are as many as the likelihood has."""
     cuts = getattr(look.at("likelihood_").value, "cut_points", None)
     if look.has("levels_"):
         n = labels_of(look.at("levels_"))
@@ -141,13 +141,13 @@ def _messages(look: Validator) -> None:
         for part in sums:
             part.require(any(_gaussian_part(part.value, block) for block in gaussian), "is of no block's shape")
     elif hasattr(messages.value, "by_block"):
-        for name, said in zip(messages.value.by_block, messages.at("by_block").mapping(), strict=True):
-            said.require(name in blocks, "is of a block that is not there")
-            _said(said.a(Message), blocks[name])
+        for name, message in zip(messages.value.by_block, messages.at("by_block").mapping(), strict=True):
+            message.require(name in blocks, "is of a block that is not there")
+            _check_message(message.a(Message), blocks[name])
 
 
-def _said(look: Validator, block: Family) -> None:
-    """A message's parts are as the block's natural parameters."""
+def _check_message(look: Validator, block: Family) -> None:
+    """Check that the parts of a message have the shapes of the natural parameters of its block."""
     for number, part in enumerate(look.at("parts").items()):
         first = np.shape(part.value) in (np.shape(block.mean), np.shape(_coordinates(block)), _natural(block))
         second = number == 1 and _gaussian_part(part.value, block)
@@ -160,7 +160,7 @@ def _natural(block: Family) -> tuple[int, ...]:
 
 
 def _gaussian_part(part: Any, block: Family) -> bool:
-    """Whether this may be what is added to P m, or to P."""
+    """Whether the shape is that of a message to P m or to P, the natural parameters of a Gaussian block."""
     shape = np.shape(block.mean)
     if not isinstance(part, np.ndarray):
         own = getattr(block, "precision", None)
@@ -205,7 +205,7 @@ def _progress(look: Validator) -> None:
 
 
 def latents_of(look: Validator) -> int:
-    """Latents of a row."""
+    """Number of latents of a row."""
     from sksvi.likelihoods import Likelihood
 
     return int(look.at("likelihood_").a(Likelihood).value.n_latents)
@@ -223,7 +223,7 @@ def of_size(look: Validator, size: int) -> None:
 
 
 def shown(look: Validator, name: str, shape: tuple[int, ...]) -> None:
-    """A block as users see it."""
+    """Check a block of ``posterior_``, as users see it."""
     blocks = look.at("posterior_").at("_blocks")
     blocks.require(name in blocks.a(dict).value, f"has no block {name!r}")
     block = blocks.item(name).a(Family)
@@ -231,7 +231,7 @@ def shown(look: Validator, name: str, shape: tuple[int, ...]) -> None:
 
 
 def sampled(look: Validator, d: int) -> None:
-    """Past rows of a stream have the columns of the fit."""
+    """Check that sampled rows of a stream have the d columns of the fit."""
     sample = getattr(look.at("state_").at("messages").value, "sample", None)
     if sample is not None:
         X = sample.data.X

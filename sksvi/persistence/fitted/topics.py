@@ -1,4 +1,4 @@
-"""Fitted topic models."""
+"""Checks of fitted topic models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sksvi.persistence.validator import Validator
 
 
 def check_topics(look: Validator) -> None:
-    """Topics, and the population of documents."""
+    """Check topics, and the population of documents."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])
     for place in (look.at("state_").at("q"), look.at("_globals")):
@@ -23,7 +23,7 @@ def check_topics(look: Validator) -> None:
         topics.require(np.shape(topics.value.mean) == (k, v), f"has shape {np.shape(topics.value.mean)}, not {(k, v)}")
         population.at("sums").array((k, k))
     shown(look, "topics", (k, v))
-    _kept(look, v)
+    _check_first_documents(look, v)
     look.at("components_").array((k, v), least=0.0)
     look.at("topic_log_odds_").array((k - 1,))
     look.at("topic_covariance_").array((k - 1, k - 1))
@@ -35,18 +35,18 @@ def check_topics(look: Validator) -> None:
         local.require(found in widths, f"has {found} numbers for a document of {k} topics")
 
 
-def _kept(look: Validator, words: int) -> None:
-    """Documents that a stream keeps: of no more words than the model knows."""
+def _check_first_documents(look: Validator, words: int) -> None:
+    """Check that documents that a stream stores have no more words than the model."""
 
     def ask(rows: Validator) -> None:
-        kept = rows.a(Table).at("X").a(sp.csr_matrix)
-        kept.require(kept.value.shape[1] <= words, f"has {kept.value.shape[1]} words, of {words}")
+        counts = rows.a(Table).at("X").a(sp.csr_matrix)
+        counts.require(counts.value.shape[1] <= words, f"has {counts.value.shape[1]} words, of {words}")
 
     look.unless_none("_first_rows", ask)
 
 
 def check_lda(look: Validator) -> None:
-    """Topics, and the hyperparameters that are learned."""
+    """Check topics, and the hyperparameters that are learned."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_choices").a(dict).value["n_components"])
     look.at("_dtype").require(look.at("_dtype").a(str).value in ("float32", "float64"), "is no type of floats")
@@ -59,7 +59,7 @@ def check_lda(look: Validator) -> None:
                 size = len(place.item(name).a(Point).at("value").array((None,)))
                 place.item(name).require(size in sizes, f"has {size} numbers")
     shown(look, "topics", (k, v))
-    _kept(look, v)
+    _check_first_documents(look, v)
     look.at("components_").array((k, v), least=0.0)
     look.at("doc_topic_prior_").array((k,), least=0.0)
     look.at("topic_word_prior_").number(above=0.0)

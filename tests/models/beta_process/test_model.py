@@ -187,16 +187,16 @@ def test_statistics_against_their_definition(local_step, missing, global_random_
             fit = omega @ view.features
             for k in range(K):
                 without = batch.y - fit + omega[:, [k]] * view.features[k]
-                linear[k] += (view.noise * batch.seen * omega[:, [k]] * without).sum(0)
-                precision[k] += (view.noise * batch.seen * second[:, [k]]).sum(0)
+                linear[k] += (view.noise * batch.observed * omega[:, [k]] * without).sum(0)
+                precision[k] += (view.noise * batch.observed * second[:, [k]]).sum(0)
             spread = second @ view.square - omega**2 @ np.square(view.features)
-            squares += np.sum(batch.seen * (np.square(batch.y - fit) + spread))
+            squares += np.sum(batch.observed * (np.square(batch.y - fit) + spread))
         kept, mean = len(terms.omega), q["features"].mean
         g, h = gradient["features"]
         np.testing.assert_allclose(-2 * h, precision / kept, rtol=1e-9)
         np.testing.assert_allclose(g - 2 * h * mean, linear / kept, rtol=1e-8, atol=1e-8)
         noise = gradient["noise_precision"][0][0]
-        np.testing.assert_allclose(noise, [batch.seen.sum() / 2, -squares / kept / 2], rtol=1e-9)
+        np.testing.assert_allclose(noise, [batch.observed.sum() / 2, -squares / kept / 2], rtol=1e-9)
         use, unused = gradient["probabilities"][0].T
         np.testing.assert_allclose(use + unused, n)
         np.testing.assert_allclose(use, terms.use.sum(0))

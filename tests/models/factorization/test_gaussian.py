@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from sksvi import expectations
+from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.algorithms.rules import Newton, StepResult
-from sksvi.algorithms.steps import MAX_HALVINGS
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian.plates import packed
 from sksvi.inference import plan

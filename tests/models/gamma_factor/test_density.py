@@ -92,7 +92,7 @@ def test_information_is_the_expected_curvature(global_random_seed):
 @pytest.mark.parametrize("centred", [False, True])
 def test_scatters_join_to_that_of_all_rows(centred, global_random_seed):
     X = np.random.default_rng(global_random_seed).standard_normal((30, 3)) + 1e3
-    parts = scatter_of(X[:7], centred, 1).joined(scatter_of(X[7:], centred, 1))
+    parts = scatter_of(X[:7], centred, 1).merged(scatter_of(X[7:], centred, 1))
     both = scatter_of(X, centred, 1)
     assert parts.n == both.n == 30 and both.freedom == (29 if centred else 30)
     np.testing.assert_allclose(parts.products, both.products, rtol=1e-9)

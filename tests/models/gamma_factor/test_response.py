@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
-from benchmarks._lib.tables import RESULTS
-from benchmarks.gamma_factor.reference import NOISE, RATE, SETTINGS, rows
 from sksvi import GammaFactorModel
 from sksvi.families import Gamma, Point
 from sksvi.integrals.gamma_nodes import orders
@@ -81,16 +76,3 @@ def test_spreads_of_many_rows_are_those_of_maximum_likelihood(global_random_seed
     known = np.sqrt(np.diag(np.linalg.inv(information)))
     np.testing.assert_allclose(model.summary()["std"], known, rtol=0.05)
     assert np.all(model.summary(linear_response=False)["std"] < 0.75 * known)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_spreads_are_those_of_gibbs_runs(name):
-    """Independent q has as little as three quarters of them (test_reference.py)."""
-    reference = json.loads((RESULTS / "gamma_factor" / "reference.json").read_text(encoding="utf-8"))
-    k, known = SETTINGS[name][2], {part: np.array(own) for part, own in reference[name]["loadings"].items()}
-    options = {"noise_variance": NOISE, "prior_shape": 1.0, "prior_rate": RATE, "fit_mean": False}
-    model = GammaFactorModel(k, **options, tol=1e-9, max_iter=1000, random_state=0).fit(rows(name))
-    distance = np.square(model.components_[:, None] - known["mean"]).sum(-1)
-    order = linear_sum_assignment(distance.T)[1]
-    ratio = model.summary()["std"].to_numpy().reshape(k, -1)[order] / known["sd"]
-    assert 0.9 < ratio.min() and ratio.max() < 1.1

@@ -110,7 +110,7 @@ def test_a_missing_cell_is_summed_over(global_random_seed):
     logs = {"weights": np.log(rng.dirichlet(np.ones(3)))}
     for name, (m, columns) in model.names.items():
         logs[name] = np.log(rng.dirichlet(np.ones(m), (3, len(columns))))
-    view = model.seen(logs)
+    view = model.view_of(logs)
 
     def density(row):
         return logsumexp(view.logs(model.layout.cells(np.array([row]))))
@@ -205,7 +205,7 @@ def structured_slope(model, data, q, name, change, uniforms):
                 at += theta.size
                 g = np.log(gamma.ppf(own, theta))
                 logs[key] = g - logsumexp(g, axis=-1, keepdims=True)
-            total.append(logsumexp(model.seen(logs).logs(data.X), axis=1).sum())
+            total.append(logsumexp(model.view_of(logs).logs(data.X), axis=1).sum())
         return np.array(total)
 
     return (value(1e-4) - value(-1e-4)) / 2e-4
@@ -252,7 +252,7 @@ def test_rows_see_means_first_and_their_bound_is_that_of_expectations(global_ran
     for algorithm in ("svi", "ssvi-a", "map"):
         problem = plan.problem(model, data, algorithms.resolve(algorithm))
         state = first_state(problem, global_random_seed)
-        means = model.seen({name: block.statistics(block.mean) for name, block in state.q.items()})
+        means = model.view_of({name: block.statistics(block.mean) for name, block in state.q.items()})
         shares = np.exp(means.logs(data.X) - logsumexp(means.logs(data.X), axis=1, keepdims=True))
         gradient, value = engine.evaluate(problem, state, engine.whole(problem))
         np.testing.assert_allclose(gradient["weights"][0], shares.sum(0), rtol=1e-12)

@@ -242,7 +242,7 @@ def test_structured_gradient_is_that_of_the_bound(global_random_seed):
     batch = model.batch(data, np.arange(8))
 
     def value(draw):
-        return model.settled(model._seen(block.log_values(draw), model.alpha), batch, LONG, 0)
+        return model.settled(model.view_of(block.log_values(draw), model.alpha), batch, LONG, 0)
 
     by_difference, with_v, without = [], [], []
     for number in range(100):
@@ -278,7 +278,7 @@ def test_every_algorithm_gains(algorithm, global_random_seed):
     data = small_corpus(np.random.default_rng(global_random_seed))
     model = model_of(alpha=np.full(K, 0.5), start=np.random.default_rng(global_random_seed).gamma(1.0, 1.0, (K, V)))
     problem = plan.problem(model, data, algorithms.resolve(algorithm), batch_size=4)
-    begun = plan.begun(problem, first_state(problem, 0))
+    begun = plan.initialized(problem, first_state(problem, 0))
     state = plan.run(problem, first_state(problem, 0), 15, 0.0)
     assert state.bound > engine.exact_bound(problem, begun)
     there = engine.exact_bound(problem, state)
@@ -310,7 +310,7 @@ def test_slope_and_curvature_in_log_alpha(learns, global_random_seed):
     size = K if learns == "auto" else 1
     topics, at = Dirichlet(rng.gamma(1.0, 1.0, (K, V)) + 0.3), rng.normal(-0.5, 0.3, size)
     batch = model.batch(data, np.arange(8))
-    held = model.settled(model._seen(topics.moments, np.exp(at) * np.ones(K)), batch, LONG, 0).local
+    held = model.settled(model.view_of(topics.moments, np.exp(at) * np.ones(K)), batch, LONG, 0).local
 
     def look(log_alpha):
         """q(θ) = Dir(a) stays where it is while α moves."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import sksvi
-from benchmarks.hostile import _saved
+from sksvi.testing import saved_models
 
 #: One of each estimator, and of streams what they keep beside it.
 NAMES = (
@@ -44,9 +44,9 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     expected = {}
     for name in NAMES:
-        model = _saved.fitted(name)
+        model = saved_models.fit_model(name)
         model.save(folder / f"{name}.sksvi")
-        for number, answer in enumerate(_saved.said(name, model)):
+        for number, answer in enumerate(saved_models.model_answers(name, model)):
             expected[f"{name}.{number}"] = answer.astype(str) if answer.dtype == object else answer
     np.savez_compressed(folder / "expected.npz", **expected)
 

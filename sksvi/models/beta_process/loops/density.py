@@ -96,7 +96,7 @@ def _weights(
     "omega (S, n, K) f",
     "phi (K, D) f",
     "y (n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "target (n, D) f",
     "wanted (n, D)",
     "law (2|0, n, K) f",
@@ -106,7 +106,7 @@ def _weights(
 def held_out_density(
     omega: Array,
     y: Array,
-    seen: Array,
+    observed: Array,
     target: Array,
     wanted: Array,
     phi: Array,
@@ -124,25 +124,25 @@ def held_out_density(
     none = np.empty(0)
     for s in range(len(omega)):
         for i in range(len(y)):
-            asked = np.flatnonzero(wanted[i])
-            if len(asked) == 0:
+            held_out = np.flatnonzero(wanted[i])
+            if len(held_out) == 0:
                 out[s, i] = 0.0
                 continue
             used = np.flatnonzero(omega[s, i])
             n = len(used)
             u, inverse = (law[0, i], law[1, i]) if len(law) > 0 else (none, none)
-            half = _weights(phi, used, np.flatnonzero(seen[i]), y[i], precision, u, inverse, M, m)
+            half = _weights(phi, used, np.flatnonzero(observed[i]), y[i], precision, u, inverse, M, m)
             r[:] = target[i]
             for a in range(n):
-                for d in asked:
+                for d in held_out:
                     r[d] -= m[a] * phi[used[a], d]
-            # The asked entries have covariance I + phiᵀ M⁻¹ phi; its inverse and determinant by those of M + phi phiᵀ.
-            _add_products(phi, used, asked, M)
+            # Held-out entries have covariance I + phiᵀ M⁻¹ phi; its inverse and determinant by those of M + phi phiᵀ.
+            _add_products(phi, used, held_out, M)
             half -= factor(M, n)
-            _products(phi, used, asked, r, x)
+            _products(phi, used, held_out, r, x)
             forward(M, n, x)
-            total = half - 0.5 * len(asked) * np.log(2.0 * np.pi)
-            for d in asked:
+            total = half - 0.5 * len(held_out) * np.log(2.0 * np.pi)
+            for d in held_out:
                 total -= 0.5 * r[d] * r[d]
             for a in range(n):
                 total += 0.5 * x[a] * x[a]

@@ -32,7 +32,7 @@ from sksvi.models.numbers import (
 Array = np.ndarray
 U = np.uint64
 
-#: Features whose odds are looked at together.
+#: Features whose odds are evaluated together.
 CHUNK = 64
 #: A row that lacks at most one entry in so many works with the K x K matrix and what it lacks.
 NEARLY = 8
@@ -132,7 +132,7 @@ def _sweep(
         after = -1
         _thresholds(first + np.uint64(begin) * GOLDEN, least)
         while True:
-            # A feature in use is looked at in any case: where most are, a search for each would cost their square.
+            # A feature in use is visited in any case: where most are, a search for each would cost their square.
             if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
                 after += 1
             else:
@@ -242,7 +242,7 @@ def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array)
     "omega (S, n, K) f",
     "phi (K, D) f",
     "y (n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "phi_t (D, K) f",
     "spread_t (D|0, K) f",
     "gram (K|0, K) f",
@@ -256,7 +256,7 @@ def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array)
 @njit()
 def gibbs(
     y: Array,
-    seen: Array,
+    observed: Array,
     phi: Array,
     phi_t: Array,
     spread_t: Array,
@@ -272,7 +272,7 @@ def gibbs(
     residual: Array,
     value: Array,
 ) -> None:
-    """Draws of omega = z w of each row: `burn_in` sweeps, then one sweep for each of the omega (S, n, K) kept.
+    """Draws of omega = z w of each row: `burn_in` sweeps, then one sweep for each of the S draws omega (S, n, K).
 
     ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
@@ -280,7 +280,7 @@ def gibbs(
     (0, K). streams (n,): a number per row that names its stream under `key`. use (n, K): shares of the draws that use
     a feature, 0 at first.
     """
-    n_kept, n_rows, K = omega.shape
+    n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
     index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
     size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
@@ -290,7 +290,7 @@ def gibbs(
     for i in range(n_rows):
         begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
         state[0], spare[0] = ~begin, 0.0
-        n = observed_columns(seen[i], index)
+        n = observed_columns(observed[i], index)
         if not (complete and n == D):
             _gather(phi_t, spread_t, index, n, own, size, loose)
             _constants(size, loose, logit, precision, base, inverse)
@@ -307,25 +307,25 @@ def gibbs(
         columns = gram if NEARLY * (D - n) <= D else none
         lack = lacking[:0]
         if columns.shape[0] > 0:
-            lack = lacking[: _missing(phi_t, seen[i], lacking)]
+            lack = lacking[: _missing(phi_t, observed[i], lacking)]
             _all_slopes(own, n, r, c)
         if start.shape[0] == 0:
             _greedy(own, columns, lack, n, base, inverse, w, r, c, odds)
         value[i] = 0.0
-        for sweep in range(burn_in + n_kept):
+        for sweep in range(burn_in + n_draws):
             _sweep(
                 own, columns, lack, n, size, base, inverse, w, r, c, least, begin + np.uint64(sweep * padded) * GOLDEN,
                 state, spare,
             )  # fmt: skip
-            kept = sweep - burn_in
-            if kept < 0:
+            draw = sweep - burn_in
+            if draw < 0:
                 continue
-            omega[kept, i] = w[:K]
+            omega[draw, i] = w[:K]
             used = chosen[: _used(w, K, chosen)]
             for k in used:
-                use[i, k] += 1.0 / n_kept
-            square = _residual(phi, index, n, y[i], w, used, residual[kept, i])
-            value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_kept
+                use[i, k] += 1.0 / n_draws
+            square = _residual(phi, index, n, y[i], w, used, residual[draw, i])
+            value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_draws
         if columns.shape[0] == 0:
             _all_slopes(own, n, r, c)
         value[i] += _entropies(c, w, size, base, inverse)
@@ -348,11 +348,11 @@ def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array,
 
 
 @njit()
-def _missing(phi_t: Array, seen: Array, out: Array) -> int:
+def _missing(phi_t: Array, observed: Array, out: Array) -> int:
     """The features in the columns that a row lacks, in `out`; how many these are."""
     n = 0
-    for d in range(len(seen)):
-        if not seen[d]:
+    for d in range(len(observed)):
+        if not observed[d]:
             out[n] = phi_t[d]
             n += 1
     return n
@@ -384,14 +384,14 @@ def _constants(size: Array, loose: Array, logit: Array, precision: float, base: 
 @entry(
     "omega (n, K) f",
     "residual (n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "noise (D) f",
     "normals (K, D) f",
     "phi (K, D) f",
 )
 @njit()
 def draw_features(
-    omega: Array, residual: Array, seen: Array, noise: Array, prior: float, normals: Array, phi: Array
+    omega: Array, residual: Array, observed: Array, noise: Array, prior: float, normals: Array, phi: Array
 ) -> None:
     """One Gibbs draw of each feature given the others, in place; the residual y - omega phi follows."""
     (n, K), D = omega.shape, residual.shape[1]
@@ -402,7 +402,7 @@ def draw_features(
             w = omega[i, k]
             if w != 0.0:
                 for d in range(D):
-                    if seen[i, d]:
+                    if observed[i, d]:
                         linear[d] += noise[d] * w * (residual[i, d] + w * phi[k, d])
                         precision[d] += noise[d] * w * w
         for d in range(D):
@@ -412,5 +412,5 @@ def draw_features(
             w = omega[i, k]
             if w != 0.0:
                 for d in range(D):
-                    if seen[i, d]:
+                    if observed[i, d]:
                         residual[i, d] -= w * linear[d]

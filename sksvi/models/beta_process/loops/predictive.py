@@ -17,13 +17,13 @@ Array = np.ndarray
 
 @njit()
 def _posterior(
-    own: Array, n_used: int, n_seen: int, y: Array, precision: float, loose: Array, L: Array, x: Array
+    own: Array, n_used: int, n_observed: int, y: Array, precision: float, loose: Array, L: Array, x: Array
 ) -> None:
-    """Factor L of the precision of the used weights, and x = L⁻¹ φ y; own (n_used, n_seen) and y are observed."""
+    """Factor L of the precision of the used weights, and x = L⁻¹ φ y; own (n_used, n_observed) and y are observed."""
     for a in range(n_used):
-        x[a] = dot(own[a], y, n_seen)
+        x[a] = dot(own[a], y, n_observed)
         for b in range(a + 1):
-            L[a, b] = dot(own[a], own[b], n_seen)
+            L[a, b] = dot(own[a], own[b], n_observed)
         L[a, a] += precision + loose[a]
     factor(L, n_used)
     forward(L, n_used, x)
@@ -69,14 +69,14 @@ def _add_fits(phi: Array, used: Array, L: Array, x: Array, share: float, e: Arra
     "omega (S, n, K) f",
     "phi (K, D) f",
     "y (n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "spread (K|0, D) f",
     "mean (n, D) f",
     "second (n, D) f",
 )
 @njit()
 def given_use(
-    omega: Array, y: Array, seen: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
+    omega: Array, y: Array, observed: Array, phi: Array, spread: Array, precision: float, mean: Array, second: Array
 ) -> None:
     """E of each entry and of its square, noise apart, averaged over the draws of z.
 
@@ -84,23 +84,23 @@ def given_use(
     y (n, D), phi (K, D) and spread (K, D), or (0, D) for a draw, are in units of the noise, as are mean and second
     (n, D), which come as 0.
     """
-    kept, n_rows, K = omega.shape
-    D, share = phi.shape[1], 1.0 / kept
+    n_draws, n_rows, K = omega.shape
+    D, share = phi.shape[1], 1.0 / n_draws
     L, x, e, loose = np.empty((K, K)), np.empty(K), np.empty(K), np.zeros(K)
     own, full, r, index = np.empty((K, D)), np.empty((K, D)), np.empty(D), np.empty(D, np.int64)
     for i in range(n_rows):
-        n_seen = observed_columns(seen[i], index)
-        columns = index[:n_seen]
-        for j in range(n_seen):
+        n_observed = observed_columns(observed[i], index)
+        columns = index[:n_observed]
+        for j in range(n_observed):
             r[j] = y[i, columns[j]]
-        for s in range(kept):
+        for s in range(n_draws):
             used = np.flatnonzero(omega[s, i])
             for a in range(len(used)):
-                for j in range(n_seen):
+                for j in range(n_observed):
                     own[a, j] = phi[used[a], columns[j]]
                 if len(spread) > 0:
                     loose[a] = spread[used[a]][columns].sum()
-            _posterior(own, len(used), n_seen, r, precision, loose, L, x)
+            _posterior(own, len(used), n_observed, r, precision, loose, L, x)
             _add_fits(phi, used, L, x, share, full, mean[i], second[i])
             if len(spread) > 0:
                 _loose(spread, used, L, x, e, share, second[i])

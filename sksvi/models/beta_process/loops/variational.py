@@ -1,7 +1,7 @@
 """Compiled mean-field local steps of beta process factor analysis, and what all local steps hand on (equations.md 7).
 
 Rows ``y`` (n, D) and features ``phi`` (K, D) come times the root of the noise precision, missing entries of y as 0
-with ``seen`` False; so noise has precision 1 here, and with the residual r = o (y - omega phi) it is
+with ``observed`` False; so noise has precision 1 here, and with the residual r = o (y - omega phi) it is
 B_k = phi_k r + omega_k |phi_k|². A row with missing entries works in its observed columns alone; rows without share
 |phi_k|². The draws are in ``loops/gibbs.py``.
 """
@@ -38,11 +38,11 @@ def axpy(scale: float, a: Array, b: Array, n: int) -> None:
 
 
 @njit()
-def observed_columns(seen: Array, index: Array) -> int:
+def observed_columns(observed: Array, index: Array) -> int:
     """The observed columns of a row, in `index`; their number."""
     n = 0
-    for d in range(len(seen)):
-        if seen[d]:
+    for d in range(len(observed)):
+        if observed[d]:
             index[n] = d
             n += 1
     return n
@@ -85,7 +85,7 @@ def _prepared(
     spread: Array,
     shared: tuple[Array, Array],
     y: Array,
-    seen: Array,
+    observed: Array,
     index: Array,
     own: Array,
     size: Array,
@@ -93,8 +93,8 @@ def _prepared(
     r: Array,
 ) -> tuple[Array, int]:
     """The row's features in its observed columns, their sizes, and the row itself in `r`; the padded width."""
-    n = observed_columns(seen, index)
-    if n == len(seen):
+    n = observed_columns(observed, index)
+    if n == len(observed):
         size[:], loose[:] = shared
         r[:n] = y
         return phi, n
@@ -107,12 +107,12 @@ def _prepared(
 
 
 @njit()
-def _spill(r: Array, seen: Array, out: Array) -> float:
+def _spill(r: Array, observed: Array, out: Array) -> float:
     """The residual back in all columns, 0 where missing; its squared length."""
     j, total = 0, 0.0
-    for d in range(len(seen)):
+    for d in range(len(observed)):
         out[d] = 0.0
-        if seen[d]:
+        if observed[d]:
             out[d] = r[j]
             total += r[j] * r[j]
             j += 1
@@ -165,7 +165,7 @@ def _local_bound(
     "q (3, n, K) f",
     "phi (K, D) f",
     "y (n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "spread (K|0, D) f",
     "logit (K) f",
     "residual (n, D) f",
@@ -175,7 +175,7 @@ def _local_bound(
 def variational(
     mean_field: bool,
     y: Array,
-    seen: Array,
+    observed: Array,
     phi: Array,
     spread: Array,
     logit: Array,
@@ -197,7 +197,7 @@ def variational(
     own, size, loose = np.empty((K, D + LANES)), np.empty(K), np.empty(K)
     shared = sizes(phi, spread)
     for i in range(n_rows):
-        features, width = _prepared(phi, spread, shared, y[i], seen[i], index, own, size, loose, r)
+        features, width = _prepared(phi, spread, shared, y[i], observed[i], index, own, size, loose, r)
         for k in range(K):
             q[1, i, k] = 0.0
         for _ in range(max_sweeps):
@@ -213,39 +213,39 @@ def variational(
                 moved = max(moved, abs(theta - before))
             if moved < tol:
                 break
-        square = _spill(r, seen[i], residual[i])
+        square = _spill(r, observed[i], residual[i])
         value[i] = _local_bound(mean_field, square, size, loose, logit, precision, q[:, i])
 
 
 @njit(fastmath=FAST)
-def _add_moments(w: float, v: float, r: Array, seen: Array, cross: Array, square: Array, lead: Array) -> None:
+def _add_moments(w: float, v: float, r: Array, observed: Array, cross: Array, square: Array, lead: Array) -> None:
     """One feature's share of one draw."""
     for d in range(len(r)):
         cross[d] += w * r[d]
-        square[d] += seen[d] * (w * w)
-        lead[d] += seen[d] * v
+        square[d] += observed[d] * (w * w)
+        lead[d] += observed[d] * v
 
 
 @entry(
     "omega (S, n, K) f",
     "second (S, n, K) f",
     "residual (S, n, D) f",
-    "seen (n, D)",
+    "observed (n, D)",
     "cross (K, D) f",
     "square (K, D) f",
     "lead (K, D) f",
 )
 @njit()
 def statistics(
-    omega: Array, second: Array, residual: Array, seen: Array, cross: Array, square: Array, lead: Array
+    omega: Array, second: Array, residual: Array, observed: Array, cross: Array, square: Array, lead: Array
 ) -> None:
     """Sums over rows and draws: cross_kd = E omega r, square_kd = o E[omega]², lead_kd = o E[z w²]."""
-    n_kept, n_rows, K = omega.shape
-    observed = np.empty(residual.shape[2])
+    n_draws, n_rows, K = omega.shape
+    observed_row = np.empty(residual.shape[2])
     for i in range(n_rows):
-        observed[:] = seen[i]
-        for s in range(n_kept):
+        observed_row[:] = observed[i]
+        for s in range(n_draws):
             for k in range(K):
                 v = second[s, i, k]
                 if v != 0.0:
-                    _add_moments(omega[s, i, k], v, residual[s, i], observed, cross[k], square[k], lead[k])
+                    _add_moments(omega[s, i, k], v, residual[s, i], observed_row, cross[k], square[k], lead[k])

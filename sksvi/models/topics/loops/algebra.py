@@ -87,11 +87,11 @@ def project(negative: Array, full: bool, factor: Array) -> int:
     values, vectors = np.linalg.eigh(negative)
     if values[0] >= -PIVOT * values[-1]:
         return 0
-    kept = vectors.copy()
+    scaled = vectors.copy()
     for j in range(n):
         for i in range(n):
-            kept[i, j] *= max(values[j], 0.0)
-    np.dot(kept, vectors.T, negative)
+            scaled[i, j] *= max(values[j], 0.0)
+    np.dot(scaled, vectors.T, negative)
     return 1
 
 

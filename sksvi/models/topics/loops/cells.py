@@ -107,19 +107,19 @@ def _split(n: float, weight: Array, row: Array, tail: Array, state: Array, spare
 
 @compiled
 def draw_cells(
-    cells: Array, many: Array, own: Array, weight: Array, settled: bool, state: np.uint64, held: Array
+    cells: Array, many: Array, own: Array, weight: Array, settled: bool, state: np.uint64, cell_counts: Array
 ) -> np.uint64:
-    """Topics of the words of every cell of `many` words, into `held` (cells, K); the random state.
+    """Draw the topics of every cell of `many` words: counts into `cell_counts` (cells, K); returns the random state.
 
     `weight` is α + N, of which θ is drawn where N has `settled`, and its mean stands where it has not begun.
     """
     if not len(cells):
         return state
-    K = held.shape[1]
+    K = cell_counts.shape[1]
     current, spare, tail, theta = np.empty(1, np.uint64), np.zeros(1), np.empty(K), np.empty(K)
     current[0] = state
     for k in range(K):
         theta[k] = gamma_of(weight[k], current, spare) if settled else weight[k]
     for j in range(len(cells)):
-        _split(many[cells[j]], theta, own[cells[j]], tail, current, spare, held[j])
+        _split(many[cells[j]], theta, own[cells[j]], tail, current, spare, cell_counts[j])
     return current[0]

@@ -28,7 +28,7 @@ LDA_DOCUMENTS = (
 
 @compiled
 def smallest(topics: Array) -> float:
-    """What stands for smaller numbers, which are 0 in the type of `topics` or soon would be."""
+    """The least number that responsibilities use in the type of `topics`: smaller ones are replaced by it."""
     return 1e-30 if topics.itemsize == 4 else 1e-290
 
 
@@ -42,7 +42,7 @@ def gathered(topics: Array, words: Array) -> Array:
 
 
 @compiled
-def seen_proportions(alpha: Array, counts: Array, least: float, out: Array) -> float:
+def scaled_proportions(alpha: Array, counts: Array, least: float, out: Array) -> float:
     """exp(E log θ) of Dir(α + counts) over its largest, at `least`, into `out`; the logarithm of that factor."""
     total, largest = 0.0, -np.inf
     for k in range(len(alpha)):
@@ -100,12 +100,12 @@ def document_bounds(
     elog: Array,
 ) -> None:
     """Each document's part of the bound at q(θ) = Dir(α + counts), responsibilities at their best; E log θ."""
-    seen, least = np.empty(topics.shape[1], topics.dtype), smallest(topics)
+    proportions, least = np.empty(topics.shape[1], topics.dtype), smallest(topics)
     for i in range(len(values)):
         own = gathered(topics, words[indptr[i] : indptr[i + 1]])
         value = -divergence(alpha, counts_of_topics[i], elog[i])
-        shift = seen_proportions(alpha, counts_of_topics[i], least, seen)
-        total = np.dot(own, seen)
+        shift = scaled_proportions(alpha, counts_of_topics[i], least, proportions)
+        total = np.dot(own, proportions)
         for w in range(len(own)):
             at = indptr[i] + w
             value += counts[at] * (np.log(total[w]) + shift + offset[words[at]])

@@ -62,7 +62,7 @@ def _fill(weight: Array, row: Array, lanes: Array) -> None:
 
 @always
 def _share(u: float, a: float, b: float, c: float) -> int:
-    """In which of four shares u is; a, b and c are the first three."""
+    """Index of the share, of four, that u lies in; a, b and c are the first three."""
     return (1 if u >= a else 0) + (1 if u >= a + b else 0) + (1 if u >= a + b + c else 0)
 
 
@@ -114,15 +114,15 @@ def _dense_sweep(
 
 
 @compiled
-def _sparse(row: Array, rest: float, occupied: Array, held: Array, n: int, alpha: Array, u: float) -> int:
-    """A topic with probability ∝ (α + N) b; ``rest`` is Σ α b, `held` N of the `n` topics that are `occupied`."""
+def _sparse(row: Array, rest: float, occupied: Array, occupied_counts: Array, n: int, alpha: Array, u: float) -> int:
+    """A topic with probability ∝ (α + N) b; ``rest`` is Σ α b, `occupied_counts` N of the `n` topics `occupied`."""
     total = 0.0
     for j in range(n):
-        total += held[j] * row[occupied[j]]
+        total += occupied_counts[j] * row[occupied[j]]
     u *= total + rest
     if u < total:
         for j in range(n):
-            u -= held[j] * row[occupied[j]]
+            u -= occupied_counts[j] * row[occupied[j]]
             if u < 0.0:
                 return int(occupied[j])
         return int(occupied[n - 1])  # rounding left a little of u
@@ -135,24 +135,24 @@ def _sparse(row: Array, rest: float, occupied: Array, held: Array, n: int, alpha
 
 
 @compiled
-def _put(k: int, occupied: Array, held: Array, place: Array, n: int) -> int:
-    """One more word of topic k; how many topics occur. ``place`` is where a topic is among them, or -1."""
+def _put(k: int, occupied: Array, occupied_counts: Array, place: Array, n: int) -> int:
+    """Add a word to topic k; returns how many topics occur. ``place`` is where a topic is among them, or -1."""
     if place[k] < 0:
-        occupied[n], held[n], place[k] = k, 1.0, n
+        occupied[n], occupied_counts[n], place[k] = k, 1.0, n
         return n + 1
-    held[place[k]] += 1.0
+    occupied_counts[place[k]] += 1.0
     return n
 
 
 @compiled
-def _taken(k: int, occupied: Array, held: Array, place: Array, n: int) -> int:
-    """One word less of topic k; how many topics occur."""
+def _taken(k: int, occupied: Array, occupied_counts: Array, place: Array, n: int) -> int:
+    """Remove a word from topic k; returns how many topics occur."""
     at = place[k]
-    held[at] -= 1.0
-    if held[at] > 0.0:
+    occupied_counts[at] -= 1.0
+    if occupied_counts[at] > 0.0:
         return n
     last = occupied[n - 1]
-    occupied[at], held[at], place[last] = last, held[n - 1], at
+    occupied[at], occupied_counts[at], place[last] = last, occupied_counts[n - 1], at
     place[k] = -1
     return n - 1
 
@@ -161,28 +161,28 @@ def _taken(k: int, occupied: Array, held: Array, place: Array, n: int) -> int:
 def _sparse_sweep(own: Array, whole: Array, rest: Array, alpha: Array, z: Array, state: np.uint64) -> np.uint64:
     """As `_dense_sweep`, where few topics occur; ``rest`` is Σ α b of every word."""
     K, n, at = len(alpha), 0, 0
-    occupied, held, place = np.empty(K, np.int64), np.empty(K), np.full(K, -1)
+    occupied, occupied_counts, place = np.empty(K, np.int64), np.empty(K), np.full(K, -1)
     for k in z:
-        n = _put(k, occupied, held, place, n)
+        n = _put(k, occupied, occupied_counts, place, n)
     for w in range(len(whole)):
         for _ in range(whole[w]):
-            n = _taken(z[at], occupied, held, place, n)
+            n = _taken(z[at], occupied, occupied_counts, place, n)
             state += GOLDEN
-            z[at] = _sparse(own[w], rest[w], occupied, held, n, alpha, uniform_of(state, 0))
-            n = _put(z[at], occupied, held, place, n)
+            z[at] = _sparse(own[w], rest[w], occupied, occupied_counts, n, alpha, uniform_of(state, 0))
+            n = _put(z[at], occupied, occupied_counts, place, n)
             at += 1
     return state
 
 
 @compiled
-def _counted(z: Array, of_cells: Array, held: Array) -> int:
-    """N of every topic into `held`; how many occur."""
-    held[:] = 0.0
-    for j in range(len(of_cells)):
-        held += of_cells[j]
+def _counted(z: Array, cell_counts: Array, topic_counts: Array) -> int:
+    """Count the words of every topic, N, into `topic_counts`; returns how many topics occur."""
+    topic_counts[:] = 0.0
+    for j in range(len(cell_counts)):
+        topic_counts += cell_counts[j]
     for k in z:
-        held[k] += 1.0
-    return np.count_nonzero(held)
+        topic_counts[k] += 1.0
+    return np.count_nonzero(topic_counts)
 
 
 @compiled
@@ -196,17 +196,17 @@ def _add_words(words: Array, whole: Array, z: Array, share: float, word_counts: 
 
 
 @compiled
-def _add_cells(words: Array, cells: Array, of_cells: Array, share: float, word_counts: Array) -> None:
+def _add_cells(words: Array, cells: Array, cell_counts: Array, share: float, word_counts: Array) -> None:
     for j in range(len(cells)):
-        word_counts[words[cells[j]]] += share * of_cells[j]
+        word_counts[words[cells[j]]] += share * cell_counts[j]
 
 
 @compiled
-def _add_logs(alpha: Array, held: Array, share: float, logs: Array) -> None:
-    """A share of E log θ under Dir(α + N)."""
-    common = digamma(alpha.sum() + held.sum())
+def _add_logs(alpha: Array, topic_counts: Array, share: float, logs: Array) -> None:
+    """Add a share of E log θ under Dir(α + N) to `logs` (K,)."""
+    common = digamma(alpha.sum() + topic_counts.sum())
     for k in range(len(alpha)):
-        logs[k] += share * (digamma(alpha[k] + held[k]) - common)
+        logs[k] += share * (digamma(alpha[k] + topic_counts[k]) - common)
 
 
 @entry(
@@ -226,7 +226,7 @@ def gibbs_documents(
     rest: Array,
     alpha: Array,
     burn_in: int,
-    kept: int,
+    kept_sweeps: int,
     draws: int,
     key: int,
     streams: Array,
@@ -235,8 +235,8 @@ def gibbs_documents(
     logs: Array,
     word_counts: Array,
 ) -> float:
-    """Sweeps over the words of every document; means over the last `kept` of them, more where that is less than `draws`
-    words. Number of words drawn.
+    """Sweeps over the words of every document; means over the last `kept_sweeps` of them, more where those are
+    fewer than `draws` words. Returns the number of words drawn.
 
     A document starts from topics drawn by ``counts_of_topics``. ``rest``: Σ_k α_k b_kw of each word. ``streams``: a
     number per document that names its random numbers. ``squares``: mean of N²; ``logs``: of E log θ given N; both
@@ -244,7 +244,7 @@ def gibbs_documents(
     """
     K, drawn = topics.shape[1], 0.0
     padded = -(-K // ROUND) * ROUND
-    weight, lanes, held = np.zeros(padded), np.empty(LANES), np.empty(K)
+    weight, lanes, topic_counts = np.zeros(padded), np.empty(LANES), np.empty(K)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         its, counted = words[start:stop], counts_of_topics[i]
@@ -256,33 +256,33 @@ def gibbs_documents(
         for w in range(len(its)):
             own[w, :K], others[w] = topics[its[w]], rest[its[w]]
         z, cells = np.zeros(few.sum(), np.int64), np.flatnonzero(many)
-        of_cells = np.zeros((len(cells), K))
+        cell_counts = np.zeros((len(cells), K))
         weight[:K] = alpha + counted
-        state = draw_cells(cells, many, own, weight, False, state, of_cells)
+        state = draw_cells(cells, many, own, weight, False, state, cell_counts)
         state = _dense_sweep(own, few, weight, lanes, K, 0.0, z, state)
-        n, counted[:] = _counted(z, of_cells, held), 0.0
-        own_kept = max(kept, int(np.ceil(draws / max(total, 1.0))))
-        share = 1.0 / own_kept
-        for number in range(burn_in + own_kept):
+        n, counted[:] = _counted(z, cell_counts, topic_counts), 0.0
+        own_sweeps = max(kept_sweeps, int(np.ceil(draws / max(total, 1.0))))
+        share = 1.0 / own_sweeps
+        for number in range(burn_in + own_sweeps):
             if len(cells):
-                weight[:K] = alpha + held
-                state = draw_cells(cells, many, own, weight, True, state, of_cells)
-                n = _counted(z, of_cells, held)
+                weight[:K] = alpha + topic_counts
+                state = draw_cells(cells, many, own, weight, True, state, cell_counts)
+                n = _counted(z, cell_counts, topic_counts)
             if SPARSE * n < K and not len(cells):
                 state = _sparse_sweep(own, few, others, alpha, z, state)
             else:
-                weight[:K] = alpha + held
+                weight[:K] = alpha + topic_counts
                 state = _dense_sweep(own, few, weight, lanes, K, 1.0, z, state)
-            n = _counted(z, of_cells, held)
+            n = _counted(z, cell_counts, topic_counts)
             if number < burn_in:
                 continue
-            counted += share * held
+            counted += share * topic_counts
             if len(squares):
-                squares[i] += share * held**2
+                squares[i] += share * topic_counts**2
             if len(logs):
-                _add_logs(alpha, held, share, logs[i])
+                _add_logs(alpha, topic_counts, share, logs[i])
             if len(word_counts):
                 _add_words(its, few, z, share, word_counts)
-                _add_cells(its, cells, of_cells, share, word_counts)
-        drawn += (burn_in + own_kept) * total
+                _add_cells(its, cells, cell_counts, share, word_counts)
+        drawn += (burn_in + own_sweeps) * total
     return drawn

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.documents import seen_proportions, smallest
+from sksvi.models.topics.loops.documents import scaled_proportions, smallest
 
 Array = np.ndarray
 
@@ -17,9 +17,9 @@ KEPT = 0.3
 
 
 @compiled
-def sweep(own: Array, columns: Array, counts: Array, seen: Array, ratio: Array) -> Array:
-    """Expected counts (K,) over exp(E log θ), which is `seen`; counts over Σ_k φ's numerators into `ratio` (W,)."""
-    total = np.dot(own, seen)
+def sweep(own: Array, columns: Array, counts: Array, proportions: Array, ratio: Array) -> Array:
+    """Expected counts (K,) over `proportions`, exp(E log θ); counts over Σ_k φ's numerators into `ratio` (W,)."""
+    total = np.dot(own, proportions)
     for w in range(len(counts)):
         ratio[w] = counts[w] / total[w]
     return np.dot(columns, ratio)
@@ -34,7 +34,7 @@ def ascend(
     small: float,
     beyond: float,
     counted: Array,
-    seen: Array,
+    proportions: Array,
     ratio: Array,
 ) -> int:
     """Coordinate ascent on one row's q and φ from `counted` (K,), which moves; number of sweeps.
@@ -44,11 +44,11 @@ def ascend(
     """
     least, columns, done = smallest(own), own.T, 0
     for s in range(sweeps):
-        seen_proportions(alpha, counted, least, seen)
-        after = sweep(own, columns, counts, seen, ratio)
+        scaled_proportions(alpha, counted, least, proportions)
+        after = sweep(own, columns, counts, proportions, ratio)
         moved = 0.0
         for k in range(len(counted)):
-            now = seen[k] * after[k]
+            now = proportions[k] * after[k]
             moved += abs(now - counted[k])
             if beyond > 0.0 and 0 < s < sweeps - 1:
                 now = max(now + beyond * (now - counted[k]), KEPT * min(now, counted[k]))
@@ -60,22 +60,22 @@ def ascend(
 
 
 @compiled
-def add_counts(own: Array, words: Array, seen: Array, ratio: Array, word_counts: Array) -> None:
-    """word_counts (V, K) += expected counts of one row's words, after a `sweep` that `seen` and `ratio` are of."""
+def add_counts(own: Array, words: Array, proportions: Array, ratio: Array, word_counts: Array) -> None:
+    """word_counts (V, K) += expected counts of one row's words, with `proportions` and `ratio` of the last `sweep`."""
     for w in range(len(words)):
         out = word_counts[words[w]]
-        for k in range(len(seen)):
-            out[k] += ratio[w] * seen[k] * own[w, k]
+        for k in range(len(proportions)):
+            out[k] += ratio[w] * proportions[k] * own[w, k]
 
 
 @compiled
 def counted_at(
-    own: Array, words: Array, counts: Array, seen: Array, ratio: Array, counted: Array, word_counts: Array
+    own: Array, words: Array, counts: Array, proportions: Array, ratio: Array, counted: Array, word_counts: Array
 ) -> None:
-    """Expected counts of one row at `seen` (K,): N into `counted`, those of its words added to `word_counts`."""
-    counted[:] = seen * sweep(own, own.T, counts, seen, ratio)
+    """Expected counts of one row at `proportions` (K,): N into `counted`, those of its words added to `word_counts`."""
+    counted[:] = proportions * sweep(own, own.T, counts, proportions, ratio)
     if len(word_counts):
-        add_counts(own, words, seen, ratio, word_counts)
+        add_counts(own, words, proportions, ratio, word_counts)
 
 
 @compiled
@@ -83,10 +83,10 @@ def expected(
     own: Array, words: Array, counts: Array, alpha: Array, sweeps: int, small: float, counted: Array, word_counts: Array
 ) -> int:
     """`ascend` of one document; its expected counts, at the last q(θ), are added to `word_counts`; sweeps."""
-    seen, ratio = np.empty(len(alpha), own.dtype), np.empty(len(counts), own.dtype)
-    done = ascend(own, counts, alpha, sweeps, small, 0.0, counted, seen, ratio)
+    proportions, ratio = np.empty(len(alpha), own.dtype), np.empty(len(counts), own.dtype)
+    done = ascend(own, counts, alpha, sweeps, small, 0.0, counted, proportions, ratio)
     if len(word_counts):
-        seen_proportions(alpha, counted, smallest(own), seen)
-        sweep(own, own.T, counts, seen, ratio)
-        add_counts(own, words, seen, ratio, word_counts)
+        scaled_proportions(alpha, counted, smallest(own), proportions)
+        sweep(own, own.T, counts, proportions, ratio)
+        add_counts(own, words, proportions, ratio, word_counts)
     return done

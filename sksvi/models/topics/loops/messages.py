@@ -15,12 +15,12 @@ Array = np.ndarray
 
 @compiled
 def message_target(
-    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: Work, held: Array, target: Array
+    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: Work, word_message: Array, target: Array
 ) -> None:
-    """What the words say about η given their topics (`held`), and the natural parameter of what is left (`target`)."""
+    """The words' message about η given their topics (`word_message`), the natural parameter of the rest (`target`)."""
     for k in range(len(mean)):
-        held[k] = work.counted_at_mean[0, k] if bound == MEAN_FIELD else 0.0
-        target[k] = slope[k] - held[k]
+        word_message[k] = work.counted_at_mean[0, k] if bound == MEAN_FIELD else 0.0
+        target[k] = slope[k] - word_message[k]
         for j in range(len(mean)):
             if full or j == k:
                 target[k] += negative[k, j] * mean[j]
@@ -28,7 +28,7 @@ def message_target(
 
 @compiled
 def message_mean(prior: LogOddsPopulation, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
-    """Mean of the product of N(μ, Σ) and messages; a diagonal q hears the other coordinates through their means."""
+    """Mean of the product of N(μ, Σ) and messages; a diagonal q takes the other coordinates at their means."""
     precision = prior.precision
     p = len(mean)
     pull = np.dot(precision, prior.location) + linear
@@ -59,7 +59,7 @@ def message_steps(
     """
     negative, factor = curved.negative, curved.factor
     p, repairs, rate = len(mean), 0, 1.0
-    held, target = np.zeros(p), np.zeros(p)
+    word_message, target = np.zeros(p), np.zeros(p)
     inverse_root(prior.precision, site_precision, full, factor, root)
     value, slope = look(bound, document, mean, root, work)
     best = local_value(value, mean, root, full, prior)
@@ -68,7 +68,7 @@ def message_steps(
     for _ in range(effort.steps if p else 0):
         curvature(bound, document, yes, not yes, not full, work, negative, curved.safe)
         repairs += project(negative, full, factor)
-        message_target(bound, slope, negative, full, mean, work, held, target)
+        message_target(bound, slope, negative, full, mean, work, word_message, target)
         gain = -1.0
         for _ in range(HALVINGS):
             for k in range(p):
@@ -76,7 +76,7 @@ def message_steps(
                 for j in range(p):
                     new_precision[k, j] = (1.0 - rate) * site_precision[k, j] + rate * negative[k, j]
             inverse_root(prior.precision, new_precision, full, factor, new_root)
-            message_mean(prior, full, held + new_site, mean, new_root, new)
+            message_mean(prior, full, word_message + new_site, mean, new_root, new)
             value, slope = look(bound, document, new, new_root, work)
             gain = local_value(value, new, new_root, full, prior) - best
             if gain >= 0.0:

@@ -122,7 +122,7 @@ class Effort(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What documents say, filled where there are rows.
+    """Sums and results over documents; arrays without rows are not filled.
 
     ``values`` (n,): their terms of the bound, nats. ``proportions``, ``squares`` (n, K): E θ, E θ². ``words`` (V, K):
     expected counts. ``moments`` (K, K): Σ E (1, η)(1, η)ᵀ.

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier
 
-ROOT = Path(__file__).resolve().parents[3]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+from benchmarks._lib.tables import RESULTS
+from benchmarks.gp.reference import SETTINGS, kernel_of
+from sksvi.gaussian_process import GPClassifier, SparseGPClassifier, SparseGPRegressor
 
-from benchmarks.gp.reference import SETTINGS, kernel_of  # noqa: E402
-from sksvi.gaussian_process import GPClassifier, SparseGPClassifier, SparseGPRegressor  # noqa: E402
-
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "gp" / "reference.json").read_text())
+REFERENCE = json.loads((RESULTS / "gp" / "reference.json").read_text())
 
 #: What a Gaussian q attains, beside the error of the runs: difference of means in posterior sd, ratio of the sds. Where
 #: f has an sd of 12 a priori, labels leave skewed posteriors: q has their means, and is up to 22 % too narrow.

@@ -1,4 +1,8 @@
-"""Networks of tests and tables, their bounds by draws, and L-BFGS on the bound in unconstrained coordinates."""
+"""Three networks with data, and reference evaluations of their bounds: by draws, by L-BFGS, by steps without safeguard.
+
+An example is a function that returns nodes, factors, data, three starts (one of them good) and the log joint density of
+draws.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,10 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.network import Beta, Function, Gamma, Gaussian, Likelihood, Link, Network
 from sksvi.network._build import Built
 
-Q = families
 
-
-# ---- three examples: nodes and factors, data, bad starts, log joint density of draws
+# ---- examples
 def groups(n_groups=30, seed=0):
-    """Grouped Gamma numbers: unknown shapes, one shared rate."""
+    """Gamma variables in groups, of unknown shapes and one shared rate."""
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(n_groups), rng.integers(3, 12, n_groups))
     y = rng.gamma(rng.gamma(3.0, 1.0, n_groups)[group], 1.0 / 1.7)
@@ -26,7 +28,7 @@ def groups(n_groups=30, seed=0):
         "y": Gamma(Link("shapes", index=group), "rate"),
     }
     starts = [
-        {"shapes": Q.Gamma(np.full(n_groups, a), np.full(n_groups, b)), "rate": Q.Gamma([c], [d])}
+        {"shapes": families.Gamma(np.full(n_groups, a), np.full(n_groups, b)), "rate": families.Gamma([c], [d])}
         for a, b, c, d in ((2.0, 0.5, 2.0, 1.0), (0.1, 0.1, 300.0, 1.0), (100.0, 1.0, 0.05, 5.0))
     ]
 
@@ -39,7 +41,7 @@ def groups(n_groups=30, seed=0):
 
 
 def counts(n=40, seed=0, level=1.0):
-    """Poisson counts, whose log rates are Gaussian with an unknown mean and an unknown precision."""
+    """Poisson counts whose log rates are Gaussian with an unknown mean and an unknown precision."""
     rng = np.random.default_rng(seed)
     y = rng.poisson(np.exp(rng.normal(level, 0.7, n))).astype(float)
     nodes = {
@@ -50,9 +52,9 @@ def counts(n=40, seed=0, level=1.0):
     }
     starts = [
         {
-            "log_rate": Q.DiagonalGaussian(np.full(n, m), np.full(n, p)),
-            "precision": Q.Gamma([c], [d]),
-            "centre": Q.DiagonalGaussian(np.array([m]), np.ones(1)),
+            "log_rate": families.DiagonalGaussian(np.full(n, m), np.full(n, p)),
+            "precision": families.Gamma([c], [d]),
+            "centre": families.DiagonalGaussian(np.array([m]), np.ones(1)),
         }
         for m, p, c, d in ((0.0, 1.0, 1.0, 1.0), (-6.0, 0.5, 0.01, 1.0), (5.0, 0.1, 50.0, 1.0))
     ]
@@ -65,49 +67,72 @@ def counts(n=40, seed=0, level=1.0):
     return nodes, [], {"y": y}, starts, log_joint
 
 
+#: Positive tests, and tests, of two places.
 POSITIVE, TESTED = np.array([14.0, 31.0]), np.array([120.0, 150.0])
 
 
-def share(sick, sensitivity, specificity):
-    """Of tests that are positive."""
+def positive_share(sick, sensitivity, specificity):
+    """Share of tests that are positive, of the sick and of the healthy."""
     return sick * sensitivity + (1.0 - sick) * (1.0 - specificity)
 
 
 def prevalence():
-    """A factor of one's own: positive tests of two places, when the test errs both ways."""
+    """Positive tests of two places where the test errs both ways: a factor given as a function."""
 
     def log_density(sick, sensitivity, specificity, y, n):
-        return stats.binom.logpmf(y, n, share(sick, sensitivity, specificity))
+        return stats.binom.logpmf(y, n, positive_share(sick, sensitivity, specificity))
 
     nodes = {"sick": Beta(1.0, 3.0, size=2), "sensitivity": Beta(18.0, 2.0), "specificity": Beta(40.0, 1.0)}
     factor = Function(["sick", "sensitivity", "specificity"], log_density, data=[POSITIVE, TESTED])
     starts = [
-        {"sick": Q.Beta(np.full(2, a), np.full(2, b)), "sensitivity": Q.Beta([c], [d])}
+        {"sick": families.Beta(np.full(2, a), np.full(2, b)), "sensitivity": families.Beta([c], [d])}
         for a, b, c, d in ((1.0, 3.0, 18.0, 2.0), (40.0, 0.5, 0.5, 40.0), (0.2, 90.0, 1.0, 1.0))
     ]
 
     def log_joint(x):
-        value = stats.binom.logpmf(POSITIVE, TESTED, share(x["sick"], x["sensitivity"], x["specificity"])).sum(1)
+        value = stats.binom.logpmf(POSITIVE, TESTED, positive_share(x["sick"], x["sensitivity"], x["specificity"])).sum(
+            1
+        )
         value += stats.beta.logpdf(x["sick"], 1.0, 3.0).sum(1) + stats.beta.logpdf(x["sensitivity"][:, 0], 18.0, 2.0)
         return value + stats.beta.logpdf(x["specificity"][:, 0], 40.0, 1.0)
 
     return nodes, {"tests": factor}, {}, starts, log_joint
 
 
+#: Examples by name.
 EXAMPLES = {"groups": groups, "counts": counts, "prevalence": prevalence}
 
 
-def plainly(bound, q, rate, order, passes):
-    """The bound after natural steps that nobody judges: Algorithm 2 as it is printed."""
+def bound_after_plain_steps(bound, q, rate, order, passes):
+    """Make natural steps without a safeguard, as in Algorithm 2 of the paper.
+
+    Parameters
+    ----------
+    bound : Bound
+        Network and data.
+    q : dict of str to Family
+        Blocks to start from.
+    rate : float
+        Rate of every step.
+    order : {"in turn", "parallel"}
+        Whether a node's step uses the steps of the nodes before it.
+    passes : int
+        Number of steps of each node.
+
+    Returns
+    -------
+    value : float
+        The bound at the end; -inf where a step leaves the domain.
+    """
     with np.errstate(all="ignore"):
         for _ in range(passes):
             new = dict(q)
             for name in q:
-                seen = q if order == "parallel" else new
-                said = [f.terms(seen, slice(None))[1][name] for f in bound.factors if name in f.nodes]
+                others = q if order == "parallel" else new
+                messages = [f.terms(others, slice(None))[1][name] for f in bound.factors if name in f.nodes]
                 try:
                     new[name] = natural_step(
-                        q[name], bound.priors[name], tuple(map(sum, zip(*said, strict=True))), rate
+                        q[name], bound.priors[name], tuple(map(sum, zip(*messages, strict=True))), rate
                     )
                     new[name].std  # noqa: B018
                 except families.NotPositiveDefinite:
@@ -118,25 +143,33 @@ def plainly(bound, q, rate, order, passes):
 
 # ---- the bound in unconstrained coordinates
 class Bound:
-    """The bound of a network with its data as a function of numbers without bounds, and its gradient."""
+    """Evidence lower bound of a network with its data, as a function of unconstrained coordinates.
+
+    Parameters
+    ----------
+    nodes, factors
+        As `sksvi.network.Network` takes them.
+    data : dict
+        Observed nodes.
+    """
 
     def __init__(self, nodes, factors, data):
         network = Network(nodes, factors)
         built = Built(network.nodes, network.factors, data)
-        self.priors, self.factors = built.priors, list(built.joined.values())
+        self.priors, self.factors = built.priors, list(built.factors.values())
 
     def value(self, q):
-        """Nats."""
+        """Bound at blocks q, in nats."""
         return sum(float(np.sum(f.terms(q, slice(None))[0])) for f in self.factors) - sum(
             q[name].kl(prior) for name, prior in self.priors.items()
         )
 
-    def packed(self, q):
-        """Mean and log precision of Gaussians, logarithms of the parameters of others."""
+    def pack(self, q):
+        """Coordinates of blocks: mean and log precision of a Gaussian, logarithms of the parameters of others."""
         return np.concatenate([np.ravel(part) for name in self.priors for part in coordinates(q[name])])
 
-    def at(self, x):
-        """The blocks."""
+    def unpack(self, x):
+        """Blocks of coordinates."""
         q, first = {}, 0
         for name, prior in self.priors.items():
             parts = []
@@ -150,45 +183,66 @@ class Bound:
         return q
 
     def __call__(self, x):
-        """-value and -gradient; 1e10 where there is none."""
+        """Negative bound and its gradient at coordinates x; 1e10 where the bound is not finite."""
         try:
             with np.errstate(all="ignore"):
-                q = self.at(x)
+                q = self.unpack(x)
                 value = self.value(q)
-                said = {name: 0.0 for name in self.priors}
+                gradients = {name: 0.0 for name in self.priors}
                 for factor in self.factors:
                     for name, parts in factor.terms(q, slice(None))[1].items():
-                        old = said[name]
-                        said[name] = parts if isinstance(old, float) else tuple(map(np.add, old, parts))
+                        old = gradients[name]
+                        gradients[name] = parts if isinstance(old, float) else tuple(map(np.add, old, parts))
         except ValueError:
             return 1e10, np.zeros(len(x))
-        slopes = [np.ravel(part) for name, prior in self.priors.items() for part in uphill(q[name], prior, said[name])]
+        slopes = [
+            np.ravel(part)
+            for name, prior in self.priors.items()
+            for part in gradient_in_coordinates(q[name], prior, gradients[name])
+        ]
         fine = np.isfinite(value) and np.all(np.isfinite(np.concatenate(slopes)))
         return (-value, -np.concatenate(slopes)) if fine else (1e10, np.zeros(len(x)))
 
-    def best(self, q):
-        """The bound that L-BFGS reaches from q."""
+    def maximum(self, q):
+        """Bound that L-BFGS reaches from blocks q."""
         options = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9}
-        return -minimize(self, self.packed(q), jac=True, method="L-BFGS-B", options=options).fun
+        return -minimize(self, self.pack(q), jac=True, method="L-BFGS-B", options=options).fun
 
 
 def coordinates(block):
-    """Unconstrained ones."""
+    """Unconstrained coordinates of a block, as arrays."""
     gaussian = block.column == "gaussian"
     return (block.mean, np.log(block.precision)) if gaussian else (block.standard_values,)
 
 
-def uphill(block, prior, said):
-    """The gradient of the bound in them."""
+def gradient_in_coordinates(block, prior, gradient):
+    """Gradient of the bound in the coordinates of a block, from that in its moments."""
     if block.column != "gaussian":
-        return (block.standard_gradient(prior, said),)
-    in_mean, in_variance = said
+        return (block.standard_gradient(prior, gradient),)
+    in_mean, in_variance = gradient
     bend = in_variance - 0.5 * prior.precision + 0.5 * block.precision
     return in_mean + prior.precision * (prior.mean - block.mean), -bend / block.precision
 
 
-def by_draws(q, log_joint, n, seed):
-    """The bound and its standard error, from draws of q and nothing of the network's."""
+def bound_by_draws(q, log_joint, n, seed):
+    """Estimate the bound from draws of q and scipy's densities, without the network.
+
+    Parameters
+    ----------
+    q : dict of str to Family
+        Blocks.
+    log_joint : callable
+        Log joint density of draws by name.
+    n : int
+        Number of draws.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    value, error : float
+        The bound and its standard error.
+    """
     x = {name: block.sample(n, 1000 * seed + k) for k, (name, block) in enumerate(q.items())}
     each = log_joint(x)
     for name, block in q.items():
@@ -197,9 +251,9 @@ def by_draws(q, log_joint, n, seed):
 
 
 def log_density(block, x):
-    """Of q by element."""
-    if isinstance(block, Q.Gamma):
+    """Log density of a block by element."""
+    if isinstance(block, families.Gamma):
         return stats.gamma.logpdf(x, block.shape, scale=1.0 / block.rate)
-    if isinstance(block, Q.Beta):
+    if isinstance(block, families.Beta):
         return stats.beta.logpdf(x, block.a, block.b)
     return stats.norm.logpdf(x, block.mean, block.std)

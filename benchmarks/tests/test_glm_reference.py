@@ -1,23 +1,18 @@
-"""Against long NUTS runs, stored as moments by benchmarks/glm/reference.py."""
+"""Linear models against long NUTS runs, stored as moments by benchmarks/glm/reference.py."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+from benchmarks._lib.tables import RESULTS
+from benchmarks.glm.reference import DATA, INTERCEPT_PRECISION
+from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 
-from benchmarks.glm.reference import DATA, INTERCEPT_PRECISION  # noqa: E402
-from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor  # noqa: E402
-
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "glm" / "reference.json").read_text())
+REFERENCE = json.loads((RESULTS / "glm" / "reference.json").read_text())
 # The rentals vary more than a Poisson lets them; compared is the posterior under it.
 pytestmark = pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")
 MODELS = ["logistic", "poisson", "ordinal"]

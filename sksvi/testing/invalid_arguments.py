@@ -1,4 +1,8 @@
-"""Arguments that no method should be given: what each is called, and how it is made of a right one."""
+"""Values that may stand in the place of a valid argument, by name: functions of the valid one and of a generator.
+
+`TABLES` are for X, `ROW_VALUES` for y, weights and offsets, `SCALARS` for parameters. Names and their order decide what
+`sksvi.testing.random_calls` draws.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,11 @@ import scipy.sparse as sp
 Array = np.ndarray
 Make = Callable[[Any, np.random.Generator], Any]
 
+#: Numbers that a cell may have.
 NUMBERS = [np.nan, np.inf, -np.inf, 1e-310, 1e-150, 1e38, 1e60, 1e120, 1e154, 1e200, 1e300, -1e300, 2.0**53, 2.0**64]
+#: Powers of ten that columns are multiplied by.
 EXPONENTS = [-310, -160, -150, -20, -5, 5, 10, 20, 37, 50, 99, 101, 150, 200, 300]
-#: Of what must be one number, or one word.
+#: Values of a parameter that is one number or one word.
 SCALARS = [
     None,
     "x",
@@ -53,23 +59,24 @@ SCALARS += [10**30, -(10**30), np.datetime64("2020-01-01"), pd.NA, lambda: 1]
 
 
 def table_of(X: Any) -> Array:
-    """The values of any right X."""
+    """Values of a table of any kind, as an array."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def numbers_of(X: Any) -> Array:
+    """Values of a table as floating-point numbers."""
     return table_of(X).astype(float)
 
 
 def with_cell(X: Any, rng: np.random.Generator, value: Any) -> Array:
-    """A copy in which one cell is another."""
+    """Copy of a table in which one cell has another value."""
     X = np.array(table_of(X), dtype=object if isinstance(value, str | bytes) else float)
     X[tuple(rng.integers(0, n) for n in X.shape)] = value
     return X
 
 
-def malformed(X: Any, rng: np.random.Generator, what: str) -> Any:
-    """A CSR matrix whose arrays contradict each other."""
+def contradictory_csr(X: Any, rng: np.random.Generator, what: str) -> Any:
+    """CSR matrix whose arrays contradict each other, in one of four ways."""
     X = sp.csr_matrix(numbers_of(X))
     at = int(rng.integers(0, max(len(X.indices), 1)))
     if what == "beyond":
@@ -83,15 +90,28 @@ def malformed(X: Any, rng: np.random.Generator, what: str) -> Any:
     return X
 
 
-def doubled(X: Any) -> Any:
-    """A CSR matrix that stores each entry in two halves."""
+def csr_with_duplicates(X: Any) -> Any:
+    """CSR matrix that stores each entry twice, by halves."""
     X = sp.csr_matrix(numbers_of(X))
     parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
     return sp.csr_matrix(parts, shape=X.shape)
 
 
-def roomy(X: Any, index: int = 10**6) -> Any:
-    """A CSR array in buffers of seven entries more than it has."""
+def csr_with_spare_capacity(X: Any, index: int = 10**6) -> Any:
+    """Make a CSR array whose buffers have room for seven further entries.
+
+    Parameters
+    ----------
+    X : array, DataFrame or sparse matrix
+        Table of numbers.
+    index : int, default=10**6
+        Column index that the unused part of the buffer has.
+
+    Returns
+    -------
+    X : csr_array
+        The same table.
+    """
     X = sp.csr_array(numbers_of(X))
     X.data, X.indices = (
         np.r_[part, np.full(7, value, part.dtype)] for part, value in ((X.data, 3.0), (X.indices, index))
@@ -101,23 +121,25 @@ def roomy(X: Any, index: int = 10**6) -> Any:
 
 
 def _first_times(X: Any, factor: float) -> Array:
-    """The first column in another unit."""
+    """Table whose first column is multiplied by a factor."""
     X = numbers_of(X).copy()
     X[:, 0] *= factor
     return X
 
 
 def _frame(X: Any) -> pd.DataFrame:
+    """Table as a frame."""
     return X if isinstance(X, pd.DataFrame) else pd.DataFrame(numbers_of(X))
 
 
 def _with_na(X: Any, rng: np.random.Generator) -> pd.DataFrame:
+    """Frame of objects in which a tenth of the cells are missing."""
     frame = pd.DataFrame(table_of(X)).astype(object)
     return frame.mask(rng.random(frame.shape) < 0.1, pd.NA)
 
 
 def _masked(X: Any) -> Any:
-    """With the fill value that NumPy would otherwise make, and pickle, when somebody first looks at the array."""
+    """Masked array whose fill value exists already: NumPy would add, and pickle, it on first use."""
     masked = np.ma.masked_array(numbers_of(X), numbers_of(X) > 0.5)
     masked.fill_value = 0.0
     repr(masked)
@@ -125,13 +147,14 @@ def _masked(X: Any) -> Any:
 
 
 def _read_only(X: Any) -> Array:
+    """Array that cannot be written to."""
     X = numbers_of(X).copy()
     X.flags.writeable = False
     return X
 
 
 def in_chunks(X: Any) -> Any:
-    """A Dask array of three chunks, one of them without rows."""
+    """Dask array of three chunks, one of them without rows."""
     import dask.array as da
 
     values, chunks = numbers_of(X), (0, 10, max(len(table_of(X)) - 10, 0))
@@ -139,8 +162,8 @@ def in_chunks(X: Any) -> Any:
     return da.from_array(values, chunks=(chunks, *values.shape[1:]))
 
 
-def of_unknown_chunks(X: Any) -> Any:
-    """The same of which nobody has counted the rows."""
+def in_chunks_of_unknown_size(X: Any) -> Any:
+    """Dask array of three chunks whose numbers of rows are unknown."""
     import dask.array as da
 
     found = in_chunks(X)
@@ -149,7 +172,7 @@ def of_unknown_chunks(X: Any) -> Any:
 
 
 def in_partitions(X: Any) -> Any:
-    """A Dask frame, of a column a series, of three partitions."""
+    """Dask frame of three partitions; a series where there is one column."""
     import dask.dataframe as dd
 
     table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.atleast_1d(numbers_of(X)))
@@ -157,13 +180,14 @@ def in_partitions(X: Any) -> Any:
     return dd.from_pandas(table.reset_index(drop=True), npartitions=3, sort=False)
 
 
-#: Forms of rows that lie in partitions; what comes with them has to lie in the same.
+#: Partitioned tables; targets and weights need the same partitions.
 PARTITIONED: dict[str, Make] = {
     "a Dask array": lambda X, r: in_chunks(X),
-    "a Dask array of unknown chunks": lambda X, r: of_unknown_chunks(X),
+    "a Dask array of unknown chunks": lambda X, r: in_chunks_of_unknown_size(X),
     "a Dask frame": lambda X, r: in_partitions(X),
 } if find_spec("dask") else {}  # fmt: skip
 
+#: Values of a table or of numbers per row.
 ANY: dict[str, Make] = {
     **PARTITIONED,
     "None": lambda X, r: None,
@@ -222,6 +246,7 @@ ANY: dict[str, Make] = {
     **{f"times 1e{k}": lambda X, r, k=k: numbers_of(X) * 10.0**k for k in EXPONENTS},
 }  # fmt: skip
 
+#: Values of X.
 TABLES: dict[str, Make] = {
     **ANY,
     "a column": lambda X, r: table_of(X)[:, 0],
@@ -233,13 +258,13 @@ TABLES: dict[str, Make] = {
        ("csc", "coo", "bsr", "dia", "lil", "dok")},
     "a sparse array": lambda X, r: sp.csr_array(numbers_of(X)),
     "a sparse array of single precision": lambda X, r: sp.csr_array(numbers_of(X).astype(np.float32)),
-    "entries in halves": lambda X, r: doubled(X),
-    "a sparse array with spare room": lambda X, r: roomy(X),
+    "entries in halves": lambda X, r: csr_with_duplicates(X),
+    "a sparse array with spare room": lambda X, r: csr_with_spare_capacity(X),
     **{f"a column times 1e{k}": lambda X, r, k=k: _first_times(X, 10.0**k) for k in EXPONENTS},
     "a sparse column times 1e-160": lambda X, r: sp.csr_array(_first_times(X, 1e-160)),
     "a sparse cell of 1e200": lambda X, r: sp.csr_matrix(with_cell(X, r, 1e200)),
     "a sparse cell of NaN": lambda X, r: sp.csr_matrix(with_cell(X, r, np.nan)),
-    **{f"malformed: {what}": lambda X, r, w=what: malformed(X, r, w) for what in
+    **{f"malformed: {what}": lambda X, r, w=what: contradictory_csr(X, r, w) for what in
        ("beyond", "negative", "rows back", "too long")},
     "columns in another order": lambda X, r: _frame(X)[_frame(X).columns[::-1]],
     "columns of one name": lambda X, r: _frame(X).set_axis(["a"] * _frame(X).shape[1], axis=1),
@@ -247,7 +272,7 @@ TABLES: dict[str, Make] = {
     "single precision near its end": lambda X, r: (numbers_of(X) * 1e37).astype(np.float32),
 }  # fmt: skip
 
-#: What a column of numbers, one per row, may be instead.
+#: Values of an argument that has one number per row.
 ROW_VALUES: dict[str, Make] = {**ANY, "no positive one": lambda y, r: -np.abs(numbers_of(y))}
 ROW_VALUES |= {
     "a series with another index": lambda y, r: pd.Series(np.ravel(table_of(y))[: len(y)]).rename(lambda i: i + 100),

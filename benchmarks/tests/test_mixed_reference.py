@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-#: Of the seizures without noise per row: they do, and the runs are of that model.
+from benchmarks._lib.tables import RESULTS
+from benchmarks.mixed.reference import DATA, GROUPS, INTERCEPT_PRECISION, PRIOR_PRECISION
+from sksvi.mixed_effects import GMEClassifier, GMERegressor
+
+# Of the seizures without noise per row: they do, and the runs are of that model.
 pytestmark = pytest.mark.filterwarnings("ignore:y varies .* times as much:UserWarning")
-
-ROOT = Path(__file__).resolve().parents[3]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from benchmarks.mixed.reference import DATA, GROUPS, INTERCEPT_PRECISION, PRIOR_PRECISION  # noqa: E402
-from sksvi.mixed_effects import GMEClassifier, GMERegressor  # noqa: E402
-
-REFERENCE = json.loads((ROOT / "benchmarks" / "results" / "mixed" / "reference.json").read_text())
+REFERENCE = json.loads((RESULTS / "mixed" / "reference.json").read_text())
 PARTS = [(name, part) for name, run in REFERENCE.items() for part, found in run.items() if isinstance(found, dict)]
 
 

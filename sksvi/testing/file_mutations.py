@@ -1,4 +1,4 @@
-"""Files that are damaged, or crafted: the bytes of a saved model changed, checksums as a hostile writer's would be."""
+"""Damaged and crafted files of saved models: bytes changed, or contents changed behind valid checksums."""
 
 from __future__ import annotations
 
@@ -13,19 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib import Array
+Array = np.ndarray
 
+#: Name of the member that describes the others.
 MANIFEST = "manifest.json"
 
 
-def members(path: Path) -> dict[str, bytes]:
-    """The members of a file."""
+def read_members(path: Path) -> dict[str, bytes]:
+    """Contents of the members of a file, by name."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def written(parts: dict[str, bytes]) -> bytes:
-    """A file of these members, with right checksums."""
+def archive_bytes(parts: dict[str, bytes]) -> bytes:
+    """Contents of a file of these members, with valid checksums.
+
+    Parameters
+    ----------
+    parts : dict of str to bytes
+        Members by name, the manifest among them; its checksums are computed anew.
+
+    Returns
+    -------
+    content : bytes
+        The file.
+    """
     tree = json.loads(parts[MANIFEST])
     tree["sha256"] = {name: hashlib.sha256(part).hexdigest() for name, part in parts.items() if name != MANIFEST}
     file = io.BytesIO()
@@ -35,18 +47,33 @@ def written(parts: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def npy(array: Array) -> bytes:
+def npy_bytes(array: Array) -> bytes:
+    """Member that holds an array."""
     file = io.BytesIO()
     np.lib.format.write_array(file, array, allow_pickle=False)
     return file.getvalue()
 
 
-def array_of(part: bytes) -> Array:
+def read_array(part: bytes) -> Array:
+    """Array that a member holds."""
     return np.lib.format.read_array(io.BytesIO(part), allow_pickle=False)
 
 
-def changed(array: Array) -> Iterator[tuple[str, Array]]:
-    """An array resized, of another type, or with numbers that it cannot have."""
+def array_mutations(array: Array) -> Iterator[tuple[str, Array]]:
+    """Resize an array, change its type, and fill it with invalid numbers, one at a time.
+
+    Parameters
+    ----------
+    array : array
+        Valid array.
+
+    Yields
+    ------
+    kind : str
+        Name of the change.
+    changed : array
+        The array with that change.
+    """
     if array.ndim and array.size:
         yield "rows doubled", np.concatenate([array, array])
         yield "rows times 50", np.concatenate([array] * 50)
@@ -79,27 +106,28 @@ def changed(array: Array) -> Iterator[tuple[str, Array]]:
         yield "far", np.full_like(array, np.iinfo(array.dtype).max)
 
 
-def resized(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
-    """One array changed."""
+def mutate_array(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
+    """Change one array of a file at random: name of the change, and the file."""
     name = str(rng.choice([name for name in parts if name != MANIFEST]))
-    choices = list(changed(array_of(parts[name])))
+    choices = list(array_mutations(read_array(parts[name])))
     what, array = choices[int(rng.integers(len(choices)))]
-    return what, written({**parts, name: npy(array)})
+    return what, archive_bytes({**parts, name: npy_bytes(array)})
 
 
 def _nodes(tree: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a tree, as container and key."""
+    """Container and key of every node of a tree."""
     for key in range(len(tree)) if isinstance(tree, list) else list(tree):
         yield tree, key
         if isinstance(tree[key], (list, dict)):
             yield from _nodes(tree[key])
 
 
-STRANGE: tuple[Any, ...] = (None, True, -1, 0, 2**63, 1e308, "", "x" * 1000, "\x1b[31m", [], {}, [[]], [0] * 100)
+#: Values that replace those of a manifest.
+STRANGE_VALUES: tuple[Any, ...] = (None, True, -1, 0, 2**63, 1e308, "", "x" * 1000, "\x1b[31m", [], {}, [[]], [0] * 100)
 
 
-def rewritten(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
-    """The manifest changed in one to three places: values, attribute names, classes, nodes swapped or dropped."""
+def mutate_manifest(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, bytes]:
+    """Change values, names, classes or nodes of a manifest in one to three places: "manifest", and the file."""
     tree = json.loads(parts[MANIFEST])
     for _ in range(int(rng.integers(1, 4))):
         places = list(_nodes(tree["estimator"]))
@@ -109,7 +137,7 @@ def rewritten(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, b
         other, its = places[int(rng.integers(len(places)))]
         kind = int(rng.integers(4))
         if kind == 0:
-            where[key] = copy.deepcopy(STRANGE[int(rng.integers(len(STRANGE)))])
+            where[key] = copy.deepcopy(STRANGE_VALUES[int(rng.integers(len(STRANGE_VALUES)))])
         elif kind == 1:
             where[key] = copy.deepcopy(other[its])
         elif kind == 2:
@@ -118,15 +146,11 @@ def rewritten(parts: dict[str, bytes], rng: np.random.Generator) -> tuple[str, b
             where[key] = [copy.deepcopy(where[key])] * 2
         else:
             where[key] = where[key] * int(rng.integers(-3, 1000))
-    return "manifest", written({**parts, MANIFEST: json.dumps(tree).encode()})
+    return "manifest", archive_bytes({**parts, MANIFEST: json.dumps(tree).encode()})
 
 
-def bomb(parts: dict[str, bytes], rng: np.random.Generator, largest: float = 5.7) -> tuple[str, bytes]:
-    """A small file that would be large: many nodes, or one member again and again; of up to 10**largest nodes."""
-    n = int(10 ** rng.uniform(3, largest))
-    big = np.zeros(n, np.uint8)
-    offsets = np.arange(n + 1, dtype=np.int64)
-    extra = {"900.npy": npy(big), "901.npy": npy(offsets), "902.npy": npy(np.zeros(n)), "903.npy": npy(offsets[:1])}
+def _large_nodes(n: int) -> list[tuple[str, Any]]:
+    """Nodes of a manifest that n nodes, or references to members 900 to 902, make large; with names."""
 
     def member(number: int) -> dict[str, Any]:
         return {"type": "array", "member": f"{number}.npy", "writeable": True}
@@ -139,7 +163,7 @@ def bomb(parts: dict[str, bytes], rng: np.random.Generator, largest: float = 5.7
     for _ in range(min(n, 900)):
         deep = [deep]
     again = min(n, 20_000)
-    nodes: list[tuple[str, Any]] = [
+    return [
         ("lists", [[]] * n),
         ("objects", [{"type": "tuple", "items": []}] * n),
         ("dicts", {"type": "dict", "id": 10**6, "proxy": False, "items": [[k * (2**61 - 1), 0] for k in range(n)]}),
@@ -155,28 +179,59 @@ def bomb(parts: dict[str, bytes], rng: np.random.Generator, largest: float = 5.7
         ("texts", ["x" * n] * 8),
         ("numbers", list(range(n))),
     ]
+
+
+def decompression_bomb(parts: dict[str, bytes], rng: np.random.Generator, log10_size: float = 5.7) -> tuple[str, bytes]:
+    """Make a small file that would need much memory or time: many nodes, or one member referred to many times.
+
+    Parameters
+    ----------
+    parts : dict of str to bytes
+        Members of a valid file.
+    rng : Generator
+        Draws the kind and the number of nodes.
+    log10_size : float, default=5.7
+        There are up to ``10**log10_size`` nodes.
+
+    Returns
+    -------
+    kind : str
+        Name of what is repeated.
+    content : bytes
+        The file.
+    """
+    n = int(10 ** rng.uniform(3, log10_size))
+    big = np.zeros(n, np.uint8)
+    offsets = np.arange(n + 1, dtype=np.int64)
+    extra = {
+        "900.npy": npy_bytes(big),
+        "901.npy": npy_bytes(offsets),
+        "902.npy": npy_bytes(np.zeros(n)),
+        "903.npy": npy_bytes(offsets[:1]),
+    }
+    nodes = _large_nodes(n)
     what, node = nodes[int(rng.integers(len(nodes)))]
     tree = json.loads(parts[MANIFEST])
     tree["estimator"]["state"].append(["bomb", node])
-    return what, written({**parts, **extra, MANIFEST: json.dumps(tree).encode()})
+    return what, archive_bytes({**parts, **extra, MANIFEST: json.dumps(tree).encode()})
 
 
-def flipped(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """One to four bytes changed."""
+def replace_bytes(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Replace one to four bytes of a file."""
     out = bytearray(data)
     for at in rng.integers(len(out), size=int(rng.integers(1, 5))):
         out[at] = int(rng.integers(256))
     return "flips", bytes(out)
 
 
-def cut(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """The end, the beginning or the middle missing."""
+def remove_bytes(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Remove the end, the beginning or the middle of a file."""
     a, b = sorted(rng.integers(len(data), size=2))
     return "cut", [data[:b], data[a:], data[:a] + data[b:]][int(rng.integers(3))]
 
 
-def inserted(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Bytes more, or a piece of the file twice."""
+def insert_bytes(data: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
+    """Insert random bytes, or a piece of the file, somewhere in it."""
     at, (a, b) = int(rng.integers(len(data) + 1)), sorted(rng.integers(len(data), size=2))
     piece = rng.bytes(int(rng.integers(1, 64))) if rng.random() < 0.5 else data[a:b]
     return "insertion", data[:at] + piece + data[at:]

@@ -33,3 +33,15 @@ def test_means_agree_and_spreads_are_those_of_independent_loadings(name):
     ratio = q.std / loadings["sd"]
     assert low < ratio.min() and ratio.max() < high
     assert np.max(np.abs(model.get_covariance() - covariance["mean"]) / covariance["sd"]) < off_rows
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_spreads_are_those_of_gibbs_runs(name):
+    """Independent q has as little as three quarters of them (the test above)."""
+    k, known = SETTINGS[name][2], {part: np.array(own) for part, own in REFERENCE[name]["loadings"].items()}
+    options = {"noise_variance": NOISE, "prior_shape": 1.0, "prior_rate": RATE, "fit_mean": False}
+    model = GammaFactorModel(k, **options, tol=1e-9, max_iter=1000, random_state=0).fit(rows(name))
+    distance = np.square(model.components_[:, None] - known["mean"]).sum(-1)
+    order = linear_sum_assignment(distance.T)[1]
+    ratio = model.summary()["std"].to_numpy().reshape(k, -1)[order] / known["sd"]
+    assert 0.9 < ratio.min() and ratio.max() < 1.1
