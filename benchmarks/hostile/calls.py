@@ -8,9 +8,9 @@ import signal
 from typing import Any
 
 from benchmarks._lib.tables import arguments, report
-from sksvi.testing.call_outcomes import Outcome, evaluate_call
-from sksvi.testing.estimator_cases import NAMES
-from sksvi.testing.random_calls import Call, random_calls
+from support.call_outcomes import Outcome, evaluate_call
+from support.estimator_cases import NAMES
+from support.random_calls import Call, random_calls
 
 CALLS, QUICK, SEED, SHOWN = 20_000, 500, 15, 10
 KINDS = ("refused", "answered", "vague", "mishandled")

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
-from sksvi.testing import file_mutations, saved_models
+from support import file_mutations, saved_models
 
 STORED = True
 FILES, QUICK = 5000, 300

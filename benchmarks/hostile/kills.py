@@ -11,9 +11,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks._lib.tables import arguments, progress, report
-from sksvi.testing.concurrency import blas_threads, concurrent_tasks, run_in_fork, run_in_threads
-from sksvi.testing.interruptions import interrupt_and_repeat, kill_and_resume
-from sksvi.testing.small_fits import (
+from support.concurrency import blas_threads, concurrent_tasks, run_in_fork, run_in_threads
+from support.interruptions import interrupt_and_repeat, kill_and_resume
+from support.small_fits import (
     FitCase,
     fit_bytes,
     fit_cases,

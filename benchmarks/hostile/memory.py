@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks._lib.tables import arguments, progress, report
-from sksvi.testing.memory_cases import CASES, MAX_RATIO, PASSES, estimate_and_peak
+from support.memory_cases import CASES, MAX_RATIO, PASSES, estimate_and_peak
 
 
 def main(quick: bool = False) -> int:

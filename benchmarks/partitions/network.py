@@ -32,7 +32,7 @@ def measured(client: Any, d: int, n: int, parts: int) -> dict[str, Any]:
 
     from distributed import wait
 
-    from sksvi.partitions.data import _seen
+    from sksvi.partitions.data import _evaluated
     from sksvi.partitions.executor import Executor
 
     rows = simulated("logit", n, d, 0)
@@ -47,7 +47,7 @@ def measured(client: Any, d: int, n: int, parts: int) -> dict[str, Any]:
         found = round_of(self, function, tasks, combine)
         seconds = time.perf_counter() - start
         handed = sum(total for _, total in client.run(_handed).values()) - before
-        if getattr(function, "func", None) is _seen:
+        if getattr(function, "func", None) is _evaluated:
             looks.append((self._bytes_sent, handed, seconds))
         return found
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.hostile import files
-from sksvi.testing import file_mutations, saved_models
+from support import file_mutations, saved_models
 
 
 def test_hostile_files_are_refused_or_do_no_harm(tmp_path, monkeypatch, global_random_seed):

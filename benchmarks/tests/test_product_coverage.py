@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._lib.tables import RESULTS
 from benchmarks.product.coverage import STUDIES, coverage
-from sksvi.testing.small_fits import estimator_classes
+from support.small_fits import estimator_classes
 
 #: Least share covered by intervals of 90 %.
 LOW = 0.88

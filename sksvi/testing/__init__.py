@@ -1,13 +1,7 @@
 """Checks for one's own likelihoods, families and models, and data whose truth is known.
 
 The checks are those that the package's tests run on its own parts; the simulations are those by which the tests and
-the benchmarks count how often an interval holds.
-
-Modules below have what the tests and benchmarks of the package share, and may change between versions: `small_fits`
-(every estimator by every algorithm), `interruptions` and `concurrency` (such fits killed, interrupted, in threads),
-`estimator_cases`, `invalid_arguments`, `random_calls` and `call_outcomes` (calls with one invalid argument),
-`saved_models` and `file_mutations` (files, and damage to them), `memory_cases` (memory that a fit estimates) and
-`networks` (reference evaluations of the bound of a network).
+the benchmarks count how often an interval holds. `networks` has some whose bound is known by other means.
 """
 
 from sksvi.testing.families import check_family

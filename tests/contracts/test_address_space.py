@@ -1,6 +1,6 @@
 """Every estimator under a limit of its address space: what it asks for is enough, and half of that is refused by name.
 
-The peak is that of the process, with what compiled loops and BLAS take: `sksvi.testing.memory_cases` sees Python's.
+The peak is that of the process, with what compiled loops and BLAS take: `support.memory_cases` sees Python's.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sksvi import (
     StructuredLDA,
 )
 from sksvi._runtime import memory
-from sksvi.testing import memory_cases as cases
-from sksvi.testing.estimator_cases import NAMES
+from support import memory_cases as cases
+from support.estimator_cases import NAMES
 
 #: Of what a fit asks for: what it has room for, besides pages that are not full, and what is too little.
 ROOM, SLACK, TOO_LITTLE = 1.3, 2**24, 0.5

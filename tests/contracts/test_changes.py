@@ -17,8 +17,8 @@ import sksvi
 from sksvi import BayesianGLMRegressor, CorrelatedTopicModel, SparseGPRegressor, algorithms, expectations, likelihoods
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.refit import UNCHECKED
-from sksvi.testing.interruptions import StopAfter
-from sksvi.testing.small_fits import (
+from support.interruptions import StopAfter
+from support.small_fits import (
     FitCase,
     algorithm_names,
     estimator_classes,

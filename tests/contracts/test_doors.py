@@ -26,7 +26,7 @@ from sksvi._runtime import memory
 from sksvi.likelihoods import NegativeBinomial, Poisson
 from sksvi.predictive import Predictive
 from sksvi.predictive.noisy import NoisyPredictive
-from sksvi.testing.memory_cases import MAX_RATIO, estimate_and_peak, glm, gp
+from support.memory_cases import MAX_RATIO, estimate_and_peak, glm, gp
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

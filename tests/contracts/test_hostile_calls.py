@@ -10,9 +10,9 @@ import collections
 import numpy as np
 import pytest
 
-from sksvi.testing.call_outcomes import evaluate_call
-from sksvi.testing.estimator_cases import NAMES, VARIANTS, fitted_estimator
-from sksvi.testing.random_calls import Call, random_calls
+from support.call_outcomes import evaluate_call
+from support.estimator_cases import NAMES, VARIANTS, fitted_estimator
+from support.random_calls import Call, random_calls
 
 CALLS, SEED = 400, 4
 GIBBS = {"local_step": "gibbs", "algorithm": "ssvi"}

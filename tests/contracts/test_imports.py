@@ -1,4 +1,4 @@
-"""Tests and benchmarks do not import each other: what both need is in `sksvi.testing`."""
+"""Tests and benchmarks do not import each other: what both need is in `sksvi.testing`, or in `support`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,13 @@ def importing(folder: str, package: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("folder", "package"),
-    [("tests", "benchmarks"), ("benchmarks", "tests"), ("sksvi", "benchmarks"), ("sksvi", "tests")],
+    [
+        ("tests", "benchmarks"),
+        ("benchmarks", "tests"),
+        ("support", "tests"),
+        ("support", "benchmarks"),
+        *(("sksvi", package) for package in ("tests", "benchmarks", "support")),
+    ],
 )
 def test_a_folder_does_not_import_a_package(folder, package):
     assert not list(importing(folder, package))

@@ -23,7 +23,7 @@ from sksvi.callbacks import Checkpoint
 from sksvi.estimators.base import BaseSVI
 from sksvi.likelihoods import Poisson
 from sksvi.persistence import REGISTRY
-from sksvi.testing.small_fits import fingerprint, make_data, predictions
+from support.small_fits import fingerprint, make_data, predictions
 
 # Fits of few rows find what they find.
 pytestmark = pytest.mark.filterwarnings("ignore:the fit explains its own rows worse")

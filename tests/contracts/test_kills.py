@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 import sksvi
 from sksvi import BayesianGLMRegressor, GPClassifier, SparseGPRegressor
 from sksvi.callbacks import Checkpoint
-from sksvi.testing.concurrency import blas_threads, concurrent_tasks, run_in_fork, run_in_threads
-from sksvi.testing.interruptions import StopAfter, interrupt_and_repeat, kill_and_resume
-from sksvi.testing.small_fits import (
+from support.concurrency import blas_threads, concurrent_tasks, run_in_fork, run_in_threads
+from support.interruptions import StopAfter, interrupt_and_repeat, kill_and_resume
+from support.small_fits import (
     FitCase,
     fingerprint,
     fit_bytes,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sksvi.testing.estimator_cases import NAMES, n_variants, new_estimator, valid_data
+from support.estimator_cases import NAMES, n_variants, new_estimator, valid_data
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

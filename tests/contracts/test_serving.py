@@ -16,7 +16,7 @@ from sksvi import BayesianGLMRegressor, GammaPoissonFactorization, GMERegressor,
 from sksvi.families.implicit_loops import digamma, slope, tetragamma, trigamma
 from sksvi.models.mixture.sampler import sliced
 from sksvi.models.topics.loops.documents import log_gamma
-from sksvi.testing.estimator_cases import NAMES, fitted_estimator, valid_data
+from support.estimator_cases import NAMES, fitted_estimator, valid_data
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 THREADS, CHUNKS = 8, 12

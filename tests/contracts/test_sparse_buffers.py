@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from sksvi.testing.estimator_cases import NAMES, n_variants, new_estimator, valid_data
-from sksvi.testing.invalid_arguments import csr_with_spare_capacity
+from support.estimator_cases import NAMES, n_variants, new_estimator, valid_data
+from support.invalid_arguments import csr_with_spare_capacity
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SPARSE = [

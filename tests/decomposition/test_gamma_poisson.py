@@ -22,7 +22,7 @@ from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.density import log_negative_binomial, moments_of
 from sksvi.models.nmf.poisson import SURPLUS, GammaPoisson
 from sksvi.models.nmf.rows import CountChunk
-from sksvi.testing.interruptions import StopAfter
+from support.interruptions import StopAfter
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -22,7 +22,7 @@ from sksvi.estimators.completion import halved_entries
 from sksvi.families import Gamma
 from sksvi.models.nmf import model as gamma_process
 from sksvi.models.nmf.cells import cells
-from sksvi.testing.interruptions import StopAfter
+from support.interruptions import StopAfter
 from tests.cases import best_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

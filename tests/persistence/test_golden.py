@@ -10,7 +10,7 @@ import pytest
 import sksvi
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.fitted import ESTIMATORS
-from sksvi.testing import saved_models
+from support import saved_models
 
 GOLDEN = Path(__file__).with_name("golden")
 FILES = sorted(GOLDEN.glob("*/*.sksvi"))

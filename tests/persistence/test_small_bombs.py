@@ -13,7 +13,7 @@ import pytest
 
 import sksvi
 from sksvi.persistence import replacing
-from sksvi.testing import file_mutations, saved_models
+from support import file_mutations, saved_models
 
 #: CPU seconds that a refusal of a file of a few kB may take, with room for a loaded machine.
 SECONDS = 3.0

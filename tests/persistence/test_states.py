@@ -15,7 +15,7 @@ from sksvi.persistence.fitted import ESTIMATORS
 from sksvi.persistence.states import PARTS
 from sksvi.persistence.validator import Malformed
 from sksvi.persistence.writer import resolve_class
-from sksvi.testing import file_mutations, saved_models
+from support import file_mutations, saved_models
 
 #: One fit of each estimator; the others are asked by the exhaustive test.
 FIRST = ("glm-ard", "classes-three", "mixed-slopes", "mixed-classes", "sparse-gp", "sparse-gp-classes", "gp-classes")

@@ -8,8 +8,8 @@ import pytest
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from sksvi import BayesianGLMRegressor, DynamicGLM, likelihoods
-from sksvi.testing.interruptions import StopAfter
 from sksvi.time_series._rows import chance_of, noise_share
+from support.interruptions import StopAfter
 
 #: Annual flow of the Nile at Aswan, 1871-1970 (Durbin and Koopman 2012, table 2.1: variances 1469.1 and 15,098.5).
 NILE = pd.Series(

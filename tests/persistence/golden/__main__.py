@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import sksvi
-from sksvi.testing import saved_models
+from support import saved_models
 
 #: One of each estimator, and of streams what they keep beside it.
 NAMES = (

@@ -1,7 +1,7 @@
 """Values that may stand in the place of a valid argument, by name: functions of the valid one and of a generator.
 
 `TABLES` are for X, `ROW_VALUES` for y, weights and offsets, `SCALARS` for parameters. Names and their order decide what
-`sksvi.testing.random_calls` draws.
+`support.random_calls` draws.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.testing.estimator_cases import (
+from support.estimator_cases import (
     NAMES,
     VARIANTS,
     N,
@@ -20,7 +20,7 @@ from sksvi.testing.estimator_cases import (
     valid_arguments,
     valid_data,
 )
-from sksvi.testing.invalid_arguments import PARTITIONED, ROW_VALUES, SCALARS, TABLES
+from support.invalid_arguments import PARTITIONED, ROW_VALUES, SCALARS, TABLES
 
 #: Methods that are not called: other tests have them.
 SKIPPED_METHODS = {
@@ -44,7 +44,7 @@ class Call(NamedTuple):
     name : str
         Name of the estimator's class.
     options : int
-        Index of its variant in `sksvi.testing.estimator_cases.VARIANTS`.
+        Index of its variant in `support.estimator_cases.VARIANTS`.
     fitted : bool
         Whether the estimator is fitted.
     method, argument : str

@@ -13,14 +13,14 @@ import pandas as pd
 from sklearn.exceptions import NotFittedError
 
 from sksvi.partitions.collections import is_collection
-from sksvi.testing.estimator_cases import (
+from support.estimator_cases import (
     fitted_estimator,
     new_estimator,
     only_numeric_warnings,
     state_hash,
     valid_data,
 )
-from sksvi.testing.random_calls import Call, prepare_call
+from support.random_calls import Call, prepare_call
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from sksvi.callbacks import Checkpoint
 from sksvi.persistence import load
-from sksvi.testing.small_fits import (
+from support.small_fits import (
     FitCase,
     fingerprint,
     fit_bytes,

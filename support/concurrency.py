@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.base import clone
 
 from sksvi.persistence import load
-from sksvi.testing.small_fits import (
+from support.small_fits import (
     FitCase,
     fit_bytes,
     ignore_convergence_warnings,
