@@ -667,6 +667,20 @@ def given_points() -> Parts:
     return plain("SparseGPRegressor", inducing=points, kernel=ConstantKernel() * Matern([1.0, 1.0], nu=2.5))
 
 
+def three_classes(name: str, streams: bool = False, **options: Any) -> Parts:
+    """Rows of three classes: integrals of the softmax by a fixed rule."""
+    problem = problem_of(name)
+    draws = rng(40)
+    y = np.where(draws.random(len(problem.X)) < 0.3, 2, np.asarray(problem.y))
+    problem = problem._replace(y=y)
+    model = model_of(name, problem, **{"tol": 1e-12, **options})
+    if not streams:
+        return problem.said(model.fit(*problem.rows()))
+    for part in (slice(0, 20), slice(20, 35), slice(35, None)):
+        model.partial_fit(*problem.rows(part), classes=np.unique(y))
+    return problem.said(model)
+
+
 def rows_of_other_kinds() -> Cases:
     """Weights, offsets, sparse columns, frames, pipelines, levels."""
     cases: Cases = {
@@ -687,6 +701,14 @@ def rows_of_other_kinds() -> Cases:
         "PoissonFactorization/weights": partial(weighted, "PoissonFactorization", None, "sample_weight"),
         "BernoulliMixture/weights": partial(weighted, "BernoulliMixture", None, "sample_weight"),
     }
+    for name in ("BayesianGLMClassifier", "SparseGPClassifier"):
+        cases[f"{name}/three classes"] = partial(three_classes, name)
+        cases[f"{name}/three classes, cvi"] = partial(three_classes, name, algorithm="cvi")
+        cases[f"{name}/three classes, stream"] = partial(three_classes, name, streams=True)
+        cases[f"{name}/three classes, batches"] = partial(three_classes, name, batch_size=16)
+    cases["BayesianGLMClassifier/three classes, diag"] = partial(
+        three_classes, "BayesianGLMClassifier", covariance="diag"
+    )
     sparse = ("CorrelatedTopicModel", "GammaPoissonFactorization", "GammaProcessNMF", "StructuredLDA")
     return cases | {f"{name}/sparse": partial(factors_sparse, name) for name in sparse}
 

@@ -51,12 +51,12 @@ def without_table() -> Iterator[None]:
     """Integrals in each pass."""
     from sksvi.models.mixed.glm import MixedModel
 
-    before = MixedModel.tabulate
-    MixedModel.tabulate = lambda self, y: None  # type: ignore[method-assign]
+    before = MixedModel.tabulated
+    MixedModel.tabulated = lambda self, y: self  # type: ignore[method-assign]
     try:
         yield
     finally:
-        MixedModel.tabulate = before  # type: ignore[method-assign]
+        MixedModel.tabulated = before  # type: ignore[method-assign]
 
 
 def with_ids(frame: Any, first: int = 0) -> Any:

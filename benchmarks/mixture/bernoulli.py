@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,16 +87,16 @@ def starts(quick: bool) -> None:
     from sksvi import BernoulliMixture
     from sksvi.models.mixture.model import MixtureModel
 
-    rows, usual = [], MixtureModel.warmup_passes
+    rows, usual = [], MixtureModel.traits
     made: dict[str, dict[str, Any]] = {
         "svi (default)": {},
         "svi, all rows": {"batch_size": None},
         "ssvi-a": {"algorithm": "ssvi-a"},
     }
     for method, own in made.items():
-        for passes in (0, usual):
-            MixtureModel.warmup_passes = MixtureModel.warmup_full_batch = passes
-            row: dict[str, Any] = {"method": method, "first passes": passes}
+        for warmup in (replace(usual.warmup, passes=0, full_batch=0), usual.warmup):
+            MixtureModel.traits = replace(usual, warmup=warmup)
+            row: dict[str, Any] = {"method": method, "first passes": warmup.passes}
             for name, (generator, n_seeds) in SETS.items():
                 sets = [generator(seed) for seed in range(1 if quick else n_seeds)]
                 fits = [BernoulliMixture(random_state=0, **own).fit(data.X) for data in sets]
@@ -104,7 +105,7 @@ def starts(quick: bool) -> None:
                 row |= {f"{name}: used": ", ".join(str(model.n_components_) for model in fits)}
             rows.append(row)
             progress(row)
-    MixtureModel.warmup_passes = MixtureModel.warmup_full_batch = usual
+    MixtureModel.traits = usual
     report("mixture/bernoulli_start", "Passes that see means, and none", rows, ["As the first table."], quick)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from sksvi._typing import Schedule
+from sksvi._typing.arrays import Schedule
 from sksvi.algorithms.rules import Euclidean, Hybrid, Natural, OneNumber, Rule, StandardCoordinates
 from sksvi.schedules import AdaGrad, RobbinsMonro
 

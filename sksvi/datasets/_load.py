@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from sklearn.utils import Bunch
 
-from sksvi._typing import DataFrame, Series
+from sksvi._typing.arrays import DataFrame, Series
 
 if TYPE_CHECKING:
     import numpy as np

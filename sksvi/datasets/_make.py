@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from sksvi import likelihoods
-from sksvi._typing import LikelihoodLike, RandomState
+from sksvi._typing.arrays import RandomState
+from sksvi._typing.parameters import LikelihoodLike
 
 # A scale that a fit would learn has to be a number before anything can be drawn.
 SIMULATED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.datasets._make import _count, _generator
 
 Array = np.ndarray

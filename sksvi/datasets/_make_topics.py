@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.datasets._make import _count, _generator
 
 

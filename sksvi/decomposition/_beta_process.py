@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
 from sksvi._runtime import memory
-from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
+from sksvi._typing.arrays import MatrixLike, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
 from sksvi.estimators.base import BaseSVI
@@ -355,17 +356,23 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()
+        model = problem.model.replaced(seed=seed)
+        start = self._start(replace(problem, model=model))
+        return first_state(replace(problem, model=model.replaced(start=start)), seed)
+
+    def _start(self, problem: Problem) -> dict[str, Any] | None:
+        """The first q; None: the model's own, a random one."""
         model = problem.model
-        model.seed = seed
+        assert isinstance(model, BetaProcess)
         if not isinstance(self.init, str):
-            model.start = start_at(model, given_factors(self.init, model.shape), len(problem.data))
-        elif self.init == "data":
-            model.start = data_start(model, problem.data)
-        elif self.init == "gibbs":
+            return start_at(model, given_factors(self.init, model.shape), len(problem.data))
+        if self.init == "data":
+            return data_start(model, problem.data)
+        if self.init == "gibbs":
             from sksvi.models.beta_process.sampler import sampled_start
 
-            model.start = sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
-        return first_state(problem, seed)
+            return sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
+        return None
 
     def _seed(self) -> int:
         from sklearn.utils import check_random_state

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
 from sksvi.estimators.summary_text import counted

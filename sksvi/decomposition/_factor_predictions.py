@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import ArrayLike, MatrixLike, RandomState
+from sksvi._typing.arrays import ArrayLike, MatrixLike, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
 from sksvi.estimators.validation import check_table, validate_data

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import DataFrame, RandomState, Series
+from sksvi._typing.arrays import DataFrame, RandomState, Series
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import FoldedIds, PairMethods

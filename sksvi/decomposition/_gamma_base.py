@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
 from sksvi._runtime import memory
-from sksvi._typing import MatrixLike
+from sksvi._typing.arrays import MatrixLike
 from sksvi.algorithms.specs import SVI
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.estimators.base import BaseSVI
@@ -22,6 +22,7 @@ from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -119,8 +120,8 @@ class GammaFit(BaseSVI):
 
     def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.start = self._start(problem, seed)
-        return first_state(problem, seed)
+        begun = replace(problem, model=problem.model.replaced(start=self._start(problem, seed)))
+        return first_state(begun, seed)
 
     def _start(self, problem: Problem, seed: int) -> Array:
         """Means (K, F) of first components; from rows more than are wanted, of which those alike are merged."""
@@ -143,8 +144,7 @@ class GammaFit(BaseSVI):
         A component that holds two true ones stays there as long as two others share one; with some to spare few hold
         two, and those that hold the same are one in the end.
         """
-        model = self._forming_model(found.shape[1]).of_components(len(start))
-        model.start = start
+        model = self._forming_model(found.shape[1]).of_components(len(start)).replaced(start=start)
         trial = plan.problem(model, table(found), SVI(), threads=threads)
         q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
         left = merged(model.explained(q), int(self.n_components))

@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
 from sksvi._runtime import memory, parallel
-from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, RandomState
+from sksvi._typing.arrays import MatrixLike, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
 from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
 from sksvi.decomposition._gamma_factor_warnings import common_noise_warnings, least_noise_warnings
@@ -285,25 +286,27 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             estimates = None if first else (self.posterior_["loadings"], self.noise_variance_)
             self.scale_ = self._units(data)
             problem = self._problem(*self._build_model(data))
-            state = self._absorbed(problem, None if first else self.state_, estimates, new_weight)
+            problem, state = self._absorbed(problem, None if first else self.state_, estimates, new_weight)
             self._finish(problem.model, state, previous_weight + new_weight)
             found = list(self._fit_warnings(problem, state))
         fit_warnings.warn_all(found)
         return self
 
-    def _absorbed(self, problem: Problem, before: State | None, estimates: Any, new_weight: float) -> State:
-        """State of a fit to all rows so far, started at the previous estimates (if any); one row of the history."""
+    def _absorbed(self, problem: Any, before: State | None, estimates: Any, new_weight: float) -> tuple[Problem, State]:
+        """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
         n = problem.data.n
         if estimates is None or before is None:
-            self._began_among, state = n, self._new_state(problem)
+            self._began_among, (problem, state) = n, self._initialized(problem, False)
         elif n >= ANEW * (self._began_among or n):  # few rows' optimum may be no place to go on from
-            self._began_among, state = n, counting_on(self._new_state(problem), before, 0.0)
+            self._began_among, (problem, state) = n, self._initialized(problem, False)
+            state = counting_on(state, before, 0.0)
         else:
-            problem.model.start_at(estimates[0].mean / self.scale_, estimates[1] / self.scale_**2, near_mode=True)
-            problem.model.seed = before.seed
-            state = counting_on(self._begun(problem, before.seed), before, 0.0)
+            loadings, noise = estimates[0].mean / self.scale_, estimates[1] / self.scale_**2
+            model = problem.model.from_start(loadings, noise, near_mode=True)
+            problem, state = self._begun(plan.changed(problem, model=model), before.seed)
+            state = counting_on(state, before, 0.0)
         state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
-        return replace(state, counted=problem.data.n)
+        return problem, replace(state, counted=problem.data.n)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
         if not start.fresh:
@@ -384,36 +387,35 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         return None
 
-    def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        problem.model.seed = seed
-        return self._begun(problem, seed)
+    def _initialized(self, problem: Any, go_on: bool) -> tuple[Problem, State]:
+        if not go_on:
+            return self._begun(problem, int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))
+        before, without_mean = self.state_, self.fit_mean == "auto" and not self.fit_mean_
+        if before.finished and without_mean:  # other rows may have means
+            without_mean = as_chance_leaves(problem.model.away(before.q, problem.data))
+        model = problem.model.replaced(seed=before.seed, without_mean=without_mean)
+        return super()._initialized(plan.changed(problem, model=model), go_on)
 
-    def _begun(self, problem: Problem, seed: int) -> State:
-        """The first state, about means of 0 where new rows are better off so.
+    def _begun(self, problem: Any, seed: int) -> tuple[Problem, State]:
+        """The fit and its first state, about means of 0 where new rows are better off so.
 
         To learn D means costs a new row D/2N nats, and 0 in their place (D/2N) (`away` - 1). The covariance at the mode
         of few rows is too small, that of the fit is not: so a fit decides where the mode is too near to say.
         """
-        state, model = first_state(problem, seed), problem.model
+        model: GammaFactors = problem.model.replaced(seed=seed)
+        problem = plan.changed(problem, model=model)
+        state = first_state(problem, seed)
         if self.fit_mean != "auto" or self.init != "map":
-            return state
+            return problem, state
         away = model.away(state.q, problem.data)
         if MOST_AWAY < away <= SURELY_AWAY:
             fit = plan.run(problem, copy.deepcopy(state), int(self.max_iter), self.tol)
             away = model.away(fit.q, problem.data)
         if as_chance_leaves(away):
-            model.start_at(state.q["loadings"].mean, model.noise_of(state.q), model.near_mode)
-            model.without_mean = True
+            model = model.from_start(state.q["loadings"].mean, model.noise_of(state.q), model.near_mode)
+            problem = plan.changed(problem, model=model.replaced(without_mean=True))
             state = first_state(problem, seed)
-        return state
-
-    def _continued(self, problem: Problem) -> State:
-        model, before = problem.model, self.state_
-        model.seed, model.without_mean = before.seed, self.fit_mean == "auto" and not self.fit_mean_
-        if before.finished and model.without_mean:  # other rows may have means
-            model.without_mean = as_chance_leaves(model.away(before.q, problem.data))
-        return super()._continued(problem)
+        return problem, state
 
     # ---- what a fit leaves behind
     def _finish(self, model: Any, state: State, weight: float) -> None:

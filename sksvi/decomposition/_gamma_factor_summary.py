@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import memory, parallel
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.summaries import concatenated, point_rows
 from sksvi.families import Gamma
 from sksvi.models.gamma_factor.model import GammaFactors

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import memory
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
+from sksvi._typing.arrays import ArrayLike, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_base import CountFactorization
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.decomposition._poisson_fit import PoissonFit

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.families import Gamma
 from sksvi.models.nmf.cells import CountMatrix
 from sksvi.predictive.coverage import tail_of

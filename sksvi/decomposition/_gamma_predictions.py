@@ -11,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import ArrayLike, MatrixLike
+from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.decomposition._gamma_posterior import GammaPosterior
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries

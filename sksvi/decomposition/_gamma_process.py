@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, RandomState
+from sksvi._typing.arrays import ArrayLike, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.algorithms.specs import SSVIA
 from sksvi.decomposition._gamma_base import EVENED, CountFactorization
 from sksvi.estimators.posterior import Posterior
@@ -216,7 +218,8 @@ class GammaProcessNMF(CountFactorization):
     def _search(self, problem: Problem) -> Problem:
         """Problem of the first passes, which search for components."""
         model = copy.copy(problem.model)
-        model.averages = False  # it moves among components, and those that it left are no part of where it is
+        # It moves among components, and those that it left are no part of where it is.
+        model.traits = replace(model.traits, steps=replace(model.traits.steps, averages=False))
         return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import DataFrame, MatrixLike
+from sksvi._typing.arrays import DataFrame, MatrixLike
 from sksvi.decomposition._gamma_predictions import GammaPredictions
 from sksvi.decomposition._pairs import best
 from sksvi.estimators.checks import check_count, check_flag

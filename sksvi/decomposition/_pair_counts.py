@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._folded_counts import FoldedCounts
 from sksvi.decomposition._gamma_predictions import CELLS
 from sksvi.decomposition._ids import positions

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import _fit_context
 
 from sksvi._runtime import parallel
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.decomposition._pair_counts import PairCounts, items_of
 from sksvi.decomposition._poisson_fit import PoissonFit, in_order
 from sksvi.estimators import fit_warnings

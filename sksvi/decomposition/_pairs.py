@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import MatrixLike, RandomState
+from sksvi._typing.arrays import MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, positions, unique_ids
 from sksvi.estimators.unseen import check_added_ids, check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
-from sksvi._typing import AlgorithmLike, DataFrame, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
 from sksvi.decomposition._ids import (

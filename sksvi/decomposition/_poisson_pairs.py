@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import _fit_context
 
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._ids import id_columns
 from sksvi.decomposition._pair_counts import items_of
 from sksvi.decomposition._pair_stream import PairStream

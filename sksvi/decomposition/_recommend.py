@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import ArrayLike, DataFrame, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState
 from sksvi.decomposition._folded import FoldedUsers, FoldingMethods
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import best, crossed

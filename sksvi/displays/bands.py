@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
 from sksvi._runtime.kinds import REAL, WHOLE
-from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, legend_above, pyplot
 from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart
-from sksvi._typing import Axes
+from sksvi._typing.arrays import Axes
 from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, unwrapped
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}

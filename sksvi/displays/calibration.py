@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, pyplot
 from sksvi.displays._predicted import steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile

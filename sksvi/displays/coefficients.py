@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, feature_names
-from sksvi._typing import ArrayLike, Axes, MatrixLike, Names
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
 from sksvi.predictive.coverage import tail_of

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, feature_names
-from sksvi._typing import ArrayLike, Axes, Names
+from sksvi._typing.arrays import ArrayLike, Axes, Names
 from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, unwrapped
 
 Array = np.ndarray

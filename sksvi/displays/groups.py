@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
-from sksvi._typing import ArrayLike, Axes, Names
+from sksvi._typing.arrays import ArrayLike, Axes, Names
 from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
 from sksvi.predictive.coverage import tail_of
 

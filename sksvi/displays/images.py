@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi._typing import ArrayLike, Axes, ManyAxes
+from sksvi._typing.arrays import ArrayLike, Axes, ManyAxes
 from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
 
 Array = np.ndarray

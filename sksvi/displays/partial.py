@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sksvi._typing import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import COLORS, legend_outside, pyplot
 from sksvi.estimators.checks import check_count
 from sksvi.inspection._effects import LEAST_DRAWS, ChangedRowMeans, constant, frame_of, levelled_columns, with_column

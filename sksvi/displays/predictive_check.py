@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
-from sksvi._typing import ArrayLike, Axes, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _frequencies as frequencies
 from sksvi.displays._common import COLORS, check_kind, pyplot
 from sksvi.displays._predicted import name_of, table, unwrap_predictor, values

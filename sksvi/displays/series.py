@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._runtime.kinds import REAL, WHOLE
-from sksvi._typing import Axes, DataFrame, MatrixLike, PerRow, Series
+from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, Series
 from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
 from sksvi.predictive.coverage import tail_of
 

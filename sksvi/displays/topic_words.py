@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
-from sksvi._typing import ArrayLike, ManyAxes, Names
+from sksvi._typing.arrays import ArrayLike, ManyAxes, Names
 from sksvi.displays._common import fitted, pyplot, unwrapped
 from sksvi.displays._topics import positive, supported, top_words, words_of
 

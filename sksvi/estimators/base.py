@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms, expectations
 from sksvi._runtime import parallel
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import DataFrame, PathLike, RandomState
+from sksvi._typing.arrays import DataFrame, PathLike, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.checks import check_flag
@@ -174,9 +174,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
                 go_on, data = False, self._data(X, y, sample_weight, offset, FIT)
             self._check_memory(data)
             self._began_among = self._began_among if go_on else data.total_weight
-            model, data = self._build_model(data)
-            problem = self._problem(model, data)
-            state = self._warm_state(problem) if go_on else self._new_state(problem)
+            problem, state = self._initialized(self._problem(*self._build_model(data)), go_on)
+            model, data = problem.model, problem.data
             passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
@@ -314,6 +313,10 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
         return algorithm.row.rows(n)
+
+    def _initialized(self, problem: Problem, go_on: bool) -> tuple[Problem, State]:
+        """The problem of a fit and its first state, a new one or that of the last fit; a start may change the model."""
+        return problem, self._warm_state(problem) if go_on else self._new_state(problem)
 
     def _new_state(self, problem: Problem) -> State:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

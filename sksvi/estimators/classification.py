@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.labels import check_labels, is_text

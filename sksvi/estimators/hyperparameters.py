@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions

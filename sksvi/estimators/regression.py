@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._typing import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import (
     check_count,
     check_flag,

@@ -83,9 +83,9 @@ class Streamed:
         everything = None if first else self._restart_rows(data, fade)
         begins, data = first or everything is not None, data if everything is None else everything
         self._check_memory_of_portion(data)
-        model = self._streaming_model(data, begins)
         whole = {"batch_size": self._portion_rows} if self.batch_size == "auto" else {}
-        problem = plan.changed(self._problem(model, data), total=self.total_samples or counted, **whole)
+        problem = self._problem(self._streaming_model(data, begins), data)
+        problem = plan.changed(problem, total=self.total_samples or counted, **whole)
         self._began_among = data.total_weight if begins else self._began_among
         state = self._new_state(problem) if begins else self._continued(problem)
         if begins and not first:
@@ -96,7 +96,7 @@ class Streamed:
         if not plan.remembers(problem):
             state = replace(state, messages=NO_FACTORS)
         with self._columns_named():
-            return model, stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
+            return problem.model, stream.absorb(problem, state, self.tol, self._stream_rows(data), fade)
 
     def _stream_begins(self) -> bool:
         """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from sksvi._names import apart
 from sksvi._runtime import parallel
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
 from sksvi.partitions.collections import is_collection
 

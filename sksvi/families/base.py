@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma
 
-from sksvi._typing import ArrayLike, RandomState
+from sksvi._typing.arrays import ArrayLike, RandomState
 from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite
 from sksvi.families.flat import Flat, regressed
 from sksvi.families.implicit import beta_nodes, corrected_counts

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Family, Message
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Message, NotPositiveDefinite
 from sksvi.families.flat import Flat
 

@@ -17,13 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
-from sksvi._typing import (
-    AlgorithmLike,
-    ArrayLike,
-    ExpectationLike,
-    LikelihoodLike,
-    RandomState,
-)
+from sksvi._typing.arrays import ArrayLike, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
@@ -308,7 +303,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             )
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:
-            model.by, model.density = "gradient", None
+            problem = plan.changed(problem, model=model.replaced(by="gradient", density=None))
             if problem.algorithm.row.messages and (model.learn_kernel or model.learn_inputs):
                 # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
                 problem = plan.changed(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
@@ -401,7 +396,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
         bound_at_end = final_bound(self, self._log_prior) if model.bound == model.teacher else None
-        model.bound = model.teacher  # "v2" is no density of y given the inducing values
+        model = model.replaced(bound=model.teacher)  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]
 
         def shown(draws: Array) -> Array:

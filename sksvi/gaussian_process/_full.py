@@ -14,16 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import memory, parallel
-from sksvi._typing import (
-    AlgorithmLike,
-    ClassWeight,
-    DataFrame,
-    ExpectationLike,
-    LikelihoodLike,
-    MatrixLike,
-    PerRow,
-    RandomState,
-)
+from sksvi._typing.arrays import ClassWeight, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods

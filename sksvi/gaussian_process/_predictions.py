@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.validation import validate_data

@@ -10,16 +10,8 @@ from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
-from sksvi._typing import (
-    AlgorithmLike,
-    ArrayLike,
-    ClassWeight,
-    ExpectationLike,
-    LikelihoodLike,
-    MatrixLike,
-    PerRow,
-    RandomState,
-)
+from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.algorithms import Algorithm
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor

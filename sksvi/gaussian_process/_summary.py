@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.predictive.coverage import tail_of

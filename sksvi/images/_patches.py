@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime.kinds import NUMBERS
-from sksvi._typing import ArrayLike
+from sksvi._typing.arrays import ArrayLike
 
 Array = np.ndarray
 

@@ -111,7 +111,7 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     prepare(q)
     globals_mode = problem.globals_in(state.passes)
     key = state.seed, state.steps
-    drawn = model.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
+    drawn = model.traits.bound.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
     rng: Any = parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
     view = globals_mode.view(model, q, rng)
     sites, between = (
@@ -185,7 +185,8 @@ def exact_bound(problem: Problem, state: State) -> float:
 def impossible(problem: Problem, state: State, error: NotPositiveDefinite) -> ValueError:
     """The error of a step that no halving saves."""
     where = f"block {error.block!r}, pass {state.passes + 1}"
-    return ValueError(f"{where}: {error}, even after {MAX_HALVINGS} halvings of the step. {problem.model.remedy}")
+    remedy = problem.model.traits.remedy
+    return ValueError(f"{where}: {error}, even after {MAX_HALVINGS} halvings of the step. {remedy}")
 
 
 def fit(

@@ -17,15 +17,15 @@ from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
 from sksvi.inference.globals import GLOBALS, ExpectedGlobals
-from sksvi.inference.memory.sites import DIRECT, PlainGradients, SiteUpdates
 from sksvi.inference.passes.alternating import Alternating
 from sksvi.inference.passes.blockwise import Blockwise
 from sksvi.inference.passes.line_search import LineSearch
 from sksvi.inference.passes.noisy import Noisy
 from sksvi.inference.passes.sampler import GibbsPass
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import DIRECT, PlainGradients, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
+from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.start import initialized
 from sksvi.inference.state import LookEnd, State, with_own_lists
 from sksvi.models.base import Bipartite, Data, Linear, Lost, Model, Sampleable
@@ -60,8 +60,9 @@ def problem(
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
     own = algorithm.schedule is None and not algorithm.row.sampler
-    few = ready.steps_per_pass <= model.full_batch_steps and not ready.stream
-    rate = model.full_batch_rate if few and model.full_batch_rate is not None else model.step_rate
+    steps = model.traits.steps
+    few = ready.steps_per_pass <= steps.full_batch_steps and not ready.stream
+    rate = steps.full_batch_schedule if few and steps.full_batch_schedule is not None else steps.schedule
     if rate is not None and own and not ready.deterministic:
         ready.algorithm = clone(algorithm).set_params(schedule=rate)
     return ready
@@ -85,7 +86,7 @@ def globals_of(bare: Problem) -> ExpectedGlobals:
 
 def warmup_globals(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:
     """How local steps see the globals in warm-up passes: at their mean, where the model begins so; None: as later."""
-    return None if globals_mode is GLOBALS["mean"] or not bare.model.warmup_passes else GLOBALS["mean"]
+    return None if globals_mode is GLOBALS["mean"] or not bare.model.traits.warmup.passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
@@ -107,7 +108,7 @@ def pass_of(ready: Problem) -> Pass:
         return Alternating()
     if not ready.deterministic:
         return Noisy()
-    return Blockwise() if ready.model.segmented else LineSearch()
+    return Blockwise() if ready.model.traits.steps.blockwise else LineSearch()
 
 
 #: Attempts at a fit whose workers are lost with what only they kept: each begins anew, to the same bits.
@@ -172,7 +173,7 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
     """Raise ValueError for parts that cannot serve each other; `given` has the user's words for them."""
     for refuses, text in REFUSALS:
         if refuses(ready):
-            searched, still = ready.model.searched
+            searched, still = ready.model.traits.searched
             fields = {"estimator": estimator, "steps": ", ".join(map(repr, steps(ready))), "searched": searched}
             raise ValueError(text.format(still=still, **fields, **given))
 
@@ -180,7 +181,7 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
 def steps(ready: Problem) -> list[str]:
     """Algorithms that serve the model with any data and expectation."""
     names = [name for name in VARIATIONAL if isinstance(ready.model, Linear) or not SPECS[name].solves_mean]
-    return [name for name in names if SPECS[name].natural or not ready.model.natural_only]
+    return [name for name in names if SPECS[name].natural or not ready.model.traits.steps.natural_only]
 
 
 #: What is refused, and how it is said.
@@ -204,7 +205,7 @@ REFUSALS = (
         "batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'.",
     ),
     (
-        lambda p: not p.model.batchable and not p.full_batch,
+        lambda p: not p.model.traits.bound.additive and not p.full_batch,
         "the bound of {estimator} is no sum over rows: set batch_size=None.",
     ),
     (
@@ -218,12 +219,12 @@ REFUSALS = (
         "expectation={expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another algorithm.",
     ),
     (
-        lambda p: p.model.natural_only and not p.algorithm.row.natural,
+        lambda p: p.model.traits.steps.natural_only and not p.algorithm.row.natural,
         "algorithm={algorithm!r} steps on a Cholesky factor of all latents, which {estimator} does not hold: choose "
         "'cvi', 'fp' or 'mc-ssvi'.",
     ),
     (
-        lambda p: p.model.exact_only and not p.expect.exact,
+        lambda p: p.model.traits.bound.exact_search and not p.expect.exact,
         "expectation={expectation!r} makes the bound noisy, and {searched} are found by line searches on it: choose "
         "'auto' or 'quadrature', or {still}.",
     ),

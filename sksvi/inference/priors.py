@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sksvi.algorithms.rules import Rule
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
 from sksvi.models.base import Blocks
-
-if TYPE_CHECKING:
-    from sksvi.inference.problem import Problem
-    from sksvi.inference.state import State
 
 
 def prior_of(problem: Problem, state: State, q: Blocks) -> Blocks:

@@ -1,17 +1,69 @@
-"""The problem of a fit: all that the fit itself does not change."""
+"""The problem of a fit: all that the fit itself does not change, and how it uses a gradient without memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import FIXED, Rule
 from sksvi.algorithms.specs import Algorithm
 from sksvi.expectations import Expectation
 from sksvi.inference.globals import GLOBALS, ExpectedGlobals
 from sksvi.inference.memory.factors import NO_FACTORS, NoFactors
-from sksvi.inference.memory.sites import DIRECT, PlainGradients
 from sksvi.inference.records import replace
-from sksvi.models.base import Blocks, Data, Local, Model
+from sksvi.inference.state import State
+from sksvi.models.base import Blocks, Data, Gradient, Local, Model, Segment
+
+
+class PlainGradients:
+    """No memory: terms are pulled back as they are, and the sum is blown up to the population.
+
+    ``lasting`` : what a fit leaves undone stays so, and would be the largest error of what it says.
+    """
+
+    lasting = False
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """The state as it is: nothing to remember."""
+        return state
+
+    def sites(self, state: State) -> Any:
+        """The object that holds the sites of the rows, beside the data; None: there is none."""
+        return None
+
+    def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any] | None:
+        """What makes of terms, rows and sites that which is pulled back; None: the terms are."""
+        return None
+
+    def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
+        """The gradient, blown up to the population."""
+        return parallel.scaled(gradient, scale)
+
+    def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """The gradient when it is a block's turn to step."""
+        return model.in_turn(name, gradient, before, q)
+
+    def rule(self, name: str, problem: Problem, state: State) -> Rule:
+        """The rule of a block; blocks that wait until a start is found are fixed."""
+        waits = name in problem.model.traits.warmup.frozen and problem.forms(state.passes)
+        return FIXED if waits else problem.rule(name, state.q)
+
+    def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
+        """Rate of a block's step on a segment."""
+        return self.reported(problem, state)
+
+    def reported(self, problem: Problem, state: State) -> float:
+        """The rate of a step that the history reports."""
+        rate = problem.rate_share * problem.algorithm.rate(state.steps, problem.deterministic)
+        return max(rate, problem.least_rate)
+
+    def fresh(self, problem: Problem, state: State) -> None:
+        """Recompute sums that drift by rounding, now and then: there are none."""
+
+
+DIRECT = PlainGradients()
 
 
 @dataclass
@@ -58,13 +110,13 @@ class Problem:
     @property
     def deterministic(self) -> bool:
         """Whether steps are without mini-batches and sampling noise."""
-        drawn = self.model.draws or not self.globals.judged
+        drawn = self.model.traits.bound.noisy or not self.globals.judged
         return self.full_batch and self.expect.exact and not self.stream and not drawn
 
     def forms(self, number: int) -> bool:
         """Whether pass (or portion) `number` looks for a start."""
         whole = self.stream or self.deterministic
-        return number < (self.model.warmup_full_batch if whole else self.model.warmup_passes)
+        return number < (self.model.traits.warmup.full_batch if whole else self.model.traits.warmup.passes)
 
     def globals_in(self, number: int) -> ExpectedGlobals:
         """How local steps see the globals in pass (or portion) `number`."""
@@ -73,7 +125,7 @@ class Problem:
     @property
     def for_bound(self) -> Problem:
         """The problem whose bound a fit reports: without noise, and by expectations where they have a closed form."""
-        globals_mode = GLOBALS["expected"] if self.model.expected_bound else self.globals
+        globals_mode = GLOBALS["expected"] if self.model.traits.bound.at_expectations else self.globals
         return replace(self, expect=self.exact, messages=DIRECT, globals=globals_mode, forming=None)
 
     @property

@@ -27,7 +27,7 @@ SAME = 1e-6
 
 def first_state(problem: Problem, seed: int) -> State:
     """The model's first q in the coordinates that the algorithm steps in."""
-    rng: Any = np.random.default_rng([seed, 0, 3]) if problem.model.drawn_start else None
+    rng: Any = np.random.default_rng([seed, 0, 3]) if problem.model.traits.warmup.random_start else None
     try:
         q = dict(problem.model.begin(problem.data, rng))
     except NotPositiveDefinite as error:
@@ -176,7 +176,7 @@ def on_other_data(problem: Problem, state: State) -> bool:
 
     Natural steps without noise say themselves what there is to gain; a bound with drawn variables says nothing.
     """
-    drawn = problem.model.draws or not problem.for_bound.globals.judged
+    drawn = problem.model.traits.bound.noisy or not problem.for_bound.globals.judged
     if not state.finished or drawn or (problem.deterministic and problem.algorithm.row.natural):
         return False
     here = exact_bound(problem, replace(state, locals=locals_of(problem, state)))

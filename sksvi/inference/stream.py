@@ -14,7 +14,6 @@ from sksvi.inference import hyper
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
 from sksvi.inference.memory.locals import NO_LOCALS
-from sksvi.inference.memory.recorded_terms import RecordedTerms
 from sksvi.inference.memory.sample import Sample
 from sksvi.inference.passes import alternating
 from sksvi.inference.passes.noisy import Noisy, noisy_step
@@ -22,6 +21,7 @@ from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, LineSearchState
+from sksvi.inference.recorded_terms import RecordedTerms
 from sksvi.inference.records import replace
 from sksvi.inference.search import improved
 from sksvi.inference.start import first_state, with_scale_inside_range

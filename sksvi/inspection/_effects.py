@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed

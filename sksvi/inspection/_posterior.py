@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from sksvi._runtime import parallel
-from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior_target import PosteriorTarget

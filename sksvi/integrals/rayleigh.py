@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import erf
 
 from sksvi.integrals import quadrature
-
-if TYPE_CHECKING:
-    from sksvi.likelihoods.base import Likelihood
 
 Array = Any
 
@@ -26,6 +23,22 @@ _AT_ONCE = 2**14
 #: From one rule for steep functions to the next, and the largest sd in widths for which there is one.
 _GROWTH, STEEPEST = 1.2, 16.0
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
+
+
+class LikelihoodScale(Protocol):
+    """Where log p(y | f) changes and over which width: what a rule over f asks of a likelihood."""
+
+    log_concave: bool
+    closed_form_only: bool
+
+    @property
+    def width(self) -> float:
+        """Scale on which log p changes in f."""
+        ...
+
+    def centre(self, y: np.ndarray) -> np.ndarray:
+        """Latent about which log p changes."""
+        ...
 
 
 @lru_cache(maxsize=16)
@@ -114,7 +127,7 @@ def over_noise(
 
 
 def over_mean(
-    function: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array | float
+    function: quadrature.Integrand, likelihood: LikelihoodScale, y: Array, m: Array, v: Array, w2: Array | float
 ) -> list[Array]:
     """E of what `function` returns under u ~ N(m, v), for functions such as log phi(u, w2): wider than log p itself.
 

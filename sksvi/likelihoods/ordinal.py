@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import ArrayLike
+from sksvi._typing.arrays import ArrayLike
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
 from sksvi.likelihoods.support import Support

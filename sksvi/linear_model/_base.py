@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime import memory
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.from_partitions import FromPartitions
@@ -246,8 +247,8 @@ class BayesianGLM(
         q = self._within_limits(problem.model, state.q)
         if same_subspace or not state.finished or not plan.remembers(problem):
             return replace(state, q=q)
-        before = copy.copy(problem.model)
-        before.stretch, before.scales = self._stretch_before, self._scales_before(problem.model.scales)
+        scales = self._scales_before(problem.model.scales)
+        before = problem.model.replaced(stretch=self._stretch_before, scales=scales)
         old, now = before.prior(state.q), problem.model.prior(q)
         if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
             return replace(state, q=q)

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
-from sksvi._typing import (
-    AlgorithmLike,
-    ArrayLike,
-    ClassWeight,
-    ExpectationLike,
-    LikelihoodLike,
-    MatrixLike,
-    PerRow,
-    RandomState,
-)
+from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.labels import labels_given
 from sksvi.estimators.refit import UNCHECKED

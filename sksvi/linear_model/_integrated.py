@@ -18,8 +18,7 @@ from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.hyper import still
-from sksvi.inference.memory.sites import DIRECT
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State

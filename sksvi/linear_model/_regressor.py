@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sksvi import likelihoods
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.levels import given_order
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import remember_exposure, with_exposure

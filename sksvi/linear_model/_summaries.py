@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._names import own_name
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.hyperparameters import node_table
 from sksvi.estimators.summaries import (

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import memory
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget
@@ -177,7 +177,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             return self._categories.width
         return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
 
-    def _model(self, n_features: int, likelihood: Any, precision: Any) -> MixedModel:
+    def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> MixedModel:
         return MixedModel(
             likelihood,
             bound=self._bound(),
@@ -192,6 +192,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
+            **options,
         )
 
     def _bound(self) -> str:
@@ -270,16 +271,14 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         if self.groups is not None:
             return self._streaming_model(data, True), data
         model, data = super()._build_model(data)
-        model.tabulate(data.y)
-        return model, data
+        return model.tabulated(data.y), data
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._subspace = None
-        model = self._model(data.X.shape[1], self.likelihood_, self._precision(self._n_fixed))
-        if self.groups is not None:
-            model.slope_mean_norms = tuple(float(np.linalg.norm(mean)) for mean in slope_means(data))
-        model.tabulate(data.y)
-        return model
+        means = () if self.groups is None else slope_means(data)
+        norms = tuple(float(np.linalg.norm(mean)) for mean in means)
+        precision = self._precision(self._n_fixed)
+        return self._model(data.X.shape[1], self.likelihood_, precision, slope_mean_norms=norms).tabulated(data.y)
 
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
@@ -300,8 +299,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
         model, data = super()._model_of_fit(data)
-        model.tabulate(data.y)
-        return model, data
+        return model.tabulated(data.y), data
 
     def _scales_before(self, scales: Any) -> Any:
         kinds = getattr(self, "_kinds_before", None)
@@ -401,11 +399,11 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return component.inner if self.groups is None else component.inner.joint
 
     def _predicting(self, X: Any, fit: NodeFit) -> Any:
-        model = super()._predicting(X, fit)
-        if self.groups is not None:
-            own = None if fit.values is None else self._values_of("group_std", fit.values)
-            model.unseen = self._log_scales.mean_square if own is None else np.exp(2.0 * own)
-        return model
+        if self.groups is None:
+            return super()._predicting(X, fit)
+        own = None if fit.values is None else self._values_of("group_std", fit.values)
+        unseen = self._log_scales.mean_square if own is None else np.exp(2.0 * own)
+        return self._model(X.shape[1], fit.likelihood, 1.0, unseen=unseen)
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         if not self.noise_scale_:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi._typing import AlgorithmLike, ArrayLike, ClassWeight, Columns, ExpectationLike, LikelihoodLike, RandomState
+from sksvi._typing.arrays import ArrayLike, ClassWeight, Columns, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.classification import CLASS_WEIGHT
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._names import own_name
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.hyperparameters import node_table
 from sksvi.estimators.summaries import COLUMNS

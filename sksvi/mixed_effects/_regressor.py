@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi._typing import AlgorithmLike, ArrayLike, Columns, ExpectationLike, LikelihoodLike, RandomState
+from sksvi._typing.arrays import ArrayLike, Columns, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMRegressor

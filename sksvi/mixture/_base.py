@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms
 from sksvi._names import own_name
 from sksvi._runtime import memory, parallel
-from sksvi._typing import AlgorithmLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_row_values, check_seed
 from sksvi.estimators.first_rows import FirstRows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
 from sksvi.models.mixture.cells import MixtureRows, compact

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import DataFrame, RandomState
+from sksvi._typing.arrays import DataFrame, RandomState
 from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture

@@ -7,7 +7,6 @@ Where there are as many components as groups, two may begin in one group and non
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 from sksvi import algorithms
@@ -94,8 +93,7 @@ def from_other_starts(problem: Problem, state: State, every: bool, passes: int, 
     centres = min(n // ROWS_EACH, problem.model.n_components)
     if centres < 2 or centres * n > MOST_LOGS:
         return state
-    model = copy.copy(problem.model)
-    model.n_centres, model.start_share = centres, OTHER_SHARE
+    model = problem.model.replaced(n_centres=centres, start_share=OTHER_SHARE)
     other = on_all_rows(problem, model=model)
     for start in range(STARTS):
         found = plan.run(other, first_state(other, state.seed + start), passes, tol)

@@ -14,10 +14,12 @@ for its gradient in each block's moments; whoever asks knows neither rows nor st
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +27,7 @@ import scipy.sparse as sp
 from sksvi._runtime import parallel
 from sksvi._runtime.growing import extended
 from sksvi._runtime.memory import Weighed
+from sksvi.models.traits import BoundTraits, Traits
 
 if TYPE_CHECKING:
     from sksvi.algorithms.rules import Rule
@@ -403,57 +406,41 @@ class Fit(Protocol):
 class Model(ABC):
     """What every model answers.
 
-    ``batchable`` : the bound is a sum over data (False: mini-batches are refused).
-    ``natural_only`` : blocks have no Cholesky factor to step on. ``exact_only`` : hyperparameters are found by line
-    searches on the bound, which noise would mislead.
-    ``searched`` : what these are, and how a user holds them, in words.
-    ``slack`` : relative fall of the bound that the deterministic rule's own error explains.
-    ``draws`` : terms are random although no expectation is, because local variables are drawn.
-    ``seeded`` : terms take random numbers, if only for a start, where the expectation takes none.
-    ``drawn_start`` : `begin` takes random numbers.
+    ``traits`` : what inference must know of it besides its formulas.
     ``main`` : the Gaussian block in which latents are linear, if there is one.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
-    ``global_modes``. ``expected_bound`` : the bound of all data is taken at expectations, whatever steps see.
-    ``over_relaxation`` : the longest rate of judged natural steps: above 1 they go on beyond the best value while the
-    bound rises.
-    ``averages`` : the mean of q along a noisy path is a q (not where coordinates move with hyperparameters).
-    ``warmup_passes`` : so many noisy passes look for a start and not for the largest bound: local steps see the
-    globals at their mean; averages and checks begin after them. ``warmup_full_batch`` : the same of judged passes and
-    of portions of a stream. ``frozen_in_warmup`` : hyperparameters that stay meanwhile.
-    ``step_rate`` : schedule of noisy steps, where the model knows better than the algorithm; None: the algorithm's.
-    ``full_batch_rate`` : that of steps on all rows, or of passes of `full_batch_steps` steps at most, whose noise is
-    mostly that of drawn variables; None: `step_rate`.
-    ``segmented`` : in a judged pass every segment of `sweep` is stepped and judged on its own; ``conjugate`` : blocks
-    whose natural step of rate 1 is then their optimum given the others, so that no schedule shortens it.
+    ``global_modes``.
     ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
     target in that unit, so that the user's unit does not matter.
-    ``remedy`` : what a user can do about a numerically impossible step.
     """
 
-    batchable: bool = True
-    natural_only: bool = False
-    exact_only: bool = False
-    searched: tuple[str, str] = "the kernel's parameters", "optimize_hyperparameters=False"
-    slack: float = 0.0
-    draws: bool = False
-    seeded: bool = True
-    drawn_start: bool = True
+    traits: Traits = Traits()
     main: str | None = None
     globals: str | None = "expected"
-    over_relaxation: float = 1.0
-    averages: bool = True
     global_modes: tuple[str, ...] = ("expected", "sampled")
-    expected_bound: bool = False
-    warmup_passes: int = 0
-    warmup_full_batch: int = 0
-    frozen_in_warmup: frozenset[str] = frozenset()
-    step_rate: Any = None
-    full_batch_rate: Any = None
-    full_batch_steps: int = 1
-    segmented: bool = False
-    conjugate: Any = frozenset()
     log_unit: float = 0.0
-    remedy: str = "Standardise the columns, or drop duplicated ones."
+
+    def replaced(self, **changes: Any) -> Self:
+        """Copy with other attributes: arrays are shared, and what is computed once is computed again.
+
+        Parameters
+        ----------
+        **changes
+            Attributes, of which no other one depends that the model was made with, and their new values.
+
+        Raises
+        ------
+        TypeError
+            For a name that is no attribute of the model.
+        """
+        other = copy.copy(self)
+        for name in _computed_once(type(self)):
+            vars(other).pop(name, None)
+        for name, value in changes.items():
+            if not hasattr(self, name):
+                raise TypeError(f"{type(self).__name__} has no attribute {name!r}")
+            setattr(other, name, value)
+        return other
 
     @property
     def hyper(self) -> dict[str, Rule]:
@@ -532,11 +519,17 @@ class Model(ABC):
         return []
 
 
+@cache
+def _computed_once(kind: type[Model]) -> tuple[str, ...]:
+    """Names of the cached properties of a class."""
+    return tuple(name for name in dir(kind) if isinstance(getattr(kind, name, None), cached_property))
+
+
 class Linear(Model):
     """Latents linear in the Gaussian block `main`, so that a datum's message about it is a few numbers."""
 
     main: str = "weights"
-    seeded = False
+    traits = Traits(bound=BoundTraits(seeded=False))
 
     @abstractmethod
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from sksvi.algorithms.line_search import backtrack
 from sksvi.models.base import Linear, LinearTerms, Table, summed
+from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 
 Array = np.ndarray
 
@@ -62,10 +63,11 @@ class PerLatent(Linear):
     """
 
     main = "latents"
-    batchable = False
-    averages = False
-    natural_only = True
-    drawn_start = False
+    traits = Traits(
+        bound=BoundTraits(additive=False, seeded=False),
+        warmup=Warmup(random_start=False),
+        steps=StepTraits(averages=False, natural_only=True),
+    )
 
     likelihood: Any
 

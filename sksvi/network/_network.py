@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from sksvi import schedules
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import ArrayLike, DataFrame, RandomState, Schedule
+from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.posterior import Posterior
@@ -200,7 +200,7 @@ class Network:
         problem = plan.problem(model, NetworkRows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         state = plan.run(problem, _initialized(problem, first_state(problem, seed), built.factors), max_iter, tol)
-        if model.draws:
+        if model.traits.bound.noisy:
             finer = NetworkModel(built.priors, [factor.finer() for factor in built.factors.values()])
             state.bound = exact_bound(
                 replace(problem, model=finer, data=NetworkRows(np.arange(1)), batch_size=None), state

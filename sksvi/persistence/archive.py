@@ -25,7 +25,7 @@ from sksvi.persistence.validator import Validator
 from sksvi.persistence.writer import Encoder, class_key
 
 if TYPE_CHECKING:
-    from sksvi._typing import Estimator
+    from sksvi._typing.parameters import Estimator
 
 Expected = TypeVar("Expected")
 

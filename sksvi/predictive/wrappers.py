@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 
 from sksvi._names import all_names
-from sksvi._typing import ArrayLike, DataFrame, MatrixLike, PathLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray

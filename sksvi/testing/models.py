@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -81,15 +80,15 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     check_finite(value, gradient, State(q, seed))
     _check_names(model, q, gradient)
     _check_segments(problem, q)
-    if not model.draws:
+    if not model.traits.bound.noisy:
         for name in gradient:
             _check_gradient(name, gradient[name], q, look, rng, tolerance)
     if isinstance(model, Bipartite):
         _check_sides(problem, q, rng, tolerance)
-    elif model.batchable:
+    elif model.traits.bound.additive:
         _check_sums(look, q, gradient, value, rng)
     _check_threads(look, q, gradient, value)
-    if not model.draws:
+    if not model.traits.bound.noisy:
         _check_hyper(look, q, gradient)
         _check_search(look, q, tolerance)
         if isinstance(model, Linear):
@@ -296,7 +295,7 @@ def _check_names(model: Any, q: Blocks, gradient: Gradient) -> None:
 def _check_segments(problem: Problem, q: Blocks) -> None:
     """A pass names blocks of q and visits every row once per block; each segment stands for all that the data weigh."""
     model, data = problem.model, problem.data
-    for size in (None, max(len(data) // 3, 1)) if model.batchable else (None,):
+    for size in (None, max(len(data) // 3, 1)) if model.traits.bound.additive else (None,):
         rows_of_block: dict[str, list[Array]] = {name: [] for name in q}
         for segment in model.sweep(data, size, 0, LATE):
             rows = np.arange(len(data))[segment.rows]
@@ -335,16 +334,14 @@ def _check_sums(look: ModelEvaluation, q: Blocks, gradient: Gradient, value: flo
 def _check_threads(look: ModelEvaluation, q: Blocks, gradient: Gradient, value: float) -> None:
     """Rows in several chunks add up to the same, and to the same bits however many threads there are."""
     model: Any = look.problem.model
-    several = copy.copy(model)
-    if model.batchable:
 
-        def chunks(rows: Any, data: Any) -> list[Any]:
-            return [part for chunk in model.chunks(rows, data) for part in _split(chunk)]
+    def chunks(rows: Any, data: Any) -> list[Any]:
+        return [part for chunk in model.chunks(rows, data) for part in _split(chunk)]
 
-        several.chunks = chunks
+    several = model.replaced(chunks=chunks) if model.traits.bound.additive else model
     one, three = (look.of(model=several, threads=threads)(q) for threads in (1, 3))
     assert one[1] == three[1] and all(_equal(one[0][k], three[0][k]) for k in gradient), "threads change bits."
-    if not model.draws:
+    if not model.traits.bound.noisy:
         _assert_sum(gradient, value, [one], "chunks do not add up to the whole")
 
 
@@ -417,7 +414,7 @@ def _check_linear(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
     model: Any = problem.model
     name, data = model.main, problem.data
     prior = model.prior(q)[name]
-    if model.batchable:
+    if model.traits.bound.additive:
         batch = model.batch(data, slice(0, len(data)))
         terms = model.terms(problem.globals.view(model, q, np.random.default_rng(0)), batch, problem.expect, None)
         linear, quadratic = terms.message()

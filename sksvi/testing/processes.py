@@ -9,7 +9,7 @@ import numpy as np
 from sksvi.testing.simulations import Effect, Rows, Simulated, draw_targets
 
 if TYPE_CHECKING:
-    from sksvi._typing import RandomState
+    from sksvi._typing.arrays import RandomState
 
 Array = np.ndarray
 

@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr
 from sksvi.testing._information import CUT_POINTS, DISPERSION, T_DF, T_SCALE, information
 
 if TYPE_CHECKING:
-    from sksvi._typing import MatrixLike, RandomState
+    from sksvi._typing.arrays import MatrixLike, RandomState
 
 Array = np.ndarray
 

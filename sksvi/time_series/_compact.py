@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.time_series._index import short_record
 

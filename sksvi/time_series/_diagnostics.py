@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import expectations
 from sksvi._runtime import parallel
-from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState, Series
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import offset_of, with_exposure

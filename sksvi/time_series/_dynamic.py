@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory
-from sksvi._typing import AlgorithmLike, Columns, ExpectationLike, LikelihoodLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values
@@ -39,7 +40,7 @@ from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, p
 from sksvi.time_series._forecasting import Forecasts, parameters_of
 from sksvi.time_series._index import frequency_warning, index_from_record, index_of, index_record, only_times
 from sksvi.time_series._level import KINDS, choose, requested_kind, structure_of
-from sksvi.time_series._long import begin_from, first_part
+from sksvi.time_series._long import begun_from, first_part
 from sksvi.time_series._needs import arrays_held
 from sksvi.time_series._online import Online
 from sksvi.time_series._overdispersion import noise_taken_in
@@ -57,7 +58,7 @@ from sksvi.time_series._rows import (
 )
 
 if TYPE_CHECKING:
-    from sksvi._typing import Index
+    from sksvi._typing.arrays import Index
 
 Array = np.ndarray
 
@@ -550,12 +551,11 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
             kind, self.likelihood_ = found.kind, found.likelihood
         self.level_, self._structure = kind, structure_of(kind, structure)
         self._dynamics.turns = others
-        model = self._model_of(data)
-        model.walked = walked
-        if found is not None and len(found.block.chain) == len(data) and self.hyperparameters == "integrated":
-            model.theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
-            model.messages, self._found_nodes = found.block, found.nodes
-        return model, data
+        if found is None or len(found.block.chain) != len(data) or self.hyperparameters != "integrated":
+            return self._model_of(data, walked=walked), data
+        theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
+        self._found_nodes = found.nodes
+        return self._model_of(data, walked=walked, theta=theta, messages=found.block), data
 
     def _check_points(self, n: int, kind: str, structure: dict[str, Any]) -> None:
         """An error where a fit of n points in time takes more memory than there is."""
@@ -586,13 +586,14 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         shown = list(shown)
         return [dominant_period([np.diff(values, n) for values in shown]) for n in range(1 + DIFFERENCES)]
 
-    def _model_of(self, data: Table) -> DynamicModel:
-        """The model of a series with the states of the fit."""
+    def _model_of(self, data: Table, **start: Any) -> DynamicModel:
+        """The model of a series with the states of the fit; `start`: where it begins, as `DynamicModel` takes it."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
         prior = None
         if self.hyperparameters == "integrated":
             prior = WeakPrior(self._dynamics, self.likelihood_, self._spread, self._structure["length"])
-        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, prior=prior, **own)
+        own |= {"unit": self._unit, "prior": prior, **start}
+        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, **own)
 
     @cached_property
     def _dynamics(self) -> Dynamics:
@@ -617,7 +618,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
     def _new_state(self, problem: Problem) -> State:
         part = first_part(problem, periods_of(self))
         if part is not None:
-            begin_from(self._problem(self._model_of(part), part), problem, self._most_passes(), self.tol)
+            begun = begun_from(self._problem(self._model_of(part), part), problem.model, self._most_passes(), self.tol)
+            problem = replace(problem, model=begun)
         return super()._new_state(problem)
 
     def _continued(self, problem: Problem) -> State:

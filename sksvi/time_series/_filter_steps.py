@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi._typing import MatrixLike, PerRow
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
+from sksvi.expectations import Expectation
+from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.inference.state import State
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._filter import PointMessage, Steps, filter_step, states, value_of
 from sksvi.time_series._index import extended_record
 from sksvi.time_series._integrated import after
-
-if TYPE_CHECKING:
-    from sksvi.time_series._dynamic import DynamicGLM
 
 Array = np.ndarray
 
@@ -40,7 +41,45 @@ class Observed(NamedTuple):
     bound: float
 
 
-class OnlineFilter:
+class FittedSeries(Protocol):
+    """A fit to one series, with all that a filter of further points reads of it: `DynamicGLM`."""
+
+    tol: float
+    n_features_in_: int
+    likelihood_: Likelihood
+    mean_: float
+    _last: Array
+    _last_cov: Array
+
+    @property
+    def state_(self) -> State:
+        """The state of the fit."""
+        ...
+
+    @property
+    def _block(self) -> ChainGaussian: ...
+
+    def _validate_params(self) -> None: ...
+
+    def _check_finished(self) -> None: ...
+
+    def _check_choices(self) -> None: ...
+
+    def _rule(self) -> Expectation: ...
+
+    def _most_passes(self) -> int: ...
+
+    def _read(
+        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
+    ) -> tuple[Table, Any]: ...
+
+    def _working(self, data: Table) -> Table: ...
+
+
+Fitted = TypeVar("Fitted", bound=FittedSeries)
+
+
+class OnlineFilter(Generic[Fitted]):
     """Points that follow a fitted series one by one; the estimator stays as it is until `update`.
 
     Made by `DynamicGLM.online`. It stands at the mode of what was learned, not over its posterior. Each point has the
@@ -62,11 +101,11 @@ class OnlineFilter:
     True
     """
 
-    def __init__(self, model: DynamicGLM) -> None:
+    def __init__(self, model: Fitted) -> None:
         model._validate_params()
         model._check_finished()
         model._check_choices()
-        self._model: Any = model
+        self._model = model
         self._state, self._likelihood = model.state_, model.likelihood_
         self._states = states(model._block.chain, model._last, model._last_cov)
         self._steps = Steps(self._likelihood, model._rule(), model.tol, model._most_passes())
@@ -137,10 +176,9 @@ class OnlineFilter:
         """A row as `partial_fit` reads it."""
         self._had_offset = self._had_offset or (offset is not None and bool(np.any(offset)))
         data, _ = self._model._read(self._likelihood, X, [y], sample_weight, offset, False, least=0)
-        row: Table = self._model._working(data)
-        return row
+        return self._model._working(data)
 
-    def update(self) -> DynamicGLM:
+    def update(self) -> Fitted:
         """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.
 
         Returns
@@ -153,14 +191,14 @@ class OnlineFilter:
         ValueError
             Where it was fitted anew, or has taken other points, since.
         """
-        model: Any = self._model
+        model = self._model
         if model.state_ is not self._state:
             raise ValueError(
                 f"this {type(model).__name__} has been fitted, or has taken other points, since online() was called: "
                 "ask it for another filter."
             )
         if not self._rows:
-            return model  # type: ignore[no-any-return]
+            return model
         started = perf_counter()
         with building(model) as new, new._all_or_nothing(), parallel.working():
             data = self._row(self._rows[0])
@@ -177,4 +215,4 @@ class OnlineFilter:
                 started,
             )
         self._state, self._rows, self._messages = model.state_, [], []
-        return model  # type: ignore[no-any-return]
+        return model

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime.kinds import NUMBERS
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.regression import is_ordered

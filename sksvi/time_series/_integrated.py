@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.estimators.hyperparameters import IntegratedHyperparameters
 from sksvi.estimators.posterior import Posterior
 from sksvi.families.gaussian.chain import Chain, ChainGaussian

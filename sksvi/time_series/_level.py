@@ -148,7 +148,7 @@ def _tried(
     prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])
     model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._unit, prior=prior)
     if walk is not None:
-        model.theta, model.messages = _starting_parameters(model, walk), walk.block
+        model = model.replaced(theta=_starting_parameters(model, walk), messages=walk.block)
     rule = estimator._rule()
     problem = plan.problem(model, data, algorithms.resolve("cvi"), rule, threads=1)
     if not likelihood.informed(data.y):

@@ -21,7 +21,8 @@ def first_part(problem: Problem, periods: list[float]) -> Table | None:
     """The first points of a long series, where they make one of their own and are to be searched over; else None."""
     model: Any = problem.model
     n = len(problem.data) // PARTS
-    sweeps = model.exact_only and not model.likelihood.closed_posterior  # whose search takes as long as what it saves
+    # The search of a closed posterior takes as long as what it saves.
+    sweeps = model.traits.bound.exact_search and not model.likelihood.closed_posterior
     if not sweeps or len(problem.data) < LONG or n < SEASONS * max(periods, default=0.0):
         return None
     part: Table = problem.data.take(slice(0, n))
@@ -29,12 +30,11 @@ def first_part(problem: Problem, periods: list[float]) -> Table | None:
     return part if n_observed >= OBSERVED * n else None
 
 
-def begin_from(part: Problem, problem: Problem, most_passes: int, tol: float) -> None:
-    """Let the model's parameters begin where a fit to a part of the points ends: most of the way at an eighth."""
+def begun_from(part: Problem, model: Any, most_passes: int, tol: float) -> Any:
+    """The model with parameters that begin where a fit to a part of the points ends: most of the way at an eighth."""
     try:
         q = plan.run(part, first_state(part, 0), most_passes, tol).q
     except ValueError:  # of a part that has no fit nothing is known
-        return
-    model: Any = problem.model
-    model.theta = model.dynamics.moving(q["dynamics"].value)
-    model.likelihood = model.current_likelihood(q)
+        return model
+    theta = model.dynamics.moving(q["dynamics"].value)
+    return model.replaced(theta=theta, likelihood=model.current_likelihood(q))

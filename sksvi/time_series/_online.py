@@ -23,7 +23,7 @@ from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._filter import FilterResult, FilterStep, Steps, filter_step, states, value_of
-from sksvi.time_series._filter_steps import OnlineFilter
+from sksvi.time_series._filter_steps import Fitted, OnlineFilter
 from sksvi.time_series._index import (
     appended,
     counts_rows,
@@ -141,7 +141,7 @@ class Online:
         bounds = extended(self.lower_bounds_, np.array([state.bound])) if one_more else None
         self._finish(model, state, self.n_samples_seen_ + data.total_weight, bounds)
 
-    def online(self) -> OnlineFilter:
+    def online(self: Fitted) -> OnlineFilter[Fitted]:
         """A filter that takes the points that follow one by one, in a fifth of the time of `partial_fit` or less.
 
         Returns

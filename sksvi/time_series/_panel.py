@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from sksvi import likelihoods
 from sksvi._runtime import parallel
 from sksvi._runtime.kinds import WHOLE
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import DataFrame
+from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
@@ -33,9 +33,6 @@ from sksvi.models.time_series.panel import JointPanel
 from sksvi.partitions.lazy import at_hand
 from sksvi.time_series._index import own_index, regular
 from sksvi.time_series._rows import check_series, observed
-
-if TYPE_CHECKING:
-    from sksvi.time_series._dynamic import DynamicGLM
 
 Array = np.ndarray
 
@@ -62,7 +59,7 @@ class Panel:
     _rows: list[Array]
 
     @property
-    def series_(self) -> dict[Any, DynamicGLM]:
+    def series_(self) -> dict[Any, Self]:
         """A fitted `DynamicGLM` for each series of a fit with `groups`."""
         if "_members" not in vars(self):
             raise AttributeError("series_ is there after a fit with groups")

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import ArrayLike, DataFrame, MatrixLike, Names, PerRow
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
 from sksvi.estimators.completion import halved
 from sksvi.estimators.first_rows import FirstRows

@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
 from sksvi._runtime import memory, parallel
-from sksvi._typing import AlgorithmLike, ExpectationLike, MatrixLike, Names, RandomState
+from sksvi._typing.arrays import MatrixLike, Names, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, resets, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -259,20 +261,20 @@ class CorrelatedTopicModel(TopicModel):
         memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        model = self._model(data.X.shape[1])
-        model.visit = PORTION_VISIT
-        return model
+        return self._model(data.X.shape[1]).replaced(visit=PORTION_VISIT)
 
     def _problem(self, model: Any, data: Table) -> Problem:
         problem = super()._problem(model, data)
-        if problem.deterministic and model.visit is not PORTION_VISIT:
-            model.visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
-        return problem
+        if not problem.deterministic or model.visit is PORTION_VISIT:
+            return problem
+        visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
+        return replace(problem, model=model.replaced(visit=visit))
 
     def _new_state(self, problem: Problem) -> State:
-        seed = self._seed()
-        problem.model.start = first_counts(problem.data, problem.model.word_prior, seed)
-        return first_state(problem, seed)
+        seed, model = self._seed(), problem.model
+        assert isinstance(model, CorrelatedTopics)
+        start = first_counts(problem.data, model.word_prior, seed)
+        return first_state(replace(problem, model=model.replaced(start=start)), seed)
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

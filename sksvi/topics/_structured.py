@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms
 from sksvi._runtime import memory, parallel
 from sksvi._runtime.warned import warn_user
-from sksvi._typing import AlgorithmLike, ArrayLike, ExpectationLike, MatrixLike, Names, RandomState
+from sksvi._typing.arrays import ArrayLike, MatrixLike, Names, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
@@ -24,6 +25,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
 from sksvi.inference.memory.locals import Locals, RemoteLocals
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -300,10 +302,8 @@ class StructuredLDA(TopicModel):
         memory.need(8.0 * (26 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
-        model = self._model(data.X.shape[1])
-        model.visit = PORTION
         vars(self).pop("_of_documents", None)
-        return model
+        return self._model(data.X.shape[1]).replaced(visit=PORTION)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         state = super()._run(problem, state, passes, monitor, tol)
@@ -318,8 +318,8 @@ class StructuredLDA(TopicModel):
 
     def _new_state(self, problem: Problem) -> State:
         seed = self._seed()
-        problem.model.start = self._start(problem, seed)
-        return first_state(problem, seed)
+        start = self._start(problem, seed)
+        return first_state(replace(problem, model=problem.model.replaced(start=start)), seed)
 
     def _start(self, problem: Problem, seed: int) -> Array:
         """First expected counts: nearly even, or from anchor words, whichever predicts better after a few passes.
@@ -337,8 +337,9 @@ class StructuredLDA(TopicModel):
             return anchored
         trial = plan.changed(problem, data=data.take(rows), total=None)
         starts, scores, bounds = (even_counts(data, self.n_components, rng), anchored), [], []
-        for model.start in starts:
-            found = plan.run(trial, first_state(trial, seed), TRIAL_PASSES, 0.0)
+        for start in starts:
+            begun = replace(trial, model=model.replaced(start=start))
+            found = plan.run(trial, first_state(begun, seed), TRIAL_PASSES, 0.0)
             scores.append(model.with_local("cvb0").completions(found.q, observed, held_out, problem.threads))
             bounds.append(found.bound)
         gain = scores[1] - scores[0]

@@ -14,8 +14,9 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.sites import SiteUpdates, no_messages
+from sksvi.inference.memory.sites import no_messages
 from sksvi.inference.priors import divergence
+from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.state import State
 from sksvi.integrals import joint_softmax
 from sksvi.likelihoods import Gaussian

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,7 @@ from sksvi.models.topics.correlated import CorrelatedTopics
 from sksvi.models.topics.lda import DocumentVisit as Settled
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.loops.records import Effort
+from sksvi.models.traits import Warmup
 from sksvi.network._build import Built
 from sksvi.testing import check_model
 from tests.cases import LEARNED, NAMES, TRUTH, data_for, model_for, simulate
@@ -219,7 +221,8 @@ def independent_topics(learns_alpha):
     options = {"alpha": np.array([0.3, 0.8, 0.5]), "eta": np.full((3, 30), 0.2), "start": rng.uniform(0.5, 3, (3, 30))}
     model = LatentDirichlet(3, 30, learns_alpha=learns_alpha, **options)
     model.visit, model.globals = Settled(20000, 1e-14, 0, 0), "expected"
-    model.warmup_full_batch = model.warmup_passes = 0  # gradients of a start that forms are not those of the bound
+    # Gradients of a warm-up are not those of the bound.
+    model.traits = replace(model.traits, warmup=Warmup())
     return model, Table(X, np.zeros(24))
 
 

@@ -22,11 +22,13 @@ from sksvi import (
 )
 from sksvi.algorithms import MAP, SDSVI, SSVI, FixedPoint, Gibbs, HybridMCSSVI
 from sksvi.inference import engine, plan
-from sksvi.inference.memory.sites import DIRECT, SiteUpdates
+from sksvi.inference.problem import DIRECT
+from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.traits import BoundTraits, Traits
 from sksvi.schedules import AdaGrad
 from tests.cases import data_for, model_for, problem_for
 from tests.models.mixed import test_glm as mixed
@@ -43,7 +45,7 @@ PAIRS = np.column_stack([np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12)]
 class Undivided(LinearModel):
     """A model whose bound is no sum over rows."""
 
-    batchable = False
+    traits = Traits(BoundTraits(additive=False, seeded=False))
 
 
 class OwnRegressor(BayesianGLMRegressor):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -14,6 +16,7 @@ from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.traits import Warmup
 from sksvi.network import Beta, Categorical, Dirichlet, Factor, Gamma, Gaussian, Likelihood, Link, Network, Poisson
 from sksvi.schedules import RobbinsMonro
 
@@ -105,7 +108,7 @@ def mixtures(seed, batch_size, max_iter):
     rng = np.random.default_rng(seed)
     Y = (rng.random((N, D)) < rng.random((K, D))[rng.integers(0, K, N)]).astype(float)
     model = MixtureModel(K, (2,) * D, concentration=3.0)
-    model.warmup_passes = model.warmup_full_batch = 0
+    model.traits = replace(model.traits, warmup=Warmup())
     data = Table(model.layout.cells(Y.astype(int)), np.zeros(N))
     problem = plan.problem(model, data, SVI(schedule=RATE if batch_size else None), batch_size=batch_size)
     number = int(check_random_state(seed).randint(np.iinfo(np.int32).max))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sksvi._runtime import memory
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.structures import DENSE, Structure

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian.structures import DENSE, Structure
 

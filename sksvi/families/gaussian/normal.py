@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import RULE_NODES, Draw, Family
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Family, Message
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.gaussian.normal import Normal
 from sksvi.families.gaussian.structures import lower_root
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import RandomState
+from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Family
 from sksvi.families.gaussian.dense import Gaussian
 from sksvi.families.gaussian.normal import Normal

@@ -61,7 +61,7 @@ def moved(problem: Problem, state: State, segment: Segment) -> tuple[State, floa
     rate = problem.algorithm.rate(state.steps, True)
     damping, reach = blockwise_state(state).dampings.get(key, 1.0), rate
     unit = damping
-    if segment.blocks and problem.model.conjugate.issuperset(segment.blocks):
+    if segment.blocks and problem.model.traits.steps.conjugate.issuperset(segment.blocks):
         unit, reach = damping / rate, 1.0
     least = here.bound - ROUNDING * (abs(here.bound) + 1)
     found = backtrack(

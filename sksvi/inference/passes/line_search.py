@@ -16,10 +16,9 @@ from sksvi.algorithms.specs import MCSSVI
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, step, whole
-from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.passes import subspace
 from sksvi.inference.priors import divergence_between, prior_of
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.start import restarted
@@ -119,7 +118,7 @@ class LineSearch:
 
 def reported(problem: Problem, state: State) -> bool:
     """Whether the fit has a pass to tell of, or a search that will have."""
-    return bool(state.bounds) or (problem.model.exact_only and not problem.frozen)
+    return bool(state.bounds) or (problem.model.traits.bound.exact_search and not problem.frozen)
 
 
 def worth(problem: Problem, bound: float, tol: float) -> float:
@@ -196,7 +195,7 @@ def backtracked(problem: Problem, state: State) -> State:
     if before is None:
         return first_evaluated(problem, state)
     # A deterministic rule with an error of its own (softmax) may see a fall where there is none.
-    least = before.bound - (ROUNDING + problem.model.slack) * (abs(before.bound) + 1)
+    least = before.bound - (ROUNDING + problem.model.traits.bound.slack) * (abs(before.bound) + 1)
     tried = state
 
     def attempt(share: float) -> Evaluation | None:
@@ -223,7 +222,7 @@ def backtracked(problem: Problem, state: State) -> State:
     if found is None:
         return taken_back(tried)
     progress, here = line_search_state(tried), found.trial
-    longest = problem.model.over_relaxation if problem.algorithm.row.natural else 1.0
+    longest = problem.model.traits.steps.longest if problem.algorithm.row.natural else 1.0
     damping = progress.damping if found.halvings else min(longest, DAMPING_GROWTH * progress.damping)
     return with_evaluation(problem, tried, here, damping, here.bound - before.bound < subspace.CREEPING)
 
@@ -272,7 +271,7 @@ def with_half_step(problem: Problem, state: State) -> State:
 def rough_start(problem: Problem, state: State) -> State:
     """A few judged steps on an eighth of many rows, blown up to all: most of the way at an eighth of the price."""
     model = problem.model
-    if not (model.batchable and isinstance(model, Linear)):
+    if not (model.traits.bound.additive and isinstance(model, Linear)):
         return state
     n, width = len(problem.data), state.q[model.main].mean.shape[-1]
     size = max(min(n // 8, ROUGH_NUMBERS // width), 10 * width)

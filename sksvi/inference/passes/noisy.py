@@ -11,9 +11,8 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
 from sksvi.inference.memory.factors import NO_FACTORS
-from sksvi.inference.memory.sites import DIRECT
 from sksvi.inference.passes.line_search import left_to_gain, resettled, with_best_mean
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.progress import AveragingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
@@ -42,7 +41,7 @@ class Noisy:
         """One pass; the exact bound of the average where a check is due."""
         if ended(problem, state, tol):
             return state, None
-        forming = problem.model.warmup_passes
+        forming = problem.model.traits.warmup.passes
         if state.passes == forming:  # what was averaged until now served another end
             state = replace(state, progress=replace(averaging_state(state), average={}, since=state.steps))
         bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
@@ -53,7 +52,8 @@ class Noisy:
             shares.append(1.0 / segment.scale)
         state = replace(state, passes=state.passes + 1)
         if check_due(len(state.bounds) + 1 - forming):
-            if tol > 0 and not problem.model.draws:  # else nothing settles, and the check would cost a pass
+            # Under a noisy bound nothing settles, and the check would cost a pass.
+            if tol > 0 and not problem.model.traits.bound.noisy:
                 progress = averaging_state(state)
                 exact = exact_bound(problem, replace(state, q=progress.average))
                 state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
@@ -76,8 +76,8 @@ class Noisy:
 
 def ended(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last checks say that there is nothing to gain."""
-    if problem.model.draws:
-        return tol > 0 and hidden(state.bounds[problem.model.warmup_passes :], tol, problem.size)
+    if problem.model.traits.bound.noisy:
+        return tol > 0 and hidden(state.bounds[problem.model.traits.warmup.passes :], tol, problem.size)
     return settled(averaging_state(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
 
 
@@ -107,7 +107,7 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
 def averaged(problem: Problem, state: State) -> Blocks:
     """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
     average = averaging_state(state).average
-    if not average or not problem.model.averages:
+    if not average or not problem.model.traits.steps.averages:
         return state.q
     steps = state.steps - averaging_state(state).since
     weight = min(1.0, max(4.0 / (steps + 3.0), 4.0 * problem.least_rate))

@@ -7,10 +7,9 @@ Rows come centred and scaled, with 0 where an entry is missing and a mask of obs
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Sampleable, Segment, Table, default_sweep
 from sksvi.models.beta_process.globals import Globals, draw, expected
 from sksvi.models.beta_process.start import random_start
+from sksvi.models.traits import BoundTraits, StepTraits, Traits
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -101,8 +101,9 @@ class BetaProcess(Sampleable):
     """
 
     globals = None
-    step_rate, full_batch_rate, full_batch_steps = STEP_RATE, WHOLE_RATE, WHOLE_STEPS
-    remedy = "Scale the columns, or lower the step size."
+    traits = Traits(
+        steps=StepTraits(STEP_RATE, WHOLE_RATE, WHOLE_STEPS), remedy="Scale the columns, or lower the step size."
+    )
 
     def __init__(
         self,
@@ -124,6 +125,8 @@ class BetaProcess(Sampleable):
         self.shape = (n_components, n_features)
         self.a, self.b = a, b
         self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
+        # Local variables of the Gibbs step are drawn.
+        self.traits = replace(type(self).traits, bound=BoundTraits(noisy=local_step == "gibbs"))
         self.noise_size, self.start, self.seed = noise_size, start, seed
         self.start_use = start_use
         given = {"noise_precision": noise, "weight_precision": weight_precision}
@@ -150,11 +153,6 @@ class BetaProcess(Sampleable):
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The first q: the given start, or a random one."""
         return dict(self.start if self.start is not None else random_start(self, len(data)))
-
-    @property
-    def draws(self) -> bool:  # type: ignore[override]
-        """Local variables of the Gibbs step are drawn."""
-        return self.local_step == "gibbs"
 
     def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Shuffled batches; in the first pass the population is the rows visited so far, as in the paper."""
@@ -270,6 +268,5 @@ class BetaProcess(Sampleable):
 
     def with_local(self, local_step: str, n_burn_in: int, n_local_samples: int) -> BetaProcess:
         """The model with another local step."""
-        other = copy.copy(self)
-        other.local_step, other.n_burn_in, other.n_local_samples = local_step, n_burn_in, n_local_samples
-        return other
+        traits = replace(self.traits, bound=replace(self.traits.bound, noisy=local_step == "gibbs"))
+        return self.replaced(local_step=local_step, n_burn_in=n_burn_in, n_local_samples=n_local_samples, traits=traits)

@@ -7,20 +7,41 @@ rows and their local variables are in memory.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.models.base import Table
+from sksvi.models.base import Blocks, Gradient, Rows, Table
 from sksvi.models.beta_process.globals import Globals, at_values, log_gamma_draw
 
-if TYPE_CHECKING:
-    from sksvi.models.beta_process.model import BetaProcess
-
 Array = np.ndarray
+
+
+class FactorsInUse(Protocol):
+    """A model of rows as sums of features that each row uses or not, with a local step that draws which."""
+
+    shape: tuple[int, int]
+    noise_size: int
+    seed: int
+
+    def with_local(self, local_step: str, n_burn_in: int, n_local_samples: int) -> Self: ...
+
+    def begin(self, data: Table, rng: Any) -> Blocks: ...
+
+    def prior(self, q: Blocks) -> Blocks: ...
+
+    def chunks(self, rows: Rows, data: Table) -> list[Any]: ...
+
+    def batch(self, data: Table, rows: Rows, start: Array | None = None) -> Any: ...
+
+    def terms(self, view: Globals, batch: Any, expect: Any, rng: Any) -> Any: ...
+
+    def as_terms(self, view: Globals, omega: Array, use: Array, residual: Array, value: Array) -> Any: ...
+
+    def pull_back(self, terms: Any, batch: Any) -> Gradient: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,7 @@ class BetaProcessSampler:
     threads : int
     """
 
-    def __init__(self, model: BetaProcess, data: Table, threads: int = 1) -> None:
+    def __init__(self, model: FactorsInUse, data: Table, threads: int = 1) -> None:
         self.model, self.data, self.threads = model.with_local("gibbs", 0, 1), data, threads
         self.parts = self.model.chunks(slice(0, len(data)), data)
         self.observed = ~np.isnan(data.X)
@@ -147,7 +168,7 @@ def _matched_gamma(x: Array) -> Gamma:
     return Gamma(np.square(mean) / spread, mean / spread)
 
 
-def sampled_start(model: BetaProcess, data: Table, n_rows: int, n_sweeps: int, threads: int) -> dict[str, Any]:
+def sampled_start(model: FactorsInUse, data: Table, n_rows: int, n_sweeps: int, threads: int) -> dict[str, Any]:
     """A first q from a Gibbs run on some of the rows, blown up to all."""
     rng = np.random.default_rng([model.seed, 3])
     n = len(data)

@@ -22,6 +22,7 @@ from sksvi.models.base import Bipartite, Segment
 from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns, SideLayout, columns_of, other_side
 from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior, rotation
+from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
@@ -68,7 +69,7 @@ class FactorModel(Bipartite):
 
     sides = SIDES
     first_passes = FIRST_PASSES
-    remedy = "Lower n_components, or fix the likelihood's parameters."
+    traits = Traits(remedy="Lower n_components, or fix the likelihood's parameters.")
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from sksvi.models.base import Blocks, Gradient, Model, Rows
 from sksvi.models.gamma_factor import start
 from sksvi.models.gamma_factor.density import log_density, noise_information
 from sksvi.models.gamma_factor.scatter import Scatter
+from sksvi.models.traits import BoundTraits, Traits
 
 Array = np.ndarray
 
@@ -57,14 +58,15 @@ class GammaFactors(Model):
     init : {"map", "random"}, default="map"
     loadings, log_noise : ndarray, optional
         Where the search for the mode begins; None: at random.
+    near_mode : bool, default=False
+        Whether these loadings are close to the mode.
+    without_mean : bool, default=False
+        Whether the columns' means are 0, though the data are about that of the rows.
+    seed : int, default=0
+        Of the order in which loadings run through points.
     """
 
-    batchable = False
-    #: Whether the columns' means are 0, though `data` are about that of the rows.
-    without_mean = False
-    #: Whether the loadings at which a search begins are close to the mode.
-    near_mode = False
-    remedy = "Standardise the columns, or learn the noise."
+    traits = Traits(bound=BoundTraits(additive=False), remedy="Standardise the columns, or learn the noise.")
 
     def __init__(
         self,
@@ -80,6 +82,8 @@ class GammaFactors(Model):
         init: str = "map",
         loadings: Array | None = None,
         log_noise: Array | None = None,
+        near_mode: bool = False,
+        without_mean: bool = False,
         seed: int = 0,
     ) -> None:
         self.shape = (n_components, n_features)
@@ -87,7 +91,8 @@ class GammaFactors(Model):
         self.noise_floor = np.zeros(n_features) if noise_floor is None else noise_floor
         self.log_jacobian = 0.0 if unit is None else float(np.log(unit).sum())
         self.log_unit = self.log_jacobian
-        self.init, self.loadings, self.log_noise, self.seed = init, loadings, log_noise, seed
+        self.init, self.loadings, self.log_noise, self.near_mode = init, loadings, log_noise, near_mode
+        self.without_mean, self.seed = without_mean, seed
         self._prior = Gamma(np.full(self.shape, prior_shape), np.full(self.shape, prior_rate))
 
     @property
@@ -120,12 +125,16 @@ class GammaFactors(Model):
             q = start.laplace(loadings, self._noise_at(log_noise)[0], data, self._prior)
         return {"loadings": q} if log_noise is None else {"loadings": q, "noise": Point(log_noise)}
 
-    def start_at(self, loadings: Array, noise: Array, near_mode: bool = False) -> None:
-        """Start the search for the mode at loadings (K, D) and noise variances (D,); a short one if `near_mode`."""
-        self.loadings, self.near_mode = loadings, near_mode
-        if self.learns_noise:
-            above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
-            self.log_noise = np.log(above if self.noise_size > 1 else above[:1])
+    def from_start(self, loadings: Array, noise: Array, near_mode: bool = False) -> GammaFactors:
+        """The model whose search for the mode begins at loadings (K, D) and noise variances (D,).
+
+        With `near_mode` it is a short search.
+        """
+        model = self.replaced(loadings=loadings, near_mode=near_mode)
+        if not self.learns_noise:
+            return model
+        above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
+        return model.replaced(log_noise=np.log(above if self.noise_size > 1 else above[:1]))
 
     def prior(self, q: Blocks) -> Blocks:
         """Gamma of each loading."""

@@ -7,7 +7,6 @@ hyperparameters of "v1": its own objective grows without end as the noise vanish
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -35,8 +34,7 @@ class CollapsedSearch:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
     def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
-        self.model, self.names, self.fit = copy(model), names, fit
-        self.model.bound = model.teacher
+        self.model, self.names, self.fit = model.replaced(bound=model.teacher), names, fit
         self.closed = model.likelihood.noise_variance is not None
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None

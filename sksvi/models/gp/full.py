@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.settled import SettledSearch, already_searched
+from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
@@ -63,9 +65,10 @@ class FullGP(PerLatent):
         return {"latents": SiteGaussian(K) if block is None else block.under(K), "kernel": Free(theta)}
 
     @property
-    def exact_only(self) -> bool:  # type: ignore[override]
-        """Whether expectations must be without noise: where kernel parameters are learned."""
-        return self.learned
+    def traits(self) -> Traits:  # type: ignore[override]
+        """The traits of `PerLatent`, whose expectations must be exact where kernel parameters are learned."""
+        traits = PerLatent.traits
+        return replace(traits, bound=replace(traits.bound, exact_search=self.learned))
 
     @property
     def hyper(self) -> dict[str, Rule]:

@@ -118,8 +118,7 @@ class IterativeEvaluations(_Sparse):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        model = self.model
-        model.keep, model.by = False, "nothing"
+        self.model = self.model.replaced(keep=False, by="nothing")
         terms = self._terms(self.q, self.q["inducing"])
         self.messages, self.there = self._messages_of(terms), self._value(terms, self.q["inducing"])
         self.base = self._evidence(self.q)

@@ -23,6 +23,7 @@ from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import candidates, choose
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, row_slices
+from sksvi.models.traits import StepTraits, Traits
 
 Array = np.ndarray
 
@@ -111,9 +112,6 @@ class SparseGPModel(LinearLatents):
     """
 
     main = "inducing"
-    #: q of an earlier step belongs to other coordinates than today's where the kernel moves.
-    averages = False
-    remedy = "Scale the columns of X, drop duplicated rows, or raise noise_variance."
 
     def __init__(
         self,
@@ -152,9 +150,15 @@ class SparseGPModel(LinearLatents):
         self._lock = Lock()
 
     @property
-    def batchable(self) -> bool:  # type: ignore[override]
-        """All bounds but the optimal one are sums over data."""
-        return self.bound != "optimal"
+    def traits(self) -> Traits:  # type: ignore[override]
+        """All bounds but the optimal one are sums over data; averages of q are none where the kernel moves."""
+        traits = super().traits
+        return replace(
+            traits,
+            bound=replace(traits.bound, additive=self.bound != "optimal"),
+            steps=StepTraits(averages=False),
+            remedy="Scale the columns of X, drop duplicated rows, or raise noise_variance.",
+        )
 
     @property
     def teacher(self) -> str:
@@ -198,7 +202,7 @@ class SparseGPModel(LinearLatents):
             first = data.take(self.chunks(slice(0, len(data)), data)[0])
             self.batch(first, slice(0, len(first))).fill(self, self.geometry(q), q)
         except NotPositiveDefinite as error:
-            raise ValueError(f"{error}. {self.remedy}") from error
+            raise ValueError(f"{error}. {self.traits.remedy}") from error
         return q
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:

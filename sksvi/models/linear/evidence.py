@@ -18,15 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
+from sksvi.algorithms.rules import Rule
 from sksvi.families.base import Message, NotPositiveDefinite
-
-if TYPE_CHECKING:
-    from sksvi.models.linear.glm import LinearModel
 
 Array = np.ndarray
 
@@ -36,6 +34,39 @@ PENALTIES = np.logspace(-10, 5, 151)
 NOTHING = 1e-290
 #: Least promise of messages that is tried, nats: fits of labels that are nearly told apart creep up by less for long.
 PROMISING = 0.5
+
+
+class WeightsModel(Protocol):
+    """A model whose weights have a learned prior precision, with all that its evidence depends on."""
+
+    fit_intercept: bool
+    stretch: Any
+
+    @property
+    def n_fixed(self) -> int:
+        """Weights that share the learned precision, the first ones."""
+        ...
+
+    @property
+    def hyper(self) -> dict[str, Rule]:
+        """Rules of the learned hyperparameters."""
+        ...
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        ...
+
+    def precision(self, q: dict[str, Any]) -> Array:
+        """Prior precision of every weight but the intercept."""
+        ...
+
+    def log_prior(self, h: Array) -> Array:
+        """Log density of log precisions of all weights, nats."""
+        ...
+
+    def prior(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The prior of the weights."""
+        ...
 
 
 class Peak(NamedTuple):
@@ -115,7 +146,7 @@ class Evidence:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is no number promises nothing
-def elsewhere(model: LinearModel, q: dict[str, Any], gradient: Any, n: float, worth: float) -> dict[str, Any] | None:
+def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, worth: float) -> dict[str, Any] | None:
     """q at the largest evidence of one precision for all weights; None where that does not gain `worth`, nats.
 
     `gradient` is that of n rows at q, and says all about them: no row is looked at.

@@ -90,7 +90,10 @@ class LinearModel(LinearLatents):
         self.full = full
         self.intercept_mean, self.unit, self.stretch, self.scales = intercept_mean, unit, stretch, scales
 
-    remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
+    one_latent, several_latents = (
+        replace(traits, remedy="Standardise the columns, drop duplicated ones, or raise prior_precision.")
+        for traits in (LinearLatents.one_latent, LinearLatents.several_latents)
+    )
 
     @property
     def width(self) -> int:

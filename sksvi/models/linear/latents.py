@@ -11,6 +11,7 @@ from sksvi._runtime import parallel
 from sksvi.families import ClassGaussian
 from sksvi.models.base import Blocks, Linear, LinearTerms
 from sksvi.models.linear.rows import DenseRows, SparseRows, project, project_mean, pull_back, pull_back_classes
+from sksvi.models.traits import BoundTraits, Traits
 
 Array = np.ndarray
 
@@ -59,10 +60,13 @@ class LinearLatents(Linear):
         linear = (n,) if k == 1 else (n, k)
         return linear, (*linear, k) if self.joint else linear
 
+    one_latent = Traits(BoundTraits(seeded=False))
+    several_latents = Traits(BoundTraits(seeded=False, slack=1e-6))
+
     @property
-    def slack(self) -> float:
-        """Relative error of the bound's deterministic rule: quasi-Monte Carlo over several latents has one."""
-        return 0.0 if self.likelihood.n_latents == 1 else 1e-6
+    def traits(self) -> Traits:  # type: ignore[override]
+        """The bound of several latents has the relative error of its deterministic rule, quasi-Monte Carlo."""
+        return self.one_latent if self.likelihood.n_latents == 1 else self.several_latents
 
     def by_latent(self, values: Array) -> Array:
         """Values per weight as (K, P)."""

@@ -7,7 +7,6 @@ group's standard deviation s is a point on the log scale with a half-Student-t p
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,6 +69,8 @@ class MixedModel(LinearModel):
     groups : Groups or None
     slope_mean_norms : tuple of float, optional
         Per factor the Euclidean norm of the means of the columns that have slopes, in the units that they are in.
+    unseen : ndarray of shape (S,), optional
+        Variance of each effect of a level that the fit did not have, for predictions; None: not counted in.
     """
 
     def __init__(
@@ -80,31 +81,28 @@ class MixedModel(LinearModel):
         noise_prior_scale: float | None,
         groups: Groups | None = None,
         slope_mean_norms: tuple[float, ...] = (),
+        unseen: Array | None = None,
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
         self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
-        self.slope_mean_norms = slope_mean_norms
-        #: Variance of each effect of a level that the fit did not see, for predictions.
-        self.unseen: Array | None = None
+        self.slope_mean_norms, self.unseen = slope_mean_norms, unseen
         #: Serves the optimal bound of a fit.
         self.table: NoiseTable | None = None
 
-    def tabulate(self, y: Array) -> None:
-        """Let a table serve the optimal bound for these y, where there is nothing to learn and few values differ."""
+    def tabulated(self, y: Array) -> MixedModel:
+        """The model with a table for the optimal bound of these y, where there is nothing to learn and few differ."""
         wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
         smooth = self.likelihood.log_concave and self.likelihood.noise_variance is None
         if wanted and smooth and (n_values := len(np.unique(y, axis=0))) <= MOST_VALUES:
-            self.table = NoiseTable(self.likelihood, n_values)
+            return self.replaced(table=NoiseTable(self.likelihood, n_values))
+        return self
 
     def with_fixed_likelihood(self, q: dict[str, Any], y: Array) -> tuple[MixedModel, dict[str, Any]]:
         """The model of data y whose likelihood has nothing to learn, its parameters where q has them, and q without."""
         if "likelihood" not in q:
             return self, q
-        model = copy.copy(self)
-        model.likelihood = clone(self.current_likelihood(q))
-        vars(model).pop("hyper", None)
-        model.tabulate(y)
+        model = self.replaced(likelihood=clone(self.current_likelihood(q))).tabulated(y)
         return model, {name: block for name, block in q.items() if name != "likelihood"}
 
     @property

@@ -22,6 +22,7 @@ from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Beta, Dirichlet, Point
 from sksvi.models.base import Blocks, Gradient, Sampleable, Table
 from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
+from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -91,12 +92,13 @@ class MixtureModel(Sampleable):
 
     globals = None
     global_modes = ("expected", "sampled", "corrected", "mean")
-    expected_bound = True
-    warmup_passes = warmup_full_batch = FORMING_PASSES
-    #: Components that are alike at the start would make c large, and stay alike under it.
-    frozen_in_warmup = frozenset({"value_prior"})
-    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
-    remedy = "Raise concentration or probability_prior."
+    traits = Traits(
+        bound=BoundTraits(at_expectations=True),
+        # Components that are alike at the start would make c large, and stay alike under it.
+        warmup=Warmup(FORMING_PASSES, FORMING_PASSES, frozenset({"value_prior"})),
+        steps=StepTraits(STEP_RATE, WHOLE_RATE),
+        remedy="Raise concentration or probability_prior.",
+    )
 
     def __init__(
         self,

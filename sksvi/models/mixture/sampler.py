@@ -6,21 +6,39 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
 
 from sksvi.families import Point
-from sksvi.models.base import Blocks, Table
-
-if TYPE_CHECKING:
-    from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.mixture.cells import ColumnGroups
 
 Array = np.ndarray
 
 #: Width of a slice's first bracket, in log c.
 SLICE = 0.1
+
+
+class CountedMixture(Protocol):
+    """A mixture whose weights and probabilities can be integrated out, given counts of its values."""
+
+    n_components: int
+    layout: ColumnGroups
+    share: float
+    learns_prior: bool
+
+    @property
+    def names(self) -> dict[str, tuple[int, Array]]: ...
+
+    def value_prior_of(self, q: Blocks) -> float: ...
+
+    def log_density_at(self, x: float) -> float: ...
+
+    def view(self, q: Blocks, rng: np.random.Generator | None) -> Any: ...
+
+    def updated(self, counts: Gradient, q: Blocks) -> Blocks: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +70,7 @@ class MixtureSampler:
     data : Table
     """
 
-    def __init__(self, model: MixtureModel, data: Table) -> None:
+    def __init__(self, model: CountedMixture, data: Table) -> None:
         self.model, self.data = model, data
         self.sizes = np.array([model.layout.sizes[d] for d in model.layout.columns], np.int64)
         self.cuts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
@@ -130,7 +148,7 @@ def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Gener
     raise ValueError(f"a log density is {log_density(x)} at {x}: the chain cannot go on. Check probability_prior.")
 
 
-def matched(model: MixtureModel, draws: list[MixtureDraw]) -> Blocks:
+def matched(model: CountedMixture, draws: list[MixtureDraw]) -> Blocks:
     """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
     rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
     statistics: dict[str, Any] = {"weights": (rows,)}

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from sksvi import families, likelihoods
-from sksvi._typing import Given, LikelihoodLike
+from sksvi._typing.parameters import LikelihoodLike
 from sksvi.expectations import Auto, Expectation
 from sksvi.models.base import Blocks, Gradient
-from sksvi.models.network.factors import Factor, Link, Slot
+from sksvi.models.network.factors import Factor, Given, Link, Slot
 
 Array = np.ndarray
 #: By parameter the moments of its elements, or the gradient in them.

@@ -8,12 +8,13 @@ Where it is not, it is the gradient at the node as it is (Khan and Lin 2017, Alg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from sksvi._typing import ArrayLike, MatrixLike
+from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
 
@@ -115,6 +116,10 @@ class Link:
     name: str
     index: ArrayLike | None = None
     design: MatrixLike | None = None
+
+
+#: A parameter of a node: numbers, the name of another node, or a link to it.
+Given: TypeAlias = "npt.ArrayLike | str | Link"
 
 
 class Slot:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._typing import ArrayLike
+from sksvi._typing.arrays import ArrayLike
 from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.network.factors import Factor, Link, Slot

@@ -16,6 +16,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
 from sksvi.models.network.factors import Factor
+from sksvi.models.traits import BoundTraits, StepTraits, Traits
 
 Array = np.ndarray
 
@@ -86,9 +87,6 @@ class NetworkModel(Model):
     frozenset({'rate'})
     """
 
-    segmented = True
-    remedy = "Give narrower priors or a start that is nearer to the data."
-
     def __init__(
         self,
         priors: Blocks,
@@ -98,10 +96,14 @@ class NetworkModel(Model):
         in_turn: bool = True,
     ) -> None:
         self.priors, self.starts, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
-        self.batchable, self.draws = bool(n_rows), any(factor.drawn for factor in factors)
         self.by_row = [factor for factor in factors if n_rows and factor.n_rows]
         self.whole = [factor for factor in factors if not factor.drawn and factor not in self.by_row]
         self.drawn = [factor for factor in factors if factor.drawn and factor not in self.by_row]
+        self.traits = Traits(
+            bound=BoundTraits(additive=bool(n_rows), noisy=any(factor.drawn for factor in factors)),
+            steps=StepTraits(blockwise=True, conjugate=self.conjugate),
+            remedy="Give narrower priors or a start that is nearer to the data.",
+        )
 
     @property
     def factors(self) -> list[Factor]:

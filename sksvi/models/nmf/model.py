@@ -7,6 +7,7 @@ seen cells. Globals that are expectations make coordinate ascent on the bound; w
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from sksvi.families import Gamma
 from sksvi.models.base import Blocks, Gradient, Table
 from sksvi.models.nmf.rows import VISIT, CountChunk, CountRows, FactorView, RowTerms
+from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -40,7 +42,7 @@ class GammaProcess(CountRows):
         First means of the components.
     """
 
-    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
+    traits = replace(CountRows.traits, steps=StepTraits(STEP_RATE, WHOLE_RATE))
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
 

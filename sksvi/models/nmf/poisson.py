@@ -8,7 +8,6 @@ multinomial, and every update is conjugate.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.models.base import Blocks, Gradient, Table
 from sksvi.models.nmf.rows import CHUNKS, SINGLE, CountChunk, CountRows, FactorView, RowVisit
+from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -62,10 +62,8 @@ class GammaPoisson(CountRows):
         First components, of mean 1.
     """
 
-    step_rate = STEP_RATE
-    over_relaxation = 1.8
-    #: What the path of a short fit began with is no part of where it is.
-    averages = False
+    #: The beginning of the path of a short fit is no part of where it is: there are no averages.
+    traits = replace(CountRows.traits, steps=StepTraits(STEP_RATE, longest=1.8, averages=False))
     #: Rows that the first components' shapes are worth.
     certainty = 100.0
 
@@ -92,16 +90,12 @@ class GammaPoisson(CountRows):
         precision where the `largest` sum of a row bears it. They begin without components to spare: on MNIST these gain
         2 % of the bound, and lose half a nat per unseen pixel.
         """
-        other = copy.copy(self)
-        other.visit, other.surplus = replace(self.visit, beyond=BEYOND), 1.0
-        other.precision = np.float32 if largest <= SINGLE else np.float64
-        return other
+        precision = np.float32 if largest <= SINGLE else np.float64
+        return self.replaced(visit=replace(self.visit, beyond=BEYOND), surplus=1.0, precision=precision)
 
     def of_components(self, n_components: int) -> Self:
         """The model with so many components, which share the mean of a cell."""
-        other = super().of_components(n_components)
-        other.mean = self.mean * self.shape[0] / n_components
-        return other
+        return super().of_components(n_components).replaced(mean=self.mean * self.shape[0] / n_components)
 
     # ---- blocks
     def begin(self, data: Table, rng: Any) -> Blocks:

@@ -6,7 +6,6 @@ Gamma(b + N_nk, r + θ_k Σ_f W_fk), the sum over seen cells. Where the view is 
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -19,6 +18,7 @@ from sksvi.families.dirichlet import log_gammas
 from sksvi.models.base import Blocks, Local, Table
 from sksvi.models.nmf import response
 from sksvi.models.nmf.cells import CountMatrix
+from sksvi.models.traits import BoundTraits, Traits
 
 Array = np.ndarray
 
@@ -102,10 +102,10 @@ class CountRows(Local):
     """Needs `shape` (K, F), `activation_shape`, `visit` and `prior_rate`."""
 
     globals = None
-    expected_bound = True
-    #: The bound may fall by this share of it: rows settle visit by visit.
-    slack = 1e-9
-    remedy = "Give X in a unit in which its cells are counts."
+    traits = Traits(
+        bound=BoundTraits(at_expectations=True, slack=1e-9),  # rows settle visit by visit
+        remedy="Give X in a unit in which its cells are counts.",
+    )
     shape: tuple[int, int]
     activation_shape: float
     visit: RowVisit
@@ -210,16 +210,12 @@ class CountRows(Local):
 
     def of_portions(self) -> Self:
         """The model for rows visited once, without a surplus of components: these the first chunk alone would shape."""
-        other = copy.copy(self)
-        other.visit, other.surplus = PORTION, 1.0
-        return other
+        return self.replaced(visit=PORTION, surplus=1.0)
 
     # ---- what is asked of a fit
     def of_components(self, n_components: int) -> Self:
         """The model with so many components, for rows at given blocks, and for a start with some to spare."""
-        other = copy.copy(self)
-        other.shape = (n_components, self.shape[1])
-        return other
+        return self.replaced(shape=(n_components, self.shape[1]))
 
     def explained(self, q: Blocks) -> Array:
         """What each component has explained of each cell (K, F): its profile times its counts."""

@@ -9,7 +9,7 @@ are n1 = N, c = 0, and a row of which nothing is known begins there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -66,10 +66,12 @@ class TightGammaPoisson(GammaPoisson):
     """See `GammaPoisson`; `n_draws` of a step."""
 
     globals = "sampled"
-    expected_bound = False
-    draws = True
+    traits = replace(
+        GammaPoisson.traits,
+        bound=replace(GammaPoisson.traits.bound, at_expectations=False, noisy=True),
+        steps=replace(GammaPoisson.traits.steps, full_batch_schedule=RobbinsMonro(delay=1.0, kappa=0.5)),
+    )
     n_draws = DRAWS
-    full_batch_rate = RobbinsMonro(delay=1.0, kappa=0.5)
 
     @property
     def local_rule(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from sksvi.models.time_series.search import (
     without_offsets,
 )
 from sksvi.models.time_series.weak_prior import WeakPrior
+from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
@@ -53,10 +55,11 @@ class DynamicModel(PerLatent):
         Of points that follow others; None: the dynamics' own. With it no parameter is there to move.
     prior : WeakPrior, optional
         Of the parameters, whose density the bound then has; None: a flat one of their logarithms.
+    messages : ChainGaussian, optional
+        Those that a fit begins with; None: those of each point alone.
+    walked : ChainGaussian, optional
+        Where a level that walks had ended, of one that was chosen among several.
     """
-
-    searched = "variances and scales", "give each of them a number"
-    remedy = "Fix a variance that the data cannot tell (level_variance and the like), or lower initial_variance."
 
     def __init__(
         self,
@@ -69,6 +72,8 @@ class DynamicModel(PerLatent):
         unit: float = 1.0,
         chain: Any = None,
         prior: WeakPrior | None = None,
+        messages: ChainGaussian | None = None,
+        walked: ChainGaussian | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.dynamics = dynamics
@@ -79,10 +84,7 @@ class DynamicModel(PerLatent):
         self.chain = chain
         self.weak_prior = prior if self.learned else None
         self.theta = dynamics.start if theta is None else theta
-        #: Messages that a fit begins with, where others than those of each point alone are known.
-        self.messages: ChainGaussian | None = None
-        #: Where a level that walks had ended, of one that was chosen among several.
-        self.walked: ChainGaussian | None = None
+        self.messages, self.walked = messages, walked
         self.log_unit = float(np.log(unit))
 
     # ---- blocks
@@ -101,9 +103,15 @@ class DynamicModel(PerLatent):
         return {"latents": ChainGaussian(q["latents"].chain)}
 
     @property
-    def exact_only(self) -> bool:  # type: ignore[override]
-        """Whether expectations must be without noise: where parameters are learned."""
-        return self.learned and bool(self.theta.size or self.likelihood.learned)
+    def traits(self) -> Traits:  # type: ignore[override]
+        """The traits of `PerLatent`, whose expectations must be exact where parameters are learned."""
+        learns = self.learned and bool(self.theta.size or self.likelihood.learned)
+        return replace(
+            PerLatent.traits,
+            bound=replace(PerLatent.traits.bound, exact_search=learns),
+            searched=("variances and scales", "give each of them a number"),
+            remedy="Fix a variance that the data cannot tell (level_variance and the like), or lower initial_variance.",
+        )
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]

@@ -19,6 +19,7 @@ from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Table
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
+from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
 Array = np.ndarray
@@ -136,11 +137,6 @@ class CorrelatedTopics(Local):
         First expected counts of the topics.
     """
 
-    #: The bound may fall by this share of it: covariances of documents settle round by round.
-    slack = 1e-6
-    step_rate = STEP_RATE
-    remedy = "Raise topic_word_prior or covariance_prior."
-
     def __init__(
         self,
         n_topics: int,
@@ -214,9 +210,14 @@ class CorrelatedTopics(Local):
         return "corrected" if self.topics == "sampled" else "expected"
 
     @property
-    def warmup_passes(self) -> int:  # type: ignore[override]
-        """Passes that see E β: only Dirichlet topics have expectations of logarithms, which would starve rare words."""
-        return FORMING_PASSES if self.topics == "dirichlet" else 0
+    def traits(self) -> Traits:  # type: ignore[override]
+        """Topics that are Dirichlet have a warm-up at E β: expectations of logarithms would starve rare words."""
+        return Traits(
+            bound=BoundTraits(slack=1e-6),  # covariances of documents settle round by round
+            warmup=Warmup(FORMING_PASSES if self.topics == "dirichlet" else 0),
+            steps=StepTraits(STEP_RATE),
+            remedy="Raise topic_word_prior or covariance_prior.",
+        )
 
     # ---- rows
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:

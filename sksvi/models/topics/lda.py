@@ -7,9 +7,8 @@ documents see the topics is the algorithm's: by expectations, at their mean, or 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
 from sksvi.models.base import Blocks, Gradient, Local, Table
 from sksvi.models.topics.scores import word_scores
+from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro
 
 Array = np.ndarray
@@ -132,14 +132,13 @@ class LatentDirichlet(Local):
 
     globals = None
     global_modes = ("expected", "sampled", "corrected", "mean")
-    expected_bound = True
-    warmup_passes = warmup_full_batch = FORMING_PASSES
-    #: Topics that documents have not taken up yet would lose their α, and with it every document, for good.
-    frozen_in_warmup = frozenset({"alpha"})
-    #: The bound may fall by this share of it: documents settle visit by visit.
-    slack = 1e-6
-    step_rate, full_batch_rate = STEP_RATE, WHOLE_RATE
-    remedy = "Raise topic_word_prior."
+    traits = Traits(
+        bound=BoundTraits(at_expectations=True, slack=1e-6),  # documents settle visit by visit
+        # Topics that documents have not taken up yet would lose their α, and with it every document, for good.
+        warmup=Warmup(FORMING_PASSES, FORMING_PASSES, frozenset({"alpha"})),
+        steps=StepTraits(STEP_RATE, WHOLE_RATE),
+        remedy="Raise topic_word_prior.",
+    )
 
     def __init__(
         self,
@@ -157,16 +156,14 @@ class LatentDirichlet(Local):
         self.n_topics, self.n_words, self.local_step, self.start = n_topics, n_words, local_step, start
         self.alpha, self.eta, self.learns_alpha, self.learns_eta = alpha, eta, learns_alpha, learns_eta
         self.dtype, self.visit = np.dtype(dtype), VISIT
+        # Gibbs draws the topics of words.
+        bound = replace(type(self).traits.bound, noisy=local_step == "gibbs")
+        self.traits = replace(type(self).traits, bound=bound)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Topics and words."""
         return self.n_topics, self.n_words
-
-    @property
-    def draws(self) -> bool:  # type: ignore[override]
-        """Whether the local step is random: Gibbs draws the topics of words."""
-        return self.local_step == "gibbs"
 
     @property
     def local_rule(self) -> str:
@@ -248,7 +245,7 @@ class LatentDirichlet(Local):
 
     def terms(self, view: LDAView, batch: LDADocuments, expect: Any, rng: Any) -> LDATerms:
         """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
-        return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.draws else 0)
+        return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.traits.bound.noisy else 0)
 
     def settled(
         self,
@@ -301,7 +298,7 @@ class LatentDirichlet(Local):
     def documents(self, q: Blocks, X: Any, threads: int, effort: DocumentVisit = SETTLE, key: int = 0) -> LDATerms:
         """N of documents at the mean of the topics, each by itself: the same whatever the others are."""
         view = self.view_of(np.log(q["topics"].mean), self.alpha_of(q))
-        data, draws = Table(X, np.zeros(X.shape[0])), self.draws
+        data, draws = Table(X, np.zeros(X.shape[0])), self.traits.bound.noisy
 
         def one(part: slice) -> LDATerms:
             batch = self.batch(data, np.arange(part.start, part.stop))
@@ -315,9 +312,8 @@ class LatentDirichlet(Local):
 
     def with_local(self, local_step: str) -> LatentDirichlet:
         """The model with another local step."""
-        other = copy.copy(self)
-        other.local_step = local_step
-        return other
+        traits = replace(self.traits, bound=replace(self.traits.bound, noisy=local_step == "gibbs"))
+        return self.replaced(local_step=local_step, traits=traits)
 
     def completions(self, q: Blocks, observed: Any, held_out: Any, threads: int) -> Array:
         """Log probability of the `held_out` words of each document given the `observed` ones, nats (n,)."""

@@ -24,7 +24,7 @@ SIDES = ("users", "items")
 class Counts(Bipartite):
     """y_ij ~ Poisson(u_iᵀ v_j), u and v Gamma, every pair seen: the bound with each count split among the factors."""
 
-    sides, first_passes, max_hyper_step, batchable = SIDES, 0, 0.1, True
+    sides, first_passes, max_hyper_step = SIDES, 0, 0.1
 
     def __init__(self, n_factors):
         self.n_factors = n_factors

@@ -171,7 +171,7 @@ def test_judged_steps_never_lower_the_bound_while_the_prior_count_moves(global_r
     data = data_of(model.layout, codes)
     problem = plan.problem(model, data, algorithms.resolve("svi"))
     state = plan.run(problem, first_state(problem, global_random_seed), 200, 1e-10)
-    bounds = np.array(state.bounds[model.warmup_full_batch :])
+    bounds = np.array(state.bounds[model.traits.warmup.full_batch :])
     assert np.all(np.diff(bounds) > -1e-9 * abs(bounds[-1]))
     assert state.q["value_prior"].value != 0.0
 
@@ -242,7 +242,7 @@ def test_no_fit_ends_while_its_start_forms(global_random_seed):
     model = MixtureModel(3, (2,) * 4, concentration=3.0)
     problem = plan.problem(model, data_of(model.layout, codes), algorithms.resolve("svi"))
     state = plan.run(problem, first_state(problem, global_random_seed), 100, 0.1)
-    assert model.warmup_full_batch <= state.passes < 100 and state.converged
+    assert model.traits.warmup.full_batch <= state.passes < 100 and state.converged
 
 
 def test_rows_see_means_first_and_their_bound_is_that_of_expectations(global_random_seed):

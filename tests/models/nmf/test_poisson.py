@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,11 @@ from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import RowVisit
 
 SETTLED = RowVisit(2000, 0.0)
+
+
+def with_longest_step(model, longest):
+    """Traits of a model whose natural steps may have this rate."""
+    return replace(model.traits, steps=replace(model.traits.steps, longest=longest))
 
 
 def counts(rng, n=20, F=8, K=3, missing=0.0):
@@ -77,7 +83,7 @@ def test_no_pass_lowers_the_bound(missing, longest, global_random_seed):
     X = counts(rng, missing=missing)
     for sweeps in (1, 3):
         model = GammaPoisson(5, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (5, 8)))
-        model.visit, model.over_relaxation = RowVisit(sweeps, 0.0), longest
+        model.visit, model.traits = RowVisit(sweeps, 0.0), with_longest_step(model, longest)
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
         # Once gains are rounding there is nowhere to go.
@@ -92,7 +98,7 @@ def test_steps_beyond_pay(global_random_seed):
     reached = []
     for longest in (1.0, 1.8):
         model = GammaPoisson(4, 20, mean=0.3, start=np.random.default_rng(1).gamma(0.5, 2.0, (4, 20)))
-        model.over_relaxation = longest
+        model.traits = with_longest_step(model, longest)
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 15, 0.0)
         reached.append(state.bounds[-1])
@@ -127,7 +133,7 @@ def test_steps_too_far_beyond_are_taken_back():
     rng = np.random.default_rng(0)
     X = counts(rng, n=30)
     model = GammaPoisson(4, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (4, 8)))
-    model.over_relaxation = 30.0
+    model.traits = with_longest_step(model, 30.0)
     problem = plan.problem(model, table(cells(X)), CVI())
     state = plan.run(problem, first_state(problem, 0), 60, 0.0)
     assert state.repairs > 0 and np.all(np.diff(state.bounds) >= -1e-9 * np.abs(state.bounds[1:]))

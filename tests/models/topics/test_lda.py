@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -19,6 +20,7 @@ from sksvi.models.base import Table
 from sksvi.models.topics import lda
 from sksvi.models.topics.lda import DocumentVisit, LatentDirichlet, LDADocuments, LDAView, dirichlet_marginal
 from sksvi.models.topics.loops import gibbs
+from sksvi.models.traits import Warmup
 
 K, V = 3, 6
 LONG = DocumentVisit(20_000, 1e-13, 200, 4000)
@@ -266,7 +268,7 @@ def test_structured_gradient_is_that_of_the_bound(global_random_seed):
 def test_natural_steps_of_svi_never_lower_the_bound(global_random_seed):
     data = small_corpus(np.random.default_rng(global_random_seed))
     model = model_of(alpha=np.full(K, 0.5), start=np.random.default_rng(global_random_seed).gamma(1.0, 1.0, (K, V)))
-    model.visit, model.warmup_full_batch = LONG, 0
+    model.visit, model.traits = LONG, replace(model.traits, warmup=Warmup())
     problem = plan.problem(model, data, algorithms.SVI())
     state = plan.run(problem, first_state(problem, 0), 20, 0.0)
     assert state.repairs == 0 and np.all(np.diff(state.bounds) >= -1e-9)

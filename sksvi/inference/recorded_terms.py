@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sksvi.inference.memory.sites import PlainGradients
+from sksvi.inference.problem import PlainGradients, Problem
+from sksvi.inference.state import State
 from sksvi.models.base import Blocks, LinearTerms
-
-if TYPE_CHECKING:
-    from sksvi.inference.problem import Problem
-    from sksvi.inference.state import State
 
 
 class RecordedTerms(PlainGradients):

@@ -1,0 +1,116 @@
+"""Damped updates of the rows' sites, in the place of terms that are pulled back as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sksvi._runtime import parallel
+from sksvi.algorithms.rules import Rule, StepResult, StepSize
+from sksvi.inference.memory.sites import RemoteSites, Sites, no_messages
+from sksvi.inference.priors import prior_of
+from sksvi.inference.problem import PlainGradients, Problem
+from sksvi.inference.records import replace
+from sksvi.inference.state import State
+from sksvi.models.base import Blocks, Gradient, Model, Segment
+
+
+def moved(rate: float, full: bool, terms: Any, rows: Any, sites: Sites) -> Any:
+    """Move the rows' sites towards their targets; their change, in the place of the terms."""
+    return sites.move(terms, rows, rate, full)
+
+
+class FromSites(Rule):
+    """The main block from prior, sites and what is left of the first q.
+
+    Parameters
+    ----------
+    sites : Sites
+    stays : bool
+        The sites move and the block does not.
+    """
+
+    def __init__(self, sites: Sites, stays: bool) -> None:
+        self.sites, self.stays = sites, stays
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
+        """The block after a step; `gradient` is the change of the sites of the rows at hand."""
+        self.sites.add(gradient)
+        return StepResult(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
+
+
+class SiteUpdates(PlainGradients):
+    """Damped updates of a site per row (CVI).
+
+    What is remembered moves once a pass, and so do the points that are learned with it; every other block moves with
+    every batch, at the rate of noisy steps.
+
+    Parameters
+    ----------
+    main : str
+        The Gaussian block that the rows' latents are linear in.
+    """
+
+    def __init__(self, main: str) -> None:
+        self.main = main
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """The state with a site of zero for every row, unless it has sites already."""
+        if isinstance(state.messages, Sites):
+            return state
+        prior, n = prior_of(problem, state, state.q)[self.main], len(problem.data)
+        rows = problem.data.persist(partial(no_messages, problem.model.message_shapes, n))  # type: ignore[attr-defined]
+        sites = rows if isinstance(rows, Sites) else RemoteSites(rows, n)
+        return replace(state, messages=sites.summing(state.q[self.main], prior))
+
+    def sites(self, state: State) -> Any:
+        """The sites of the rows, beside the data."""
+        return self._sites(state).rows
+
+    def between(self, problem: Problem, state: State) -> Callable[[Any, Any, Any], Any]:
+        """Move the rows' sites towards their targets; their change, in the place of the terms."""
+        return partial(moved, self.reported(problem, state), state.q[self.main].full)
+
+    def blown_up(self, gradient: Gradient, scale: float) -> Gradient:
+        """The gradient, blown up to the population except for the change of the sites."""
+        rest = {name: part for name, part in gradient.items() if name != self.main}
+        return {**parallel.scaled(rest, scale), self.main: gradient[self.main]}
+
+    def in_turn(self, model: Model, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """The gradient as it is: of the main block it is the change of the sites, and no slope at q."""
+        return gradient
+
+    def rule(self, name: str, problem: Problem, state: State) -> Rule:
+        """The rule of a block: the main one is formed from its sites."""
+        if name == self.main:
+            return FromSites(self._sites(state), name in problem.frozen)
+        return super().rule(name, problem, state)
+
+    def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
+        """Rate of a block: of messages for the main block, by the share of the rows that moved, and for points."""
+        if name == self.main:
+            return self.reported(problem, state) * (1.0 / segment.scale)
+        if name in problem.model.hyper:
+            return self.reported(problem, state)
+        return problem.algorithm.rate(state.steps, False)
+
+    def reported(self, problem: Problem, state: State) -> float:
+        """The rate of messages, which move once a pass."""
+        return problem.algorithm.rate(state.passes, False, True)
+
+    def fresh(self, problem: Problem, state: State) -> None:
+        """Recompute the sums of all sites: changes that were added up drift by their rounding."""
+        sites = self._sites(state)
+        sites.total = problem.data.reduced(partial(self._sum, problem.model, problem.threads), beside=sites.rows)
+
+    def _sum(self, model: Any, threads: int, data: Any, sites: Sites) -> tuple[Any, ...]:
+        def one(rows: Any) -> Any:
+            return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[self.main]
+
+        return parallel.tree_sum(parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
+
+    @staticmethod
+    def _sites(state: State) -> Sites:
+        assert isinstance(state.messages, Sites)
+        return state.messages
