@@ -67,6 +67,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

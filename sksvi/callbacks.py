@@ -167,10 +167,6 @@ class FitMonitor:
     metadata : dict or None
         Further arguments of the fit, such as sample weights.
 
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C asks the fit to stop after its pass, as a callback does; ``interruption.requested`` says whether
-        it did.
-
     Examples
     --------
     >>> from sksvi.callbacks import CallbackSupport, FitMonitor
@@ -188,9 +184,10 @@ class FitMonitor:
         X: object = None,
         y: object = None,
         metadata: dict[str, Any] | None = None,
-        keep_interrupted: bool = False,
     ) -> None:
-        self.interruption = Interruption(keep_interrupted)
+        callbacks = getattr(estimator, "_skl_callbacks", ())
+        #: Where `KeepInterrupted` is among the callbacks, `requested` says whether Ctrl-C asked the fit to stop.
+        self.interruption = Interruption(any(isinstance(one, KeepInterrupted) for one in callbacks))
         self._estimator = estimator
         self._n_passes = n_passes
         self._verbose = verbose
@@ -282,8 +279,8 @@ class FitMonitor:
         saved = [one for one in callbacks if isinstance(one, Checkpoint) and one.saved is not None]
         if not saved:
             return (
-                f"the fit of {name} was interrupted, and {name} is as it was before. keep_interrupted=True keeps what "
-                "a fit has reached when its pass ends, callbacks.Checkpoint saves it on the way."
+                f"the fit of {name} was interrupted, and {name} is as it was before. callbacks.KeepInterrupted keeps "
+                "what a fit has reached when its pass ends, callbacks.Checkpoint saves it on the way."
             )
         paths = " and ".join(f"{one.path!r} (pass {one.saved})" for one in saved)
         return (
@@ -370,7 +367,94 @@ class _RichBar:
         self._progress.stop()
 
 
-class Checkpoint:
+class _NullCallback:
+    """Callback that does nothing."""
+
+    def setup(self, estimator: BaseEstimator, context: Any) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator whose fit begins.
+
+        context : CallbackContext
+            The fit as a task.
+        """
+
+    def on_fit_task_begin(self, estimator: BaseEstimator, context: Any) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator that is being fitted.
+
+        context : CallbackContext
+            The task that begins.
+        """
+
+    def on_fit_task_end(self, estimator: BaseEstimator, context: Any) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator that is being fitted.
+
+        context : CallbackContext
+            The task that ends.
+        """
+
+    def teardown(self, estimator: BaseEstimator, context: Any) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator whose fit has ended.
+
+        context : CallbackContext
+            The fit as a task.
+        """
+
+
+class KeepInterrupted(_NullCallback):
+    """Callback by which Ctrl-C ends a fit where its pass ends, and what the fit has reached remains.
+
+    ``fit`` then returns with a ``ConvergenceWarning``, ``converged_`` is False, and with ``warm_start=True`` the next
+    ``fit`` goes on from there. A second Ctrl-C does not wait for the pass: it leaves the estimator as it was before
+    ``fit``, as the first one does without this callback. Only the main thread receives Ctrl-C. Files leave
+    callbacks out: set it again after ``sksvi.load``.
+
+    Examples
+    --------
+    >>> import sksvi
+    >>> from sksvi.callbacks import KeepInterrupted
+    >>> model = sksvi.BayesianGLMRegressor().set_callbacks(KeepInterrupted())
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9]).converged_
+    True
+    """
+
+    def setup(self, estimator: BaseEstimator, context: Any) -> None:
+        """Check that the estimator is one of this package.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator whose fit begins.
+
+        context : CallbackContext
+            The fit as a task.
+        """
+        if not any(cls.__module__.startswith("sksvi.") for cls in type(estimator).__mro__):
+            raise TypeError(
+                f"KeepInterrupted is for estimators of sksvi; found {type(estimator).__name__}. "
+                "Inside a Pipeline or a search, set it on the estimator itself."
+            )
+
+
+class Checkpoint(_NullCallback):
     """Callback that saves an unfinished fit, so that it can go on after a crash.
 
     Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a
@@ -429,18 +513,6 @@ class Checkpoint:
             raise FileNotFoundError(f"path={self.path!r} is in no folder that exists: make {folder!r} first.")
         self.saved, self._warned = None, False
 
-    def on_fit_task_begin(self, estimator: BaseEstimator, context: Any) -> None:
-        """Do nothing.
-
-        Parameters
-        ----------
-        estimator : estimator
-            The estimator that is being fitted.
-
-        context : CallbackContext
-            The task that begins.
-        """
-
     def on_fit_task_end(
         self, estimator: BaseEstimator, context: Any, *, fitted_estimator: BaseEstimator | None = None
     ) -> None:
@@ -480,15 +552,3 @@ class Checkpoint:
             "on. Free space, or set a Checkpoint with another path.",
             RuntimeWarning,
         )
-
-    def teardown(self, estimator: BaseEstimator, context: Any) -> None:
-        """Do nothing; the latest file stays.
-
-        Parameters
-        ----------
-        estimator : estimator
-            The estimator whose fit has ended.
-
-        context : CallbackContext
-            The fit as a task.
-        """

@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit with keep_interrupted=True: it takes effect where a pass ends, so that a valid fit remains."""
+"""Ctrl-C during a fit with `KeepInterrupted`: it takes effect where a pass ends, so that a valid fit remains."""
 
 from __future__ import annotations
 

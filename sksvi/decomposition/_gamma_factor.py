@@ -109,9 +109,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one; with twice the rows that its components began among, or more, it
         begins anew.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed of the start and of the points.
     verbose : int, default=0
@@ -199,7 +196,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -217,7 +213,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

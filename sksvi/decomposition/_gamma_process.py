@@ -85,9 +85,6 @@ class GammaProcessNMF(CountFactorization):
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one; with twice the rows that its components began among, or more, it
         begins anew.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed.
     verbose : int, default=0
@@ -166,7 +163,6 @@ class GammaProcessNMF(CountFactorization):
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -188,7 +184,6 @@ class GammaProcessNMF(CountFactorization):
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

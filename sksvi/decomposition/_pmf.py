@@ -131,9 +131,6 @@ class GeneralizedPMF(
         Threads over columns; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last posterior; with a tenth more ratings, factors that were shrunk away begin anew.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Of the first factors.
     verbose : int, default=0
@@ -235,7 +232,6 @@ class GeneralizedPMF(
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -257,7 +253,6 @@ class GeneralizedPMF(
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

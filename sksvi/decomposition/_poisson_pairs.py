@@ -74,9 +74,6 @@ class PoissonFactorization(PairStream):
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one. X are all pairs then, not those that are new; users are those of X,
         and items that are new join the others at their prior.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed.
     verbose : int, default=0
@@ -171,7 +168,6 @@ class PoissonFactorization(PairStream):
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -189,7 +185,6 @@ class PoissonFactorization(PairStream):
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

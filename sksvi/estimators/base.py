@@ -107,7 +107,6 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
-        "keep_interrupted": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -179,7 +178,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             passes = self._most_passes() + (state.passes if state.finished else 0)
             metadata = {"sample_weight": sample_weight, "offset": offset}
             metadata = {name: value for name, value in metadata.items() if value is not None}
-            inputs = {"X": X, "y": y, "metadata": metadata, "keep_interrupted": self.keep_interrupted}
+            inputs = {"X": X, "y": y, "metadata": metadata}
             with FitMonitor(self, passes - state.passes, self.verbose, **inputs) as monitor:
                 state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
                 state = replace(state, converged=state.converged and not interruption.requested)
@@ -243,7 +242,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         if interrupted:
             return (
                 f"{name} was interrupted and keeps what it had reached after {self.n_iter_} passes "
-                "(keep_interrupted=True): warm_start=True and fit go on from there."
+                "(callbacks.KeepInterrupted): warm_start=True and fit go on from there."
             )
         if undone is None or self.n_iter_ < passes:
             return None

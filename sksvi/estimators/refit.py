@@ -103,7 +103,6 @@ SHARED = {
     "total_samples": UNCHECKED,
     "n_jobs": UNCHECKED,
     "warm_start": UNCHECKED,
-    "keep_interrupted": UNCHECKED,
     "random_state": AT_START,
     "verbose": UNCHECKED,
 }

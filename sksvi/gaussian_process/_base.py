@@ -124,7 +124,6 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -149,7 +148,6 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         self.stream_sample = stream_sample
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

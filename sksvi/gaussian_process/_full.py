@@ -89,9 +89,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         Threads of the predictions; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last kernel parameters and, on the same rows, from the last posterior.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a progress bar.
@@ -177,7 +174,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         total_samples: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -195,7 +191,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         self.total_samples = total_samples
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

@@ -46,6 +46,10 @@ class Pass(Protocol):
         ...
 
 
+#: From the state after a pass and the pass's report to the state to go on from, and whether passes end there.
+AfterPass = Callable[[State, StepInfo], tuple[State, bool]]
+
+
 def whole(problem: Problem) -> Segment:
     """All rows as one segment."""
     return Segment(slice(0, len(problem.data)), 1.0)
@@ -197,15 +201,35 @@ def fit(
     Once q has settled, `search` may move hyperparameters; then q settles anew.
     """
     started = perf_counter()
+
+    def after(state: State, info: StepInfo) -> tuple[State, bool]:
+        state = recorded(replace(state, rows=state.rows + problem.data.total_weight), info, perf_counter() - started)
+        return state, pass_end(state)
+
     state = run.begin(problem, state)
     while state.passes < max_iter:
-        state, info = run.once(problem, state, tol)
-        if info is None:
+        state, settled = iterate(problem, state, run, max_iter - state.passes, tol, after)
+        goes_on = False
+        if settled:
             state, goes_on = search(problem, state, max_iter, tol, started)
-            if not goes_on:
-                break
-            continue
-        state = recorded(replace(state, rows=state.rows + problem.data.total_weight), info, perf_counter() - started)
-        if pass_end(state):
+        if not goes_on:
             break
     return run.end(problem, state)
+
+
+def iterate(problem: Problem, state: State, run: Pass, most: int, tol: float, after: AfterPass) -> tuple[State, bool]:
+    """Passes until nothing is left to gain, `most` are done or `after` ends them, and whether nothing was left."""
+    for _ in range(most):
+        state, info = run.once(problem, state, tol)
+        if info is None:
+            return state, True
+        state, ends = after(state, info)
+        if ends:
+            break
+    return state, False
+
+
+def with_bound(state: State, info: StepInfo) -> tuple[State, bool]:
+    """Append a pass's bound to those of the state, and go on."""
+    state.bounds.append(info.bound)
+    return state, False

@@ -11,7 +11,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.engine import evaluate, whole
+from sksvi.inference.engine import evaluate, iterate, whole, with_bound
 from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.memory.sample import Sample
@@ -230,11 +230,11 @@ def settled_on(problem: Problem, state: State, tol: float, first: bool) -> State
     """Passes over one portion until nothing is left to gain; the first one of a stream may search."""
     run = pass_of(problem)
     state = run.begin(problem, state)
-    for _ in range(PORTION_PASSES):
-        state, info = run.once(problem, state, tol)
-        if info is not None:
-            state.bounds.append(info.bound)
-            continue
+    last = state.passes + PORTION_PASSES
+    while state.passes < last:
+        state, settled = iterate(problem, state, run, last - state.passes, tol, with_bound)
+        if not settled:
+            break
         state, moved = improved(problem, state, lambda bound: False, tol) if first else (state, False)
         if not moved:
             return replace(state, converged=True)

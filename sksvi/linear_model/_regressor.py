@@ -89,9 +89,6 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Threads over row blocks; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last posterior.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a progress bar.

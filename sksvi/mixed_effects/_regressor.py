@@ -99,9 +99,6 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         Threads over row blocks; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last posterior.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 shows a progress bar.
@@ -196,7 +193,6 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         stream_sample: int | str = "auto",
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -219,7 +215,6 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
             stream_sample=stream_sample,
             n_jobs=n_jobs,
             warm_start=warm_start,
-            keep_interrupted=keep_interrupted,
             random_state=random_state,
             verbose=verbose,
         )

@@ -109,7 +109,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -126,7 +125,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

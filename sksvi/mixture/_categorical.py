@@ -108,9 +108,6 @@ class CategoricalMixture(Mixture):
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one; with twice the rows that its components began among, or more, it
         begins anew.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed of the first components (rows), of draws and of the order of rows.
     verbose : int, default=0

@@ -146,9 +146,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         Threads; no value changes a bit of the result.
     warm_start : bool, default=False
         `fit` goes on from the last variances and, for as many points, from the last messages.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its sweep ends and keep what it reached, with a warning (a second one ends
-        it at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Of draws.
     verbose : int, default=0
@@ -299,7 +296,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         tol: float = 1e-6,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -325,7 +321,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         self.tol = tol
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

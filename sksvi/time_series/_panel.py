@@ -160,8 +160,11 @@ class Panel:
         self._validate_params()
         if self.warm_start and hasattr(self, "state_"):
             self._check_choices()
-        if getattr(self, "_skl_callbacks", None):
-            raise ValueError("callbacks are told of one series: fit the series one by one, or without callbacks.")
+        callbacks = getattr(self, "_skl_callbacks", ())
+        if not all(isinstance(callback, KeepInterrupted) for callback in callbacks):
+            raise ValueError(
+                "callbacks are told of one series: fit the series one by one, or with no callback but KeepInterrupted."
+            )
         with self._all_or_nothing(), parallel.working():
             # Shared variances are found anew; a warm start would begin at the last ones.
             again = self.warm_start and not self.share_variances and "_members" in vars(self)
@@ -175,6 +178,7 @@ class Panel:
             members = [copy.deepcopy(before[label]) if label in before else clone(self) for label in parts]
             for member, seed in zip(members, seeds, strict=True):
                 member.set_params(**{**self.get_params(deep=False), **plain, "random_state": seed})
+                member.set_callbacks(*callbacks)
             calls = [own for _, own in parts.values()]
             if self.share_variances:
                 shared = self._shared_by(list(parts), members, calls)

@@ -97,9 +97,6 @@ class CorrelatedTopicModel(TopicModel):
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed of the order of documents and of the random tenth of the first topics (the rest: anchor words).
     verbose : int, default=0
@@ -187,7 +184,6 @@ class CorrelatedTopicModel(TopicModel):
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -208,7 +204,6 @@ class CorrelatedTopicModel(TopicModel):
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

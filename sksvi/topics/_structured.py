@@ -115,9 +115,6 @@ class StructuredLDA(TopicModel):
         Threads; never changes a bit of the result.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the last one.
-    keep_interrupted : bool, default=False
-        Whether Ctrl-C lets `fit` end where its pass ends and keep what it reached, with a warning (a second one ends it
-        at once). False: the estimator stays as it was, and the KeyboardInterrupt says whether there is a checkpoint.
     random_state : int, RandomState or None, default=None
         Seed of the order of documents, of draws, and of the first topics: nearly even, or from anchor words where two
         passes over at most 1,000 documents predict better from there.
@@ -208,7 +205,6 @@ class StructuredLDA(TopicModel):
         half_life: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
-        keep_interrupted: bool = False,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -227,7 +223,6 @@ class StructuredLDA(TopicModel):
         self.half_life = half_life
         self.n_jobs = n_jobs
         self.warm_start = warm_start
-        self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.verbose = verbose
 

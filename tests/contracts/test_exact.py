@@ -406,7 +406,7 @@ def test_wide_fit_is_the_fit_in_all_weights(name, scales, form, global_random_se
     # A learned prior is for columns on their own scale; the intercept's fixed one is at zero of all of them.
     data = replace(data, X=data.X / wide.posterior_["weights"].scale)
     model = model_for(name, data, prior_precision=scales)
-    model.scales = wide._scale_prior(40) if scales == "auto" else None
+    model = model.replaced(scales=wide._scale_prior(40) if scales == "auto" else None)
     state = fitted(problem_for(model, data), tol=1e-6, max_iter=1000)
     q, wanted = wide.posterior_["weights"].inner, state.q["weights"]
     assert wide.lower_bound_ == pytest.approx(state.bound, rel=error_of(name, 1e-5, 1e-3))

@@ -177,16 +177,14 @@ def topics(kind, bound="optimal", full=True):
     X = sp.csr_matrix(make_ctm(24, 30, n_components=3, n_words=40, random_state=0).data.astype(float))
     options = {"word_prior": np.full((3, 30), 0.2), "pseudo_documents": 10.0, "start": rng.uniform(0.5, 3, (3, 30))}
     model = CorrelatedTopics(3, 30, bound=bound, topics=kind, full=full, **options)
-    model.visit = Effort(50, 50, 1e-13)
-    return model, Table(X, np.zeros(24))
+    return model.replaced(visit=Effort(50, 50, 1e-13)), Table(X, np.zeros(24))
 
 
 def settled(kind, bound, full):
     """Documents are at their best wherever the globals are: the bound is one of the globals alone."""
     model, data = topics(kind, bound, full)
     one = even_nodes(NODES)
-    model.nodes = np.stack(np.meshgrid(one, one), -1).reshape(1, -1, 2)
-    return model, data
+    return model.replaced(nodes=np.stack(np.meshgrid(one, one), -1).reshape(1, -1, 2)), data
 
 
 def even_nodes(n):
@@ -209,9 +207,7 @@ def held(kind, bound, full):
     state = State(model.begin(data, None), 0, locals=plan.initialized(problem, first_state(problem, 0)).locals)
     engine.evaluate(problem, state, engine.whole(problem))
     kept = state.locals.values
-    model.local_begin = lambda data: kept.copy()
-    model.visit = Effort(0, 0, 0.0)
-    return model, data
+    return model.replaced(local_begin=lambda data: kept.copy(), visit=Effort(0, 0, 0.0)), data
 
 
 def independent_topics(learns_alpha):
@@ -220,9 +216,8 @@ def independent_topics(learns_alpha):
     X = sp.csr_matrix(make_ctm(24, 30, n_components=3, n_words=40, random_state=0).data.astype(float))
     options = {"alpha": np.array([0.3, 0.8, 0.5]), "eta": np.full((3, 30), 0.2), "start": rng.uniform(0.5, 3, (3, 30))}
     model = LatentDirichlet(3, 30, learns_alpha=learns_alpha, **options)
-    model.visit, model.globals = Settled(20000, 1e-14, 0, 0), "expected"
-    # Gradients of a warm-up are not those of the bound.
-    model.traits = replace(model.traits, warmup=Warmup())
+    traits = replace(model.traits, warmup=Warmup())  # whose gradients are not those of the bound
+    model = model.replaced(visit=Settled(20000, 1e-14, 0, 0), globals="expected", traits=traits)
     return model, Table(X, np.zeros(24))
 
 
@@ -239,8 +234,7 @@ def components(missing=0.0, cls=GammaProcess):
     X = rng.poisson(rng.gamma(0.5, 2.0, (14, 3)) @ rng.gamma(0.5, 2.0, (3, 6))).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
     model = cls(3, 6, mean=1.5, start=rng.gamma(1.0, 1.0, (3, 6)))
-    model.visit = Visit(3000, 0.0)
-    return model, table(cells(X))
+    return model.replaced(visit=Visit(3000, 0.0)), table(cells(X))
 
 
 def covariances(k, noise, centred=True):
@@ -541,7 +535,7 @@ WRONG = [
 def test_a_wrong_gradient_is_found(make, arguments, change, message):
     model, data = make(*arguments)
     right = model.pull_back
-    model.pull_back = lambda terms, batch: change(right(terms, batch))
+    model = model.replaced(pull_back=lambda terms, batch: change(right(terms, batch)))
     tolerance = RULE_ERROR if arguments == ("softmax",) else 1e-4
     with pytest.raises(AssertionError, match=message):
         check_model(model, data, tolerance=tolerance)
@@ -551,9 +545,8 @@ def test_a_wrong_gradient_is_found(make, arguments, change, message):
 def test_a_wrong_gradient_of_what_is_no_sum_is_found(name):
     model, data = sparse_gp("poisson")
     right = model.completed
-    model.completed = lambda gradient, q: scaled(name, 0)(right(gradient, q))
     with pytest.raises(AssertionError, match=f"gradient of {name!r}"):
-        check_model(model, data)
+        check_model(model.replaced(completed=lambda gradient, q: scaled(name, 0)(right(gradient, q))), data)
 
 
 @pytest.mark.parametrize(("part", "message"), [(0, "in the mean"), (1, "in the covariance")])
@@ -611,16 +604,14 @@ def test_sums_over_rows_that_are_none_are_found():
         terms.value[0] += 1.0
         return terms
 
-    model.terms = constant
     with pytest.raises(AssertionError, match="do not add up to the whole"):
-        check_model(model, data)
+        check_model(model.replaced(terms=constant), data)
 
     def squared(view, batch, expect, rng):
         return right(view, batch, expect, rng).weighted(batch.data.weight)
 
-    model.terms = squared
     with pytest.raises(AssertionError, match="whole weights are not repeats"):
-        check_model(model, data)
+        check_model(model.replaced(terms=squared), data)
 
 
 def test_steps_of_hyperparameters_that_go_downhill_are_found(monkeypatch):
@@ -638,9 +629,12 @@ def test_steps_of_hyperparameters_that_go_downhill_are_found(monkeypatch):
 
 def test_a_search_that_ends_downhill_is_found():
     model, data = full_gp("logit")
-    model.search = lambda fit, tol: (model.at(fit.q["kernel"].value - 3.0, fit.q["latents"]), True)
+
+    def downhill(fit, tol):
+        return model.at(fit.q["kernel"].value - 3.0, fit.q["latents"]), True
+
     with pytest.raises(AssertionError, match="ends downhill"):
-        check_model(model, data)
+        check_model(model.replaced(search=downhill), data)
 
 
 def test_sums_that_depend_on_threads_are_found():
@@ -651,6 +645,5 @@ def test_sums_that_depend_on_threads_are_found():
         seen.append(None)
         return {name: tuple(p * (1 + 1e-15 * len(seen)) for p in parts) for name, parts in right(terms, batch).items()}
 
-    model.pull_back = counted
     with pytest.raises(AssertionError, match="threads change bits"):
-        check_model(model, data)
+        check_model(model.replaced(pull_back=counted), data)

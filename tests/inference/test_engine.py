@@ -320,8 +320,7 @@ def test_a_passing_nan_in_a_judged_fit_is_stepped_back_from(global_random_seed):
 
     data = data_for("gaussian", seed=global_random_seed)
     plain = fitted(problem_for(model_for("gaussian", data), data))
-    model = model_for("gaussian", data)
-    model.likelihood = Edge(variance=0.5)
+    model = model_for("gaussian", data).replaced(likelihood=Edge(variance=0.5))
     state = fitted(problem_for(model, data))
     assert state.bound == pytest.approx(plain.bound)
 

@@ -269,8 +269,7 @@ def setting(algorithm, batch_size, full=True, frozen=()):
     """A mixed model with a block of every kind: weights, noise, points by Newton and points of the prior."""
     rng = np.random.default_rng(3)
     data = mixed.data_for("gaussian", rng, n=40)
-    model = mixed.model_for("gaussian", data, "mean-field", learned=True, precision="auto")
-    model.full = full
+    model = mixed.model_for("gaussian", data, "mean-field", learned=True, precision="auto").replaced(full=full)
     return problem_for(model, data, algorithm, batch_size=batch_size, frozen=frozenset(frozen))
 
 

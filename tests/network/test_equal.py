@@ -108,7 +108,7 @@ def mixtures(seed, batch_size, max_iter):
     rng = np.random.default_rng(seed)
     Y = (rng.random((N, D)) < rng.random((K, D))[rng.integers(0, K, N)]).astype(float)
     model = MixtureModel(K, (2,) * D, concentration=3.0)
-    model.traits = replace(model.traits, warmup=Warmup())
+    model = model.replaced(traits=replace(model.traits, warmup=Warmup()))
     data = Table(model.layout.cells(Y.astype(int)), np.zeros(N))
     problem = plan.problem(model, data, SVI(schedule=RATE if batch_size else None), batch_size=batch_size)
     number = int(check_random_state(seed).randint(np.iinfo(np.int32).max))

@@ -346,9 +346,9 @@ def test_messages_find_the_same_posterior(corpus, covariance, bound):
     model = fitted._model(40)
     view, rows = model.view(fitted._globals, None), np.arange(60)
     found, effort = [], Effort(20, 100, 1e-8)
-    for model.rule in ("messages", "natural"):
-        batch = model.batch(Table(corpus.data[:60].astype(float), np.zeros(60)), rows)
-        found.append(model.settled(view, batch, model.nodes, batch.first_node, model.rule, effort, False, True))
+    for rule in ("messages", "natural"):
+        batch = model.replaced(rule=rule).batch(Table(corpus.data[:60].astype(float), np.zeros(60)), rows)
+        found.append(model.settled(view, batch, model.nodes, batch.first_node, rule, effort, False, True))
     # With four nodes the fixed point of the covariance is not quite where the mean over nodes is largest.
     np.testing.assert_allclose(found[0].value, found[1].value, atol=0.4)
     assert np.median(np.abs(found[0].proportions - found[1].proportions)) < 1e-3

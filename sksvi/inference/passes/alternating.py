@@ -16,7 +16,7 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.rules import FIXED, StepSize
 from sksvi.inference import hyper
-from sksvi.inference.engine import bound, evaluate, exact_bound, whole
+from sksvi.inference.engine import bound, evaluate, exact_bound, iterate, whole, with_bound
 from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.passes.columns import Stepper, entries_of, sided
@@ -256,19 +256,8 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
         state = replace(state, q=with_current_priors(problem, state.q, prior_factors))
     repairs = state.repairs
     seen_weights = {side: state.memory[side].seen for side in sided(problem).sides}
-    inner, info, done = (
-        replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0)),
-        None,
-        False,
-    )
-    for _ in range(PORTION_PASSES):
-        inner, report = run.once(problem, inner, tol)
-        if report is None:
-            done = True
-            break
-        info = report
-        inner.bounds.append(info.bound)
-    assert info is not None
+    inner = replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0))
+    inner, done = iterate(problem, inner, run, PORTION_PASSES, tol, with_bound)
     q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
     prior = problem.model.prior(q)
     now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.prior_factors)
@@ -278,7 +267,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
         **inner.memory,
         **{side: replace(inner.memory[side], seen=weight) for side, weight in seen_weights.items()},
     }
-    total = previous_bound + info.bound
+    total = previous_bound + inner.bounds[-1]
     state = replace(
         inner, q=q, memory=memory, messages=now, bounds=state.bounds, passes=state.passes, bound=total,
         converged=done, progress=AlternatingState(checks=alternating_state(state).checks),

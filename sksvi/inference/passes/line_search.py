@@ -15,7 +15,7 @@ from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.specs import MCSSVI
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.engine import bound, evaluate, impossible, step, whole
+from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
 from sksvi.inference.passes import subspace
 from sksvi.inference.priors import divergence_between, prior_of
 from sksvi.inference.problem import DIRECT, Problem
@@ -392,15 +392,14 @@ def run_until_settled(
     problem: Problem, state: State, passes: int, tol: float, stop: Callable[[float], bool] | None = None
 ) -> State:
     """The state after at most `passes` judged passes; `stop` is called with every bound, and True ends them too."""
+
+    def after(state: State, info: StepInfo) -> tuple[State, bool]:
+        if stop is not None and stop(info.bound):
+            return state, True
+        return with_bound(state, info)
+
     state = replace(state, progress=LineSearchState(), bounds=[])
-    for _ in range(passes):
-        state, info = LineSearch().once(problem, state, tol)
-        here = line_search_state(state).here
-        assert here is not None
-        if info is None or (stop is not None and stop(info.bound)):
-            break
-        state.bounds.append(info.bound)
-    return state
+    return iterate(problem, state, LineSearch(), passes, tol, after)[0]
 
 
 def resettled(problem: Problem, state: State) -> State:

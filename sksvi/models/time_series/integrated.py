@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi.algorithms.line_search import backtrack
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.integrals.nodes import Nodes, nodes_about
@@ -95,21 +96,21 @@ class Integrand:
     def _stepped(self, likelihood: Any, block: ChainGaussian, bound: float, alpha: Array, gamma: Array) -> Any:
         """Messages after a natural step, halved while the bound falls, and their evaluation; None: no gain."""
         weights = -2.0 * gamma
-        linear, rate = alpha + weights * block.mean, 1.0
-        for _ in range(HALVINGS):
+        linear = alpha + weights * block.mean
+
+        def attempt(share: float) -> Any:
             there = ChainGaussian(
                 block.chain,
-                (1.0 - rate) * block.linear + rate * linear,
-                (1.0 - rate) * block.weights + rate * weights,
+                (1.0 - share) * block.linear + share * linear,
+                (1.0 - share) * block.weights + share * weights,
             )
             try:
-                evaluation = self._evaluated(likelihood, there)
+                return there, self._evaluated(likelihood, there)
             except NotPositiveDefinite:
-                evaluation = (-np.inf, alpha, gamma)
-            if evaluation[0] > bound:
-                return there, evaluation
-            rate *= 0.5
-        return None
+                return None
+
+        found = backtrack(attempt, lambda trial: trial[1][0] > bound, HALVINGS)
+        return None if found is None else found.trial
 
     def _evaluated(self, likelihood: Any, block: ChainGaussian) -> tuple[float, Array, Array]:
         """The bound of a block without the prior of parameters, and the slopes of E log p in mean and variance."""

@@ -228,7 +228,7 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
     rng = np.random.default_rng([global_random_seed, 5])
     _, data, y, weight = ratings_for("gaussian", global_random_seed, weight=True)
     model = model_for("gaussian", biases=True, offset=-0.4)
-    model.likelihood = cases.LEARNED["gaussian"].start(y, weight)
+    model = model.replaced(likelihood=cases.LEARNED["gaussian"].start(y, weight))
     q = random_q(model, data, rng)
     for side in SIDES:
         both = [c(model.seen_from(q, side), data.sides[side], AUTO, None) for c in (SideColumns, SquaredColumns)]
@@ -244,8 +244,8 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
 @pytest.mark.parametrize("passes", [1, 4])
 def test_gaussian_passes_are_lim_and_teh(passes, global_random_seed):
     pairs, data, y, _ = ratings_for("gaussian", global_random_seed, 9, 7, 3)
-    model = model_for("gaussian", 3, learn_priors=False)
-    model.tempered = lambda passes: None  # theirs begin at the noise that is given
+    # Theirs begin at the noise that is given.
+    model = model_for("gaussian", 3, learn_priors=False).replaced(tempered=lambda passes: None)
     start = first_state(problem_of(model, data), global_random_seed)
     items = oracle.Factors(start.q["items"].mean.copy(), start.q["items"].cov)
     state = run(model, data, passes, state=start)
@@ -400,8 +400,7 @@ def test_an_exact_bound_is_what_a_noisy_fit_reports(global_random_seed):
 def test_a_large_step_of_the_likelihood_is_judged(step, kept, global_random_seed, monkeypatch):
     """A variance that is a quarter too large goes down as far as it helps, and not up at all."""
     _, data, y, _ = ratings_for("gaussian", global_random_seed, 12, 8)
-    model = model_for("gaussian")
-    model.likelihood = cases.LEARNED["gaussian"].start(data.sides["users"].y)
+    model = model_for("gaussian").replaced(likelihood=cases.LEARNED["gaussian"].start(data.sides["users"].y))
     problem = problem_of(model, data)
     state = run(model, data, 1)
     g, _ = state.progress.gradient["likelihood"]

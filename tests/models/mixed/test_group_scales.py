@@ -187,7 +187,7 @@ def test_diagonal_and_standard_blocks(rng):
     exact = log_scales(model, fitted(problem_for(model, data), tol=1e-9).q)
     standard = fitted(problem_for(model, data, "s-dsvi"), tol=1e-6, max_iter=400).q
     np.testing.assert_allclose(log_scales(model, standard).mean, exact.mean, rtol=0.1)
-    model.full = False
+    model = model.replaced(full=False)
     diagonal = log_scales(model, fitted(problem_for(model, data), tol=1e-9).q)
     np.testing.assert_allclose(diagonal.mean, exact.mean, rtol=0.2)
     assert np.all(np.isfinite(diagonal.std)) and np.all(diagonal.std > 0)

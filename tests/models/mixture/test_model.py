@@ -79,8 +79,11 @@ def test_the_bound_is_below_the_evidence_and_by_little(global_random_seed):
     model = MixtureModel(2, (2,) * 30, concentration=2.0)
     data = data_of(model.layout, codes)
     groups = np.eye(2)[(np.arange(7) >= 4).astype(int)]  # at which it starts
-    model.begin = lambda data, rng: model.updated(model.counted(groups, data.X), {})
-    state = settled(model, data)
+
+    def begin(data, rng):
+        return model.updated(model.counted(groups, data.X), {})
+
+    state = settled(model.replaced(begin=begin), data)
     gap = evidence_of(model, codes) - state.bound
     # Labels may be swapped: a bound of one order of the components lacks log 2.
     assert 0.0 < gap < np.log(2.0) + 0.2

@@ -92,8 +92,7 @@ def test_no_step_of_svi_lowers_the_bound(missing, global_random_seed):
     X = counts(rng, missing=missing)
     for sweeps in (1, 3):
         model = GammaProcess(5, 8, mean=float(np.nanmean(X)) or 1.0, start=rng.gamma(0.5, 2.0, (5, 8)))
-        model.visit = RowVisit(sweeps, 0.0)
-        problem = plan.problem(model, table(cells(X)), SVI())
+        problem = plan.problem(model.replaced(visit=RowVisit(sweeps, 0.0)), table(cells(X)), SVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
         assert state.repairs == 0 and len(state.bounds) == 80
         assert np.all(np.diff(state.bounds) >= -1e-11 * np.abs(state.bounds[1:]))
@@ -108,9 +107,9 @@ def test_weights_step_after_components(global_random_seed):
     for at_once in (False, True):
         start = rng.uniform(0.005, 0.02, (3, 8))
         model = GammaProcess(3, 8, activation_shape=1e3, mean=float(X.mean()), start=start)
-        model.visit = RowVisit(1, 0.0)
+        model = model.replaced(visit=RowVisit(1, 0.0))
         if at_once:
-            model.in_turn = lambda name, gradient, before, q: gradient
+            model = model.replaced(in_turn=lambda name, gradient, before, q: gradient)
         problem = plan.problem(model, table(cells(X)), SVI())
         state = plan.run(problem, first_state(problem, 0), 5, 0.0)
         falls.append(state.repairs)

@@ -83,7 +83,7 @@ def test_no_pass_lowers_the_bound(missing, longest, global_random_seed):
     X = counts(rng, missing=missing)
     for sweeps in (1, 3):
         model = GammaPoisson(5, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (5, 8)))
-        model.visit, model.traits = RowVisit(sweeps, 0.0), with_longest_step(model, longest)
+        model = model.replaced(visit=RowVisit(sweeps, 0.0), traits=with_longest_step(model, longest))
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 80, 0.0)
         # Once gains are rounding there is nowhere to go.
@@ -98,7 +98,7 @@ def test_steps_beyond_pay(global_random_seed):
     reached = []
     for longest in (1.0, 1.8):
         model = GammaPoisson(4, 20, mean=0.3, start=np.random.default_rng(1).gamma(0.5, 2.0, (4, 20)))
-        model.traits = with_longest_step(model, longest)
+        model = model.replaced(traits=with_longest_step(model, longest))
         problem = plan.problem(model, table(cells(X)), CVI())
         state = plan.run(problem, first_state(problem, 0), 15, 0.0)
         reached.append(state.bounds[-1])
@@ -133,7 +133,7 @@ def test_steps_too_far_beyond_are_taken_back():
     rng = np.random.default_rng(0)
     X = counts(rng, n=30)
     model = GammaPoisson(4, 8, mean=0.3, start=rng.gamma(0.5, 2.0, (4, 8)))
-    model.traits = with_longest_step(model, 30.0)
+    model = model.replaced(traits=with_longest_step(model, 30.0))
     problem = plan.problem(model, table(cells(X)), CVI())
     state = plan.run(problem, first_state(problem, 0), 60, 0.0)
     assert state.repairs > 0 and np.all(np.diff(state.bounds) >= -1e-9 * np.abs(state.bounds[1:]))
@@ -143,8 +143,7 @@ def test_rates_end_where_the_bound_is_largest(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = counts(rng, n=40)
     K, F = 3, 8
-    model = GammaPoisson(K, F, mean=0.5, start=rng.gamma(0.5, 2.0, (K, F)))
-    model.visit = SETTLED
+    model = GammaPoisson(K, F, mean=0.5, start=rng.gamma(0.5, 2.0, (K, F))).replaced(visit=SETTLED)
     problem = plan.problem(model, table(cells(X)), CVI())
     state = plan.run(problem, first_state(problem, 0), 2000, 1e-12)
     r, s = (float(np.exp(state.q[name].value[0])) for name in ("activation_rate", "component_rate"))

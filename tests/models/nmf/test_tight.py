@@ -60,7 +60,7 @@ def test_one_cell_has_the_bound_of_its_definition(global_random_seed):
     rest = -float(H.mean @ W.mean[:, 0]) - H.kl(Gamma([b, b], [r, r])) - np.log(24.0)
     exact = y * expected_log(H.shape, H.rate, W.shape[:, 0], W.rate[:, 0]) + rest
     auxiliary = y * np.log(np.exp(H.mean_log + W.mean_log[:, 0]).sum()) + rest
-    model.n_draws = 400
+    model = model.replaced(n_draws=400)
     each = [at(model, q, np.array([[y]]), local, seed)[0].value[0] for seed in range(30)]
     assert abs(np.mean(each) - exact) < 4.0 * np.std(each) / np.sqrt(30)
     assert exact > auxiliary
@@ -71,7 +71,7 @@ def test_gradients_are_those_of_the_bound(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     q, y, b = blocks(rng, 2, 1), 3.0, 1.2
     model = TightGammaPoisson(2, 1, activation_shape=b)
-    model.n_draws = 400
+    model = model.replaced(n_draws=400)
     local = np.array([[1.5, 2.1, 0.0, 0.0]])
     W = q["components"]
     H = Gamma(b + local[0, :2], 0.8 + W.mean[:, 0])

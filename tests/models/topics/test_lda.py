@@ -268,7 +268,7 @@ def test_structured_gradient_is_that_of_the_bound(global_random_seed):
 def test_natural_steps_of_svi_never_lower_the_bound(global_random_seed):
     data = small_corpus(np.random.default_rng(global_random_seed))
     model = model_of(alpha=np.full(K, 0.5), start=np.random.default_rng(global_random_seed).gamma(1.0, 1.0, (K, V)))
-    model.visit, model.traits = LONG, replace(model.traits, warmup=Warmup())
+    model = model.replaced(visit=LONG, traits=replace(model.traits, warmup=Warmup()))
     problem = plan.problem(model, data, algorithms.SVI())
     state = plan.run(problem, first_state(problem, 0), 20, 0.0)
     assert state.repairs == 0 and np.all(np.diff(state.bounds) >= -1e-9)
