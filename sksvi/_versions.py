@@ -66,8 +66,9 @@ def _lines() -> list[str]:
     }
     packages = {"sksvi": sksvi.__version__, **{name: _installed(name) for name in (*REQUIRED, *OPTIONAL)}}
     threads = {
-        "numba threads": numba.config.NUMBA_NUM_THREADS,
-        "numba layer": numba.config.THREADING_LAYER,
+        # numba sets these as it is imported
+        "numba threads": numba.config.NUMBA_NUM_THREADS,  # type: ignore[attr-defined]
+        "numba layer": numba.config.THREADING_LAYER,  # type: ignore[attr-defined]
         **{name: os.environ[name] for name in VARIABLES if name in os.environ},
     }
     return [

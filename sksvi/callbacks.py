@@ -244,7 +244,7 @@ class FitMonitor:
         self.stopped = stop or self.interruption.requested
         return self.stopped
 
-    def _notify(self, info: dict[str, Any], snapshot: Callable[[], Any]) -> bool:
+    def _notify(self, info: dict[str, Any], snapshot: Callable[[], object] | None) -> bool:
         if self._bar is not None:
             self._bar.update(info)
         if self._root is None or not hasattr(self._estimator, "_skl_callbacks"):

@@ -49,7 +49,7 @@ def compile_loops(name: str) -> float:
     import sksvi
 
     started, cls = time.process_time(), getattr(sksvi, name)
-    own = {key: value for key, value in SHORT.items() if key in cls().get_params()}
+    own: dict[str, Any] = {key: value for key, value in SHORT.items() if key in cls().get_params()}
     own |= {"groups": [2]} if name.startswith("GME") else {}
     table = small_table(name)
     with warnings.catch_warnings():

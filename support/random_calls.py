@@ -33,7 +33,7 @@ SKIPPED_METHODS = {
     "fit_predict",
 }
 #: Parameters that are not set: large values are long fits, or other tests have them.
-SKIPPED_PARAMETERS = {"max_iter", "verbose", "n_burn_in", "n_local_samples", "keep_interrupted"}
+SKIPPED_PARAMETERS = {"max_iter", "verbose", "n_burn_in", "n_local_samples"}
 
 
 class Call(NamedTuple):

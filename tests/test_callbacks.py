@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sksvi import callbacks
-from sksvi.callbacks import CallbackSupport, Checkpoint, FitMonitor
+from sksvi.callbacks import CallbackSupport, Checkpoint, FitMonitor, KeepInterrupted
 from sksvi.persistence import REGISTRY, load
 
 try:
@@ -291,16 +291,15 @@ def test_a_bar_says_how_the_fit_ended(bar, data, capsys, monkeypatch):
         recorder.on_fit_task_end = end
         return recorder
 
-    for options, callback, expected in (
-        ({}, None, "converged"),
-        ({"max_iter": 1, "tol": 0.0}, None, "not converged"),
-        ({"tol": 0.0}, Recorder(stop_after=2), "stopped"),
-        ({"keep_interrupted": True}, raising(KeyboardInterrupt()), "interrupted"),
-        ({}, raising(KeyboardInterrupt()), "interrupted"),
-        ({}, raising(FloatingPointError("so")), "failed: FloatingPointError"),
+    for options, hooks, expected in (
+        ({}, [], "converged"),
+        ({"max_iter": 1, "tol": 0.0}, [], "not converged"),
+        ({"tol": 0.0}, [Recorder(stop_after=2)], "stopped"),
+        ({}, [KeepInterrupted(), raising(KeyboardInterrupt())], "interrupted"),
+        ({}, [raising(KeyboardInterrupt())], "interrupted"),
+        ({}, [raising(FloatingPointError("so"))], "failed: FloatingPointError"),
     ):
-        model = BayesianGLMRegressor(verbose=1, **options)
-        model = model if callback is None else model.set_callbacks(callback)
+        model = BayesianGLMRegressor(verbose=1, **options).set_callbacks(*hooks)
         with contextlib.suppress(KeyboardInterrupt, FloatingPointError):
             model.fit(*data)
         line = capsys.readouterr().err.strip().splitlines()[-1]

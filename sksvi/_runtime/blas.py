@@ -8,6 +8,7 @@ is, and SciPy's wrappers of BLAS always do.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +22,8 @@ def _routine(name: str, number: Any) -> Any:
     """A triangular routine of BLAS, from where SciPy offers it to Cython."""
     from scipy.linalg import cython_blas
 
-    capsule = cython_blas.__pyx_capi__[name]
+    capsules: Mapping[str, object] = cython_blas.__pyx_capi__
+    capsule = capsules[name]
     signature, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

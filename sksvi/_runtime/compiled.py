@@ -25,7 +25,7 @@ KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
 
 
 @njit()
-def _entries(cuts: Any) -> int:
+def _entries(cuts: Any) -> int | np.int64:
     """Number of entries that sorted boundaries `cuts` span; -1 unless they begin at 0 or later and never fall.
 
     NumPy takes eight times as long for the cuts of a few documents.
@@ -231,9 +231,9 @@ def _check(rule: ArgumentRule, value: Any, sizes: dict[str, Any]) -> None:
             continue
         wanted = sizes.setdefault(wanted, size) if isinstance(wanted, str) else eval(wanted, sizes)
         if size != wanted and not (size > wanted and dim.startswith(">=")):
-            found = {letter: size for letter, size in sizes.items() if isinstance(size, int)}
+            letters = {letter: size for letter, size in sizes.items() if isinstance(size, int)}
             raise ValueError(
-                f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {value.shape}, where {found}."
+                f"a compiled loop takes {rule.name} with dimensions {rule.dims}; found {value.shape}, where {letters}."
             )
     if rule.cuts is not None:
         entries = sizes.setdefault(rule.cuts, int(value[-1] - value[0]))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: X and y.
 Rows: TypeAlias = "tuple[DataFrame, Series] | tuple[np.ndarray, np.ndarray]"
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS: tuple[str, ...] = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 BIKE_LEVELS: dict[str, tuple[Any, ...]] = {

@@ -12,7 +12,7 @@ from sksvi._typing.arrays import RandomState
 from sksvi._typing.parameters import LikelihoodLike
 
 # A scale that a fit would learn has to be a number before anything can be drawn.
-SIMULATED = {
+SIMULATED: dict[str, dict[str, float | tuple[float, ...]]] = {
     "gaussian": {"variance": 1.0},
     "student-t": {"scale": 1.0, "df": 4.0},
     "negative-binomial": {"dispersion": 0.5},

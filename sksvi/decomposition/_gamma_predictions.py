@@ -11,6 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
+from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.decomposition._gamma_posterior import GammaPosterior
 from sksvi.estimators.checks import check_counts, check_flag
@@ -260,7 +261,7 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
     def _scored(self, X: Any) -> tuple[float, float]:
         """Sum of the log probabilities of the held-out half of the cells, nats, and the number of these cells."""
         X = self._rows(X)
-        if not sp.issparse(X):
+        if not is_compressed(X):
             given, held_out = halved_entries(X.astype(np.float64))
             n = float(np.sum(~np.isnan(held_out)))
             return self._log_density(cells(given), lambda rows: held_out[rows]).sum(), n
@@ -285,6 +286,6 @@ class GammaPredictions(GammaPosterior, TransformerMixin):
 
 
 def _dense(X: Any, name: str) -> Array:
-    if sp.issparse(X):
+    if is_compressed(X):
         raise ValueError(f"{name} is sparse, and every cell of a sparse matrix was seen: give a dense one with NaN.")
     return X

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, feature_names
+from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
@@ -277,7 +277,7 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     categories = getattr(inner, "_categories", None)
     if categories is not None:
         rows = categories.applied(as_table(rows), inner._for_text)
-    rows = rows.tocsr().astype(float) if sp.issparse(rows) else np.asarray(rows, float)
+    rows = rows.tocsr().astype(float) if is_compressed(rows) else np.asarray(rows, float)
     if rows.ndim != 2 or rows.shape[1] != n_features or not rows.shape[0]:
         raise ValueError(f"X has shape {rows.shape} where columns have a coefficient, expected (n, {n_features}).")
     return spreads(rows, None)

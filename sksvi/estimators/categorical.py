@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi.estimators.tables import hashed
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ def column_of(X: Any, j: int) -> Any:
 
     if hasattr(X, "iloc"):
         return hashed(X.iloc[:, j])
-    return hashed(pd.Series(X[:, [j]].toarray().ravel() if sp.issparse(X) else X[:, j]))
+    return hashed(pd.Series(X[:, [j]].toarray().ravel() if is_compressed(X) else X[:, j]))
 
 
 def fixed_columns(X: Any, factors: list[int]) -> Any:

@@ -6,10 +6,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length
 
 from sksvi._runtime import memory
+from sksvi._runtime.kinds import is_compressed
 from sksvi._seeds import check_seed as check_seed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target
@@ -160,13 +160,13 @@ def check_counts(X: Any, name: str, estimator: str, columns: Any = None) -> None
     ------
     ValueError
     """
-    numbers = X.data if sp.issparse(X) else X
+    numbers = X.data if is_compressed(X) else X
     wrong = numbers < 0
-    if sp.issparse(X):
+    if is_compressed(X):
         wrong = wrong | np.isnan(numbers)
     if not np.any(wrong):
         return
-    if sp.issparse(X):
+    if is_compressed(X):
         entries = X.tocoo()
         at = int(np.argmax(wrong))
         row, column, value = int(entries.row[at]), int(entries.col[at]), entries.data[at]

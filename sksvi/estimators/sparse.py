@@ -6,7 +6,8 @@ import copy
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from sksvi._runtime.kinds import is_compressed, is_sparse
 
 COMPRESSED = ("csr", "csc", "bsr")
 
@@ -23,21 +24,26 @@ def checked_sparse(X: Any, name: str = "X") -> Any:
         Naming the matrix and what is wrong with it, where its arrays contradict each other: conversions and loops would
         read past them.
     """
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return X
     try:
-        if X.format in COMPRESSED:
-            # Views of a new matrix: neither flags that a user set nor arrays that the check may cut are the user's.
-            arrays = tuple(np.asarray(part)[:] for part in (X.data, X.indices, X.indptr))
-            plain = type(X)(arrays, shape=X.shape)
-            plain.check_format(full_check=True)
-        elif X.format == "coo":
-            type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
+        canonical = _canonical(X)
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{name} is a sparse matrix whose arrays contradict each other: {error}.") from error
-    if X.format not in COMPRESSED:
-        return X
-    return _in_order(X, X.format == "bsr" or plain.has_canonical_format)
+    return X if X.format not in COMPRESSED else _in_order(X, canonical)
+
+
+def _canonical(X: Any) -> bool:
+    """Whether a compressed matrix has each entry once, in order; made anew, it raises where its arrays disagree."""
+    if X.format in COMPRESSED:
+        # Views of a new matrix: neither flags that a user set nor arrays that the check may cut are the user's.
+        arrays = tuple(np.asarray(part)[:] for part in (X.data, X.indices, X.indptr))
+        plain = type(X)(arrays, shape=X.shape)
+        plain.check_format(full_check=True)
+        return bool(X.format == "bsr" or plain.has_canonical_format)
+    if X.format == "coo":
+        type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
+    return False
 
 
 def _in_order(X: Any, canonical: bool) -> Any:
@@ -55,7 +61,7 @@ def merged(X: Any, trusted: bool = True) -> Any:
 
     `trusted`: whether its own flag says so; a user may have set that.
     """
-    if not sp.issparse(X) or (trusted and X.has_canonical_format):
+    if not is_compressed(X) or (trusted and X.has_canonical_format):
         return X
     X = X.copy()
     X.has_sorted_indices = X.has_canonical_format = False

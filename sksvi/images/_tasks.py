@@ -129,7 +129,7 @@ def inpaint(
         pixels, missing, estimator, defaults, max_iter=max_iter, n_jobs=n_jobs, verbose=verbose, seed=random_state
     )
     mean, variance = estimated(dictionary, pixels)
-    filled = np.where(missing, mean, pixels).reshape(np.shape(image))
+    filled = np.where(missing, mean, pixels).reshape(np.asarray(image).shape)
     if not return_std:
         return filled
     std = dictionary.scale * np.sqrt(variance + dictionary.noise)
@@ -248,7 +248,7 @@ def denoise(
         seed=random_state,
     )
     mean, variance = estimated(dictionary, pixels)
-    clean = mean.reshape(np.shape(image))
+    clean = mean.reshape(np.asarray(image).shape)
     return (clean, np.sqrt(variance).astype(clean.dtype).reshape(clean.shape)) if return_std else clean
 
 

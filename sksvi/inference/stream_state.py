@@ -132,12 +132,7 @@ class StreamState(BlockFactors):
         assert isinstance(model, Linear) and self.sample is not None
         sample: Sample = self.sample
         main, block = model.main, q[model.main]
-        recorded_terms = RecordedTerms(main)
-        there = replace(problem, data=sample.blown_up, messages=recorded_terms, prior_factors=NO_FACTORS)
-        gradient, _ = evaluate(there, state, whole(there))
-        terms = recorded_terms.of(there, q)
-        assert terms is not None
-        terms = terms.weighted(1.0 / sample.factor)
+        gradient, terms = sampled_terms(problem, state, sample)
         old, constant = sample.messages(model, q)
         moved = gradient[main][0] - block.expected_log_message(old[main])[0][0]
         sites, share = sites_of(terms, q, block.full), sample.trusted(terms, moved, block)
@@ -181,6 +176,18 @@ class StreamState(BlockFactors):
         rows = self.sample.blown_up
         # What a fit said before the stream is of rows that are not here.
         return rows if np.isclose(rows.total_weight, self.weight) else None
+
+
+def sampled_terms(problem: Problem, state: State, sample: Sample) -> tuple[Gradient, LinearTerms]:
+    """Gradient of the sampled rows as they stand for all, and each row's terms with its own weight."""
+    model = problem.model
+    assert isinstance(model, Linear)
+    recorded_terms = RecordedTerms(model.main)
+    there = replace(problem, data=sample.blown_up, messages=recorded_terms, prior_factors=NO_FACTORS)
+    gradient, _ = evaluate(there, state, whole(there))
+    terms = recorded_terms.of(there, state.q)
+    assert terms is not None
+    return gradient, terms.weighted(1.0 / sample.factor)
 
 
 def with_points_of(sites: LinearTerms, others: LinearTerms, name: str, q: Blocks) -> LinearTerms:

@@ -19,7 +19,7 @@ from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_CO
 @lru_cache(maxsize=64)
 def _names(cls: type[Likelihood]) -> tuple[str, ...]:
     """Names of a likelihood's parameters."""
-    return tuple(super(Likelihood, cls)._get_param_names())
+    return tuple(super(Likelihood, cls)._get_param_names())  # type: ignore[misc]  # scikit-learn has no types
 
 
 class Likelihood(BaseEstimator):
@@ -69,7 +69,7 @@ class Likelihood(BaseEstimator):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return list(_names(cls))
+        return list(_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     n_latents: int = 1
     support: Support = Support(-np.inf, np.inf, False, "finite y")
@@ -209,7 +209,7 @@ class Likelihood(BaseEstimator):
         """P(Y <= y | f)."""
         raise TypeError(f"{type(self).__name__} needs a method cdf")
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         """Smallest y with P(Y <= y | f) >= p."""
         raise TypeError(f"{type(self).__name__} needs a method ppf")
 
@@ -423,7 +423,7 @@ class Likelihood(BaseEstimator):
 
     def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
         fitted = object.__new__(type(self))  # scikit-learn's clone, whose look at signatures takes its time
-        for name in _names(type(self)):
+        for name in _names(type(self)):  # type: ignore[arg-type]  # classes are hashable
             setattr(fitted, name, values[name] if name in values else copy.deepcopy(getattr(self, name)))
         fitted.learned = tuple(learned)
         fitted.least, fitted.without, fitted.n_levels = self.least, self.without, self.n_levels

@@ -75,7 +75,7 @@ class Gaussian(Likelihood):
     def cdf(self, y: Array, f: Array) -> Array:
         return ndtr((y - as_float(f)) / np.sqrt(self._number("variance")))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return f + ndtri(p) * np.sqrt(self._number("variance"))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
@@ -209,7 +209,7 @@ class StudentT(Likelihood):
     def cdf(self, y: Array, f: Array) -> Array:
         return stdtr(self._number("df"), (y - as_float(f)) / self._number("scale"))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return f + stdtrit(self._number("df"), p) * self._number("scale")
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:

@@ -21,7 +21,7 @@ EXACT = 1e8
 GAMMA_SIZE = 1e4
 
 
-def poisson_quantile(p: Array, mean: Array) -> Array:
+def poisson_quantile(p: Array | float, mean: Array) -> Array:
     """Smallest count up to which a Poisson distribution of this mean has probability `p`."""
     shape, (p, mean) = _flat(p, mean)
     sd = np.sqrt(mean)
@@ -30,7 +30,7 @@ def poisson_quantile(p: Array, mean: Array) -> Array:
     return _quantile(p, limit, mean < EXACT, lambda y, at: pdtr(y, mean[at])).reshape(shape)
 
 
-def negative_binomial_quantile(p: Array, size: Array, mean: Array) -> Array:
+def negative_binomial_quantile(p: Array | float, size: Array | float, mean: Array) -> Array:
     """Smallest count up to which a negative binomial distribution has probability `p`.
 
     Its variance is ``mean + mean**2 / size``.
@@ -56,7 +56,7 @@ def negative_binomial_quantile(p: Array, size: Array, mean: Array) -> Array:
     return _quantile(p, limit, limit < EXACT, cdf).reshape(shape)
 
 
-def binomial_quantile(p: Array, n: Array, chance: Array) -> Array:
+def binomial_quantile(p: Array | float, n: Array, chance: Array) -> Array:
     """Smallest count up to which a binomial distribution of `n` trials has probability `p`."""
     shape, (p, n, chance) = _flat(p, n, chance)
     variance = n * chance * (1.0 - chance)
@@ -74,7 +74,7 @@ def binomial_quantile(p: Array, n: Array, chance: Array) -> Array:
     return np.minimum(_quantile(p, limit, n < EXACT, cdf), n).reshape(shape)
 
 
-def _flat(*values: Array) -> tuple[tuple[int, ...], list[Array]]:
+def _flat(*values: Array | float) -> tuple[tuple[int, ...], list[Array]]:
     """The shape that values have together, and each of them as floats in one row of that many."""
     together = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
     return together[0].shape, [value.ravel() for value in together]

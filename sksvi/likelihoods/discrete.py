@@ -112,7 +112,7 @@ class Bernoulli(Likelihood):
     def cdf(self, y: Array, f: Array) -> Array:
         return _two_point_cdf(y, self.mean(-as_float(f)))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return np.where(np.asarray(p) > self.mean(-as_float(f)), 1.0, 0.0)
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
@@ -242,7 +242,7 @@ class Binomial(Likelihood):
     def cdf(self, y: Array, f: Array) -> Array:
         return _two_point_cdf(y, sigmoid(-as_float(f)))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return np.where(np.asarray(p) > sigmoid(-as_float(f)), 1.0, 0.0)
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
@@ -340,7 +340,7 @@ class Poisson(Likelihood):
         y = np.asarray(y, dtype=float)
         return np.where(y < 0, 0.0, pdtr(np.floor(np.maximum(y, 0.0)), self.mean(f)))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return poisson_quantile(p, self.mean(f))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
@@ -459,7 +459,7 @@ class NegativeBinomial(Likelihood):
             out[large] = gammainc(size, y[large] * np.exp(-u[large]))
         return out
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         return negative_binomial_quantile(p, 1.0 / self._number("dispersion"), self.mean(f))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ class Ordinal(Likelihood):
         return [sigmoid(slope * (f - cut)) for cut in self._cuts().tolist()]
 
     def mean(self, f: Array) -> Array:
-        return sum(self._exceedance(f))
+        return reduce(add, self._exceedance(f))
 
     def conditional_variance(self, f: Array) -> Array:
         f, slope = as_float(f), self._number("slope")
@@ -137,9 +138,9 @@ class Ordinal(Likelihood):
         code = np.clip(np.floor(y), 0, len(cuts) - 1).astype(np.intp)
         return np.where(y < 0, 0.0, sigmoid(self._number("slope") * (cuts[code] - as_float(f))))
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         f, slope = as_float(f), self._number("slope")
-        return sum((sigmoid(slope * (cut - f)) < p).astype(float) for cut in self._cuts().tolist())
+        return reduce(add, ((sigmoid(slope * (cut - f)) < p).astype(float) for cut in self._cuts().tolist()))
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         return self.ppf(rng.random(np.shape(f)), f)
@@ -151,7 +152,7 @@ class Ordinal(Likelihood):
         if len(codes) == 0 or codes.max() < 1:
             raise ValueError("Ordinal needs at least two levels in y; found one.")
         # half a count more per level keeps the increments positive for a level without weight
-        counts = np.bincount(codes, weights=weight, minlength=self.n_levels)
+        counts: Array = np.bincount(codes, weights=weight, minlength=self.n_levels)
         without, counts = tuple(np.flatnonzero(counts == 0.0).tolist()), counts + 0.5
         share = np.cumsum(counts)[:-1] / counts.sum()
         cuts = np.log(share / (1.0 - share)) / self._number("slope")
@@ -186,8 +187,8 @@ class Ordinal(Likelihood):
         code = np.asarray(y).astype(np.intp)
         each = np.bincount(code, weight)
         levels = np.flatnonzero(each)
-        weight = 1.0 if weight is None else weight
-        means = [np.bincount(code, weight * part)[levels] / each[levels] for part in moments]
+        by = 1.0 if weight is None else weight
+        means = [np.bincount(code, by * part)[levels] / each[levels] for part in moments]
         return super().sum_parameters(levels, means, each[levels])
 
     def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:

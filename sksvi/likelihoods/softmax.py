@@ -78,7 +78,7 @@ class Softmax(Likelihood):
         code = np.broadcast_to(np.clip(np.floor(y), 0, self.n_latents - 1).astype(np.intp), cumulative.shape[:-1])
         return np.where(y < 0, 0.0, np.take_along_axis(cumulative, code[..., None], axis=-1)[..., 0])
 
-    def ppf(self, p: Array, f: Array) -> Array:
+    def ppf(self, p: Array | float, f: Array) -> Array:
         cumulative = np.cumsum(self.mean(f), axis=-1)
         return (cumulative[..., :-1] < np.asarray(p)[..., None]).sum(axis=-1).astype(float)
 

@@ -8,12 +8,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime import memory
+from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
@@ -164,7 +164,7 @@ class BayesianGLM(
         self._dtype = X.dtype.name
         if weight is not None and not np.all(weight > 0):
             data = data.take(np.flatnonzero(weight > 0))
-        if sp.issparse(data.X) and not data.X.has_canonical_format:
+        if is_compressed(data.X) and not data.X.has_canonical_format:
             X = data.X.copy()
             X.sum_duplicates()
             data = replace(data, X=X)
@@ -218,9 +218,9 @@ class BayesianGLM(
     # ---- rows in partitions
     def _column_facts(self, data: Table) -> dict[str, Any]:
         fixed = self._fixed_part(data.X)
-        centred = self._to_centre(fixed) if sp.issparse(fixed) else True
+        centred = self._to_centre(fixed) if is_compressed(fixed) else True
         stats = ColumnScaling.of(fixed, data.weight, centred, scaled=True).known
-        return {"columns": stats, "sparse": Either(sp.issparse(fixed))}
+        return {"columns": stats, "sparse": Either(is_compressed(fixed))}
 
     def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
         stats, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)

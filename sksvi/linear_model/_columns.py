@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from sksvi._runtime import parallel
+from sksvi._runtime.kinds import is_compressed
 from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.models.linear.rows import Rescaled
 
@@ -101,13 +101,13 @@ class ColumnScaling:
         """Rows in these coordinates; CSR stays sparse where columns that are centred store every entry."""
         if self.own:
             return X
-        if sp.issparse(X) and self._keep_zeros(X):
+        if is_compressed(X) and self._keep_zeros(X):
             scaled = X.copy()
             scaled.data = ((X.data - self.centre[X.indices]) / self.scale[X.indices]).astype(X.dtype)
             return scaled
         out = np.empty(X.shape, X.dtype)
         for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
-            self.by_block(X[rows].toarray() if sp.issparse(X) else X[rows]).filled(out[rows])
+            self.by_block(X[rows].toarray() if is_compressed(X) else X[rows]).filled(out[rows])
         return out
 
     def by_block(self, X: Array) -> Rescaled:
@@ -212,7 +212,7 @@ def spreads(X: Any, weight: Array | None) -> Array:
 
 def _values(X: Any) -> tuple[Array, Array, Array]:
     """Least and greatest value of each column, and whether it has no others."""
-    if sp.issparse(X):
+    if is_compressed(X):
         low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
         return low.astype(float), high.astype(float), _two_stored(X, low, high)
     low = high = np.asarray(X[:1])[0].astype(float)
@@ -248,7 +248,7 @@ def _two_stored(X: Any, low: Array, high: Array) -> Array:
 def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
     """Weighted means of x - centre and of its square, per column."""
     total = float(weight.sum())
-    if sp.issparse(X):
+    if is_compressed(X):
         d = X.shape[1]
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         own, off = weight[rows], X.data - centre[X.indices]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.models.base import Table
 from sksvi.models.linear.rows import Design, informed_subspace
@@ -28,7 +28,7 @@ def merged(data: Table) -> Table:
     first: dict[bytes, int] = {}
     total: dict[bytes, list[float]] = {}
     for i in range(len(data)):
-        if sp.issparse(data.X):
+        if is_compressed(data.X):
             part = slice(data.X.indptr[i], data.X.indptr[i + 1])
             row = data.X.indices[part].astype(np.int64).tobytes() + data.X.data[part].tobytes()
         else:
@@ -47,16 +47,16 @@ def informed(data: Table, scale: Array) -> tuple[Array, Array]:
     A row of weight k counts as k rows, so that the directions are those of the weighted data.
     """
     root = np.ones(len(data)) if data.weight is None else np.sqrt(data.weight)
-    X = data.X.multiply(root[:, None]).tocsr() if sp.issparse(data.X) else data.X * root[:, None]
+    X = data.X.multiply(root[:, None]).tocsr() if is_compressed(data.X) else data.X * root[:, None]
     columns, basis = informed_subspace(X, scale)
     return columns / root[:, None], basis
 
 
 def in_basis(X: Any, scale: Array, basis: Array) -> Array:
     """Rows of a fit in the coordinates of its subspace, (n, r); an error for a row that lies outside of it."""
-    scaled = X.multiply(scale).tocsr() if sp.issparse(X) else X * scale
+    scaled = X.multiply(scale).tocsr() if is_compressed(X) else X * scale
     inner = np.asarray(scaled @ basis)
-    squares = scaled.power(2).sum(axis=1) if sp.issparse(X) else np.square(scaled).sum(axis=1)
+    squares = scaled.power(2).sum(axis=1) if is_compressed(X) else np.square(scaled).sum(axis=1)
     squares = np.asarray(squares, float).ravel()
     off = squares - np.square(inner, dtype=float).sum(axis=1)
     outside = off > np.sqrt(np.finfo(X.dtype).eps) * squares.max(initial=0.0)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi.estimators.categorical import Levels, column_of, position
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.tables import as_table, framed
@@ -135,8 +135,8 @@ class WithCategories:
 
     def _to_centre(self, X: Any) -> Any:
         """Which columns are centred: of a sparse design those of numbers, which store every entry."""
-        if not sp.issparse(X) or self._categories is None:
-            return self._centred and not sp.issparse(X)
+        if not is_compressed(X) or self._categories is None:
+            return self._centred and not is_compressed(X)
         stored = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
         return self._categories.numeric & stored & self._centred
 

@@ -10,13 +10,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import memory
+from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.posterior import Posterior
@@ -132,7 +132,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         values = []
         for names, columns in self._slopes:
             slopes = fixed[:, columns]
-            slopes = slopes.toarray() if sp.issparse(slopes) else slopes
+            slopes = slopes.toarray() if is_compressed(slopes) else slopes
             values.append(np.column_stack([np.ones(len(codes)), slopes]) if len(names) else None)
         return GroupedDesign(fixed, codes, tuple(values), self._sizes, self._arrow(fixed.shape[1]))
 

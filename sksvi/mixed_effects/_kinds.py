@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 Array = np.ndarray
 
@@ -55,7 +54,7 @@ class LevelValues:
         d, found, values = X.shape[1], [], []
         for begin in range(0, d if len(rows) else 0, TOGETHER):
             part = X[:, begin : begin + TOGETHER][rows]
-            part = part.toarray() if sp.issparse(part) else np.asarray(part)
+            part = part.toarray() if is_compressed(part) else np.asarray(part)
             low, high = (end.reduceat(part, starts, axis=0) for end in (np.minimum, np.maximum))
             same = np.flatnonzero(np.all(low == high, axis=0))
             found.append(begin + same)

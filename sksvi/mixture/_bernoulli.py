@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
@@ -118,9 +119,9 @@ class BernoulliMixture(Mixture):
         X = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite="allow-nan"
         )
-        values, gone = (X.data, np.isnan(X.data)) if sp.issparse(X) else (X, np.isnan(X))
+        values, gone = (X.data, np.isnan(X.data)) if is_compressed(X) else (X, np.isnan(X))
         self._check_values(X, (values != 0) & (values != 1) & ~gone)
-        if not sp.issparse(X):
+        if not is_compressed(X):
             return MixtureRows(
                 np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None
             )
@@ -134,7 +135,7 @@ class BernoulliMixture(Mixture):
     def _check_values(self, X: Any, wrong: Array) -> None:
         if not wrong.any():
             return
-        if sp.issparse(X):
+        if is_compressed(X):
             at = int(np.argmax(wrong))
             row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
         else:

@@ -6,7 +6,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from sksvi._runtime.kinds import is_sparse
 
 #: What may be one number for all rows.
 ONE_FOR_ALL = ("sample_weight", "offset")
@@ -126,10 +127,10 @@ def at_whole_numbers(values: Any) -> Any:
         columns = [values] if values.ndim == 1 else [values.iloc[:, j] for j in range(values.shape[1])]
         numbers = (column.to_numpy() for column in columns if isinstance(column.dtype, np.dtype))
         return values if all(column.flags.aligned for column in numbers) else values.copy()
-    if sp.issparse(values):
+    if is_sparse(values):
         return values if getattr(values, "data", np.empty(0)).flags.aligned else values.copy()
     return np.require(values, requirements="A") if isinstance(values, np.ndarray) else values
 
 
 def _rows(values: Any, keep: Any) -> Any:
-    return values.iloc[keep] if hasattr(values, "iloc") else (values.tocsr() if sp.issparse(values) else values)[keep]
+    return values.iloc[keep] if hasattr(values, "iloc") else (values.tocsr() if is_sparse(values) else values)[keep]

@@ -181,12 +181,12 @@ def _evaluated(look: Any, data: Any, share: PartitionShare | None) -> Any:
 
 def _evaluated_with_local(look: Any, data: Any, share: PartitionShare | None, local: Any, sites: Any) -> Any:
     """Sums, and new values of local variables and sites; the old ones are copied, since a task may run twice."""
-    own = NO_LOCALS if local is None else Locals(local.copy())
+    own = None if local is None else Locals(local.copy())
     sites = None if sites is None else sites.copy()
     before = 0.0 if sites is None else sites.start_left
-    sums = _evaluated(replace(look, locals=own, sites=sites), data, share)
+    sums = _evaluated(replace(look, locals=NO_LOCALS if own is None else own, sites=sites), data, share)
     change = 0.0 if sites is None else sites.start_left - before
-    return (*sums, change), (None if local is None else own.values, sites)
+    return (*sums, change), (None if own is None else own.values, sites)
 
 
 def _part(data: Table, rows: Array, start: int) -> Table:

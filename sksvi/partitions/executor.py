@@ -9,10 +9,13 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sksvi._runtime import memory, parallel
 from sksvi.models.base import Lost
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: Answers that a task of the tree joins: a power of two, so that the whole is a tree of pairs.
 FAN_IN = 8
@@ -27,7 +30,8 @@ class Broadcast:
     """
 
     def __init__(self, thing: Any) -> None:
-        self._thing, self._packed = thing, None
+        self._thing = thing
+        self._packed: bytes | None = None
 
     @property
     def thing(self) -> Any:
@@ -78,7 +82,8 @@ class Executor:
     def __init__(self) -> None:
         from dask.base import get_scheduler
 
-        self._client, self._bytes_sent = getattr(get_scheduler(), "__self__", None), 0
+        self._client: Client | None = getattr(get_scheduler(), "__self__", None)
+        self._bytes_sent = 0
 
     def round(self, function: Callable[..., Any], parts: list[tuple[Any, ...]], combine: Any = None) -> Any:
         """Results of `function` for every part, summed or combined in a tree."""
@@ -191,13 +196,15 @@ class Executor:
         raise AssertionError
 
     def _result(self, task: Any) -> Any:
+        client = self._client
+        assert client is not None  # only a cluster is waited for
         with self._quiet():
-            future = self._client.compute(task)
+            future = client.compute(task)
         try:
             return future.result()
         except BaseException:
-            if self._client.status == "running":
-                self._client.cancel(future, force=True)
+            if client.status == "running":
+                client.cancel(future, force=True)
             raise
 
     def _quiet(self) -> Any:
@@ -219,8 +226,10 @@ class Executor:
 
     def _check_open(self) -> None:
         """Raise where the client that the fit began with is closed: the rest must not run elsewhere."""
-        if self._client.status != "running":
+        client = self._client
+        assert client is not None  # only a cluster can close
+        if client.status != "running":
             raise RuntimeError(
-                f"the Dask client of this fit is {self._client.status}: the fit has ended, and the estimator is as it "
+                f"the Dask client of this fit is {client.status}: the fit has ended, and the estimator is as it "
                 "was before. Open a client and fit again."
             )

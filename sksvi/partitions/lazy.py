@@ -8,15 +8,19 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._runtime.kinds import is_sparse
 from sksvi._seeds import check_seed
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Broadcast, Executor, run_broadcast
+
+if TYPE_CHECKING:
+    from dask.typing import Key
 
 Array = np.ndarray
 
@@ -92,13 +96,13 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     shape = trial(caller, X, parts)
     node = delayed(Broadcast(caller.for_rows(shape)), pure=False, traverse=False)
     task = delayed(run_broadcast, pure=False)
-    found = []
+    tasks = []
     for i in range(len(parts[first])):
-        found.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
+        tasks.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
     if not isinstance(shape, tuple):
-        return collected(estimator, name, arguments, X, found, shape)
+        return collected(estimator, name, arguments, X, tasks, shape)
     pick = delayed(_item, pure=False)
-    each = ([pick(part, k) for part in found] for k in range(len(shape)))
+    each = ([pick(part, k) for part in tasks] for k in range(len(shape)))
     return tuple(collected(estimator, name, arguments, X, one, like) for one, like in zip(each, shape, strict=True))
 
 
@@ -212,7 +216,7 @@ def made_up(X: Any) -> Any:
     if hasattr(X, "_meta_nonempty"):
         return X._meta_nonempty
     rows = np.ones((2, *X.shape[1:]), X.dtype)
-    return sp.csr_matrix(rows) if sp.issparse(X._meta) else rows
+    return sp.csr_matrix(rows) if is_sparse(X._meta) else rows
 
 
 def collected(estimator: Any, name: str, arguments: dict[str, Any], X: Any, parts: list[Any], shape: Any) -> Any:
@@ -249,7 +253,9 @@ def end_to_end(name: str, parts: list[Any], rows: Any, shape: Any) -> Any:
     blocks = [da.from_delayed(part, (*before, n, *after), meta=shape) for part, n in zip(parts, rows, strict=True)]
     origin = (0,) * shape.ndim
     whole = f"{name}-{tokenize([block.name for block in blocks])}"
-    keys = {(whole, *origin[:axis], i, *origin[axis + 1 :]): (block.name, *origin) for i, block in enumerate(blocks)}
+    keys: dict[Key, Any] = {
+        (whole, *origin[:axis], i, *origin[axis + 1 :]): (block.name, *origin) for i, block in enumerate(blocks)
+    }
     graph = HighLevelGraph.from_collections(whole, keys, dependencies=blocks)
     chunks = (*((n,) for n in before), tuple(rows), *((n,) for n in after))
     return da.Array(graph, whole, chunks, meta=shape)
@@ -273,7 +279,7 @@ def as_frame(values: Any, index: Any, names: Any) -> Any:
     if np.ndim(values) == 1:
         return pd.Series(values, index=index)
     columns = names if names is not None and len(names) == values.shape[1] else range(values.shape[1])
-    values = values.toarray() if sp.issparse(values) else values
+    values = values.toarray() if is_sparse(values) else values
     return pd.DataFrame(values, index=index, columns=list(columns))
 
 

@@ -355,7 +355,7 @@ def _check_state(estimator: Any) -> None:
     for name in vars(estimator):
         if name not in parameters:
             check_parts(look.at(name), key_of)
-    key = key_of(type(estimator))
+    key = key_of(type(estimator))  # type: ignore[arg-type]  # classes are hashable
     fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
     if key in ESTIMATORS and fitted:
         if "series_" in dir(type(estimator)) and "_members" in vars(estimator):  # a fit to several is a fit of each

@@ -14,7 +14,7 @@ def tail_of(coverage: Any) -> float:
     ValueError
         If coverage is no number strictly between 0 and 1.
     """
-    if not isinstance(coverage, Real) or not 0 < coverage < 1:
+    if not isinstance(coverage, Real) or not 0 < coverage < 1:  # type: ignore[operator]  # Real has no order in typeshed
         raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
     tail = 0.5 - 0.5 * float(coverage)
     if 1.0 - tail == 1.0:

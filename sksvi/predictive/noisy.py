@@ -20,6 +20,12 @@ _MEAN = 1.2533141373155001  # E w2 / sigma = sqrt(pi / 2)
 _NEGLIGIBLE = 25.0  # nats
 
 
+def _closed(moment: Array | None) -> Array:
+    """A moment of y that its likelihood declares a closed form of."""
+    assert moment is not None
+    return moment
+
+
 class NoisyPredictive(Predictive):
     """Distribution of y with f ~ N(mean, variance + w2) and w2 ~ Rayleigh(sigma) integrated out, row by row.
 
@@ -65,7 +71,7 @@ class NoisyPredictive(Predictive):
         self._v = self.latent_variance.astype(np.float64)
         self.latent_variance = self.latent_variance + np.asarray(_MEAN * self.sigma, dtype=self.latent_mean.dtype)
 
-    def _mixed(self, function: Any, width: Array) -> list[Array]:
+    def _mixed(self, function: Any, width: Array | float) -> list[Array]:
         """E over w2 of ``function(rows, v + w2)``, which changes over a scale `width` of f."""
 
         def scores(rows: Array, r: float) -> list[Array]:
@@ -85,9 +91,9 @@ class NoisyPredictive(Predictive):
         """E y, shape (n,); binomial: the proportion."""
         if self.likelihood.variance_function is not None:
             return self._typed(safe_exp(self._log_moment(1.0)))
-        if self.likelihood.additive:
-            return self.likelihood.expected_mean(self.latent_mean, self.latent_variance)
         likelihood, m = self.likelihood, self._m
+        if likelihood.additive:
+            return _closed(likelihood.expected_mean(self.latent_mean, self.latent_variance))
         means = self._mixed(lambda rows, v: [Predictive(likelihood, m[rows], v).mean()], likelihood.width)
         return self._typed(means[0])
 
@@ -95,7 +101,7 @@ class NoisyPredictive(Predictive):
         """Var y, shape (n,): what f leaves open, the noise and the uncertainty of f."""
         likelihood, m = self.likelihood, self._m
         if likelihood.additive:
-            return likelihood.expected_variance(self.latent_mean, self.latent_variance)
+            return _closed(likelihood.expected_variance(self.latent_mean, self.latent_variance))
         if likelihood.variance_function is not None:
             linear, square = likelihood.variance_function
             first, second = self._log_moment(1.0), self._log_moment(2.0)

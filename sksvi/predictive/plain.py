@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -131,7 +131,7 @@ class Predictive:
             p = self._expect(likelihood.probabilities).T
         return p / p.sum(axis=1, keepdims=True)
 
-    def quantile(self, q: Array) -> Array:
+    def quantile(self, q: Array | Sequence[float] | float) -> Array:
         """Quantiles of y, shape (n, len(q)); for discrete y the smallest value whose distribution function reaches q.
 
         Parameters

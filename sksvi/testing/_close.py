@@ -10,7 +10,9 @@ import numpy as np
 Array = np.ndarray
 
 
-def _assert_close(found: Array, wanted: Array, what: str, likelihood: Any, tolerance: float = 1e-6) -> None:
+def _assert_close(
+    found: Array | float, wanted: Array | float, what: str, likelihood: Any, tolerance: float = 1e-6
+) -> None:
     scale = 1.0 + np.abs(wanted)
     error = float(np.max(np.abs(found - wanted) / scale, initial=0.0))
     assert error <= tolerance, f"{what} of {likelihood} is off by {error:.1e}, more than {tolerance:.0e}."

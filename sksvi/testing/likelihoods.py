@@ -209,9 +209,10 @@ def _check_ratio(likelihood: Likelihood, rng: np.random.Generator) -> None:
     assert levels is not None, f"{likelihood}: ratio is that of odds, and there are no levels"
     for level in levels[1:]:
         if likelihood.n_latents > 1:
-            before = likelihood.log_prob(level, f) - likelihood.log_prob(0.0, f)
+            base = np.asarray(0.0)
+            before = likelihood.log_prob(level, f) - likelihood.log_prob(base, f)
             f_after = f + np.log(2.0) * np.eye(likelihood.n_latents)[int(level)]
-            after = likelihood.log_prob(level, f_after) - likelihood.log_prob(0.0, f_after)
+            after = likelihood.log_prob(level, f_after) - likelihood.log_prob(base, f_after)
         else:
             below = np.stack([likelihood.cdf(level - 1.0, at) for at in (f, f + np.log(2.0))])
             before, after = np.log(1.0 - below) - np.log(below)

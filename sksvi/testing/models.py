@@ -186,7 +186,7 @@ def _products(part: Any, rise: Any) -> Array:
 
 
 #: Products that add up to a rise of the bound, the rise by differences, and what rounding makes of it.
-Rise = tuple[Array, float, float]
+Rise = tuple["Array | np.floating", float, float]
 
 
 def _check_rise(rise: Callable[[float], Rise], what: str, tolerance: float) -> None:

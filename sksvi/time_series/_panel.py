@@ -21,6 +21,7 @@ from sksvi._runtime import parallel
 from sksvi._runtime.kinds import WHOLE
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import DataFrame
+from sksvi.callbacks import KeepInterrupted
 from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure

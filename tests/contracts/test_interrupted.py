@@ -12,14 +12,18 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import sksvi
-from sksvi import BayesianGLMRegressor, GMERegressor
-from sksvi.callbacks import Checkpoint
+from sksvi import BayesianGLMRegressor, DynamicGLM, GMERegressor
+from sksvi.callbacks import Checkpoint, FitMonitor, KeepInterrupted
 from sksvi.estimators.base import BaseSVI
 from sksvi.likelihoods import Poisson
 from sksvi.persistence import REGISTRY
@@ -87,6 +91,10 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+def keeping(keep):
+    return [KeepInterrupted()] if keep else []
+
+
 def test_every_estimator_is_here():
     estimators = {
         name
@@ -103,7 +111,7 @@ def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, 
     X, y = make_data(name, global_random_seed)
     if "GP" in name:  # an interrupt leaves no time for nodes, which a callback's end does
         more = {**more, "hyperparameters": "point"}
-    model = made(name, keep_interrupted=True, **more).set_callbacks(At(3, how))
+    model = made(name, **more).set_callbacks(KeepInterrupted(), At(3, how))
     before = signal.getsignal(signal.SIGINT)
     with pytest.warns(ConvergenceWarning, match=r"was interrupted and keeps .* after 3 passes .*warm_start=True"):
         assert model.fit(X, y) is model
@@ -114,7 +122,6 @@ def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, 
     assert model.lower_bound_ == stopped.lower_bound_
     model.set_callbacks().save(tmp_path / "model.sksvi")
     again = sksvi.load(tmp_path / "model.sksvi")
-    assert again.keep_interrupted is True
     for one in (model, again):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -126,7 +133,7 @@ def test_a_kept_fit_is_one_of_fewer_passes(name, more, how, global_random_seed, 
 def test_otherwise_nothing_changes_and_the_message_says_what_is_left(name, global_random_seed, tmp_path):
     X, y = make_data(name, global_random_seed)
     model = made(name).set_callbacks(At(3, interrupt))
-    with pytest.raises(KeyboardInterrupt, match=f"{name} is as it was before. keep_interrupted=True"):
+    with pytest.raises(KeyboardInterrupt, match=f"{name} is as it was before. callbacks.KeepInterrupted"):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -136,7 +143,7 @@ def test_otherwise_nothing_changes_and_the_message_says_what_is_left(name, globa
     assert sksvi.load(path).n_iter_ == 2
     # A file of an earlier fit is not this one's.
     late = Checkpoint(path, every=5)
-    with pytest.raises(KeyboardInterrupt, match="keep_interrupted=True"):
+    with pytest.raises(KeyboardInterrupt, match=r"callbacks\.KeepInterrupted"):
         model.set_callbacks(late, At(1, interrupt)).fit(X, y)
     assert late.saved is None
 
@@ -153,7 +160,7 @@ def exiting():
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep, global_random_seed, tmp_path):
-    """Also with keep_interrupted, which is about Ctrl-C: who exits does not go on."""
+    """Also with `KeepInterrupted`, which is about Ctrl-C: who exits does not go on."""
     X, y = make_data(name, global_random_seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -161,7 +168,7 @@ def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep
         held = fingerprint(straight)
         terminated = At(3, lambda: signal.raise_signal(signal.SIGTERM))
         path = tmp_path / "fit.sksvi"
-        model = made(name, keep_interrupted=keep).set_callbacks(Checkpoint(path), terminated)
+        model = made(name).set_callbacks(*keeping(keep), Checkpoint(path), terminated)
         with pytest.raises(SystemExit) as exit:
             model.fit(X, y)
         assert exit.value.code == 143
@@ -170,7 +177,7 @@ def test_a_handler_that_exits_leaves_the_estimator_and_the_checkpoint(name, keep
         with pytest.raises(SystemExit):
             straight.set_callbacks(At(3, lambda: signal.raise_signal(signal.SIGTERM))).fit(X, y)
         assert fingerprint(straight.set_callbacks()) == held
-        resumed = sksvi.load(path).set_params(warm_start=True, keep_interrupted=False)
+        resumed = sksvi.load(path).set_params(warm_start=True)
         left = resumed.n_iter_
         np.testing.assert_array_equal(predictions(resumed.fit(X, y), X), predictions(straight, X))
     assert 2 <= left < straight.n_iter_
@@ -215,7 +222,7 @@ def test_the_pass_under_way_ends_and_a_second_signal_ends_the_fit_at_once(at, gl
     monkeypatch.setattr(Interrupting, "calls", 0)
     # Noisy steps of all rows: one look at the data per pass.
     options = {"algorithm": "h-mc-ssvi", "batch_size": 30, "max_iter": 30, "tol": 0.0, "random_state": 0}
-    model = BayesianGLMRegressor(likelihood=Interrupting(), keep_interrupted=True, **options)
+    model = BayesianGLMRegressor(likelihood=Interrupting(), **options).set_callbacks(KeepInterrupted())
     before = pickle.dumps(model), signal.getsignal(signal.SIGINT)
     if len(at) > 1:
         with pytest.raises(KeyboardInterrupt):
@@ -236,7 +243,7 @@ def test_handlers_of_others_are_respected(global_random_seed):
     X, y = make_data("BayesianGLMRegressor", global_random_seed)
     heard, before = [], signal.getsignal(signal.SIGINT)
     twice = At(2, lambda: [signal.raise_signal(signal.SIGINT) for _ in range(2)] and None)
-    model = made("BayesianGLMRegressor", keep_interrupted=True, max_iter=5).set_callbacks(twice)
+    model = made("BayesianGLMRegressor", max_iter=5).set_callbacks(KeepInterrupted(), twice)
     try:
         signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
         with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -248,7 +255,7 @@ def test_handlers_of_others_are_respected(global_random_seed):
         assert model.n_iter_ == 5 and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-    model = made("BayesianGLMRegressor", keep_interrupted=True, tol=1e-3, max_iter=300)
+    model = made("BayesianGLMRegressor", tol=1e-3, max_iter=300).set_callbacks(KeepInterrupted())
     thread = threading.Thread(target=model.fit, args=(X, y))
     thread.start()
     thread.join()
@@ -259,7 +266,7 @@ def test_handlers_of_others_are_respected(global_random_seed):
 def test_what_follows_the_passes_may_be_cut_short(keep, global_random_seed, monkeypatch):
     X, y = make_data("GMERegressor", global_random_seed)
     monkeypatch.setattr(GMERegressor, "_refine", lambda self, problem, state, looks: interrupt())
-    model = GMERegressor(groups="g", likelihood="poisson", noise=False, keep_interrupted=keep)
+    model = GMERegressor(groups="g", likelihood="poisson", noise=False).set_callbacks(*keeping(keep))
     if not keep:
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -278,8 +285,65 @@ def test_a_failing_fit_gives_the_handler_back(global_random_seed):
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(FloatingPointError, match="as it happens"):
-        made("BayesianGLMRegressor", keep_interrupted=True).set_callbacks(At(2, fail)).fit(X, y)
+        made("BayesianGLMRegressor").set_callbacks(KeepInterrupted(), At(2, fail)).fit(X, y)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_clones_and_pickles_keep_what_was_interrupted(global_random_seed):
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
+    model = made("BayesianGLMRegressor").set_callbacks(KeepInterrupted(), At(2, interrupt))
+    for copied in (clone(model), pickle.loads(pickle.dumps(model))):
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            assert copied.fit(X, y).n_iter_ == 2
+    assert not hasattr(model, "state_")
+
+
+def test_pipelines_and_searches(global_random_seed):
+    """The interrupted fit of a search remains, and the next one begins; a Pipeline has no passes of its own."""
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
+    model = made("BayesianGLMRegressor").set_callbacks(KeepInterrupted(), At(2, interrupt))
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    assert pipeline[-1].n_iter_ == 2
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        search = GridSearchCV(pipeline, {"bayesianglmregressor__prior_precision": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_[-1].n_iter_ == 2 and np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    if hasattr(pipeline, "set_callbacks"):
+        with pytest.raises(TypeError, match="found Pipeline. Inside a Pipeline or a search, set it on the estimator"):
+            pipeline.set_callbacks(KeepInterrupted()).fit(X, y)
+
+
+def test_one_series_of_several(global_random_seed):
+    """The series under way ends, the others are fitted; other callbacks are refused."""
+    y = np.random.default_rng(global_random_seed).poisson(3.0, 90)
+    table = pd.DataFrame({"g": np.repeat(["a", "b", "c"], 30)})
+    model = DynamicGLM(groups="g", likelihood="poisson", max_iter=100).set_callbacks(KeepInterrupted())
+    passes, end = [], FitMonitor.pass_end
+
+    def interrupted(self, info, *arguments):
+        passes.append(info["pass"])
+        if len(passes) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return end(self, info, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FitMonitor, "pass_end", interrupted)
+        with pytest.warns(ConvergenceWarning, match=r"\('a'\): DynamicGLM was interrupted"):
+            model.fit(table, y)
+    assert [series.converged_ for series in model.series_.values()] == [False, True, True]
+    assert model.series_["a"].n_iter_ == 1
+    with pytest.raises(ValueError, match="no callback but KeepInterrupted"):
+        model.set_callbacks(KeepInterrupted(), At(2, interrupt)).fit(table, y)
+
+
+def test_rows_in_partitions(global_random_seed):
+    array = pytest.importorskip("dask.array")
+    X, y = make_data("BayesianGLMRegressor", global_random_seed)
+    X, y = np.asarray(X, float), np.asarray(y, float)
+    model = made("BayesianGLMRegressor").set_callbacks(KeepInterrupted(), At(2, interrupt))
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(array.from_array(X, chunks=(30, -1)), array.from_array(y, chunks=30))
+    assert model.n_iter_ == 2 and np.all(np.isfinite(model.predict(X)))
 
 
 SCRIPT = """
@@ -287,12 +351,12 @@ import signal
 import numpy as np
 from sksvi import BayesianGLMRegressor
 from sksvi.callbacks import Checkpoint
-from tests.contracts.test_interrupted import At
+from tests.contracts.test_interrupted import At, keeping
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.default_rng(0).standard_normal((50, 2))
-model = BayesianGLMRegressor(algorithm="h-mc-ssvi", tol=0.0, max_iter=10**6, keep_interrupted={keep}, random_state=0)
-model.set_callbacks(Checkpoint({path!r}, every=2), At(3, lambda: print("third", flush=True)))
+model = BayesianGLMRegressor(algorithm="h-mc-ssvi", tol=0.0, max_iter=10**6, random_state=0)
+model.set_callbacks(*keeping({keep}), Checkpoint({path!r}, every=2), At(3, lambda: print("third", flush=True)))
 model.fit(X, X[:, 0])
 print(model.n_iter_, model.converged_, np.isfinite(model.predict(X)).all())
 """

@@ -26,7 +26,7 @@ PRIVATE = "made by `fold_in` alone, of what that knows of the fit"
 HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
 EXCEPTIONS = {
     "to_arviz -> return": OF_ARVIZ,
-    **{f"Checkpoint.{hook} -> context": OF_SKLEARN for hook in HOOKS},
+    **{f"{name}.{hook} -> context": OF_SKLEARN for name in ("Checkpoint", "KeepInterrupted") for hook in HOOKS},
     "check_model -> data": OF_MODEL,
     "FoldedIds.__init__ -> fit": PRIVATE,
     "FoldedUsers.__init__ -> fit": PRIVATE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -34,8 +35,8 @@ def shapes(answers):
     return [(answer.shape, answer.dtype.kind) for answer in answers]
 
 
-def attacked(name, path, chosen):
-    """Load and use the file with every array changed in every way; what was accepted although it says otherwise."""
+def attacked(name, path, chosen, seed=None):
+    """Load and use the file with arrays changed in every way, or in a third of them by a seed; how many are refused."""
     model = saved_models.fit_model(name)
     model.save(path)
     parts, expected, refused = file_mutations.read_members(path), shapes(saved_models.model_answers(name, model)), 0
@@ -46,6 +47,8 @@ def attacked(name, path, chosen):
         array = file_mutations.read_array(parts[member])
         for what, bad in file_mutations.array_mutations(array):
             if (chosen and what not in chosen) or (bad.dtype == array.dtype and np.array_equal(bad, array)):
+                continue
+            if seed is not None and (zlib.crc32(f"{member} {what}".encode()) + seed) % 3:
                 continue
             path.write_bytes(file_mutations.archive_bytes({**parts, member: file_mutations.npy_bytes(bad)}))
             try:
@@ -72,8 +75,9 @@ def test_resized_and_retyped_arrays_are_refused_or_do_no_harm(name, path):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", saved_models.NAMES)
-def test_every_change_of_every_array_is_refused_or_does_no_harm(name, path):
-    assert attacked(name, path, None) > 50
+def test_every_change_of_every_array_is_refused_or_does_no_harm(name, path, global_random_seed):
+    """Three seeds in a row meet all of them."""
+    assert attacked(name, path, None, global_random_seed) > 10
 
 
 def test_the_fits_are_of_every_estimator():

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from sksvi._runtime.blas import times_triangle
+from sksvi._runtime.kinds import is_compressed
 from sksvi._runtime.parallel import chunk_rows, slices
 from sksvi.models.base import Table
 
@@ -84,7 +84,7 @@ class DenseRows(_RowBlock):
     def __init__(self, X: Any, intercept: bool) -> None:
         n, d = X.shape
         self.A = np.empty((n, d + intercept), X.dtype)
-        self.A[:, :d] = X.toarray() if sp.issparse(X) else X
+        self.A[:, :d] = X.toarray() if is_compressed(X) else X
         if intercept:
             self.A[:, d] = 1.0
 
@@ -243,7 +243,7 @@ class SparseRows(_RowBlock):
 
 def stays_sparse(X: Any, full: bool) -> bool:
     """Whether loops over non-zeros beat BLAS on dense row blocks."""
-    if not sp.issparse(X):
+    if not is_compressed(X):
         return False
     per_row = X.nnz / max(X.shape[0], 1)
     return bool(not full or SPARSE_COST * per_row**2 < X.shape[1] ** 2)
@@ -312,8 +312,8 @@ def informed_subspace(X: Any, scale: Array) -> tuple[Array, Array]:
     L : ndarray of shape (N, r)
     B : ndarray of shape (D, r), orthonormal columns
     """
-    scaled = X.multiply(scale).tocsr() if sp.issparse(X) else X * scale
-    if not sp.issparse(X):
+    scaled = X.multiply(scale).tocsr() if is_compressed(X) else X * scale
+    if not is_compressed(X):
         left, values, right = np.linalg.svd(np.asarray(scaled, float), full_matrices=False)
         keep = values > values.max(initial=0.0) * max(X.shape) * np.finfo(float).eps
         return left[:, keep] * values[keep], np.ascontiguousarray(right[keep].T)

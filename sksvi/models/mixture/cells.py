@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi.models.base import Rows, nbytes, stacked
 
 Array = np.ndarray
@@ -69,7 +70,7 @@ class MixtureRows:
 
 def compact(matrix: Any) -> Any:
     """The matrix as products with it cost least: dense, or CSR where few cells are set."""
-    if not sp.issparse(matrix):
+    if not is_compressed(matrix):
         return np.ascontiguousarray(matrix, float)
     matrix = sp.csr_matrix(matrix, dtype=float)
     return matrix.toarray() if matrix.nnz > DENSE * np.prod(matrix.shape) else matrix
@@ -124,7 +125,7 @@ class ColumnGroups:
 
     def codes(self, cells: MixtureRows) -> Array:
         """Codes (n, D) of cells, columns as in `columns`: what `cells` was made of."""
-        ones, missing = (part.toarray() if sp.issparse(part) else part for part in (cells.ones, cells.missing))
+        ones, missing = (part.toarray() if is_compressed(part) else part for part in (cells.ones, cells.missing))
         found = np.empty((len(cells), len(self.columns)), np.int64)
         at = here = 0
         for m, columns in self.groups.items():

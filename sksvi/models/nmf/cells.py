@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from sksvi._runtime.kinds import is_compressed
 from sksvi.models.base import Table
 
 Array = np.ndarray
@@ -64,7 +65,7 @@ class CountMatrix:
 
 def cells(X: Any) -> CountMatrix:
     """Cells of a CSR matrix, or of an array whose missing cells are NaN."""
-    if sp.issparse(X):
+    if is_compressed(X):
         counts = sp.csr_matrix(X, dtype=np.float64, copy=True)
         counts.eliminate_zeros()
         return CountMatrix(counts)

@@ -20,7 +20,7 @@ def check_mixture(look: Validator) -> None:
         sizes = tuple(labels_of(values) for values in look.at("categories_").sequence(d))
     shapes: dict[str, tuple[int, ...]] = {"weights": (k,)}
     for m in {size for size in sizes if size > 1}:
-        shape = (k, sizes.count(m))
+        shape: tuple[int, ...] = (k, sizes.count(m))
         shapes |= {f"values_{m}": (*shape, m)} if look.has("categories_") else {"probabilities": shape}
     in_state, shown = look.at("state_").at("q"), look.at("posterior_").at("_blocks")
     if "value_prior" in in_state.a(dict).value:

@@ -76,7 +76,7 @@ def _most_of_one_hash(labels: Any) -> int:
 
 def _targets(look: Validator) -> None:
     """Check that classes or levels are as many as the likelihood has."""
-    cuts = getattr(look.at("likelihood_").value, "cut_points", None)
+    cuts: Any = getattr(look.at("likelihood_").value, "cut_points", None)
     if look.has("levels_"):
         n = labels_of(look.at("levels_"))
         right = n >= 2 and (cuts is None or np.size(cuts) == n - 1)
@@ -163,7 +163,7 @@ def _gaussian_part(part: Any, block: Family) -> bool:
     """Whether the shape is that of a message to P m or to P, the natural parameters of a Gaussian block."""
     shape = np.shape(block.mean)
     if not isinstance(part, np.ndarray):
-        own = getattr(block, "precision", None)
+        own: Any = getattr(block, "precision", None)
         return type(part) is type(own) and part.diag.shape == own.diag.shape and part.start == own.start
     return part.shape in (shape, (*shape, *shape[-1:]))
 
