@@ -23,16 +23,16 @@ PACKAGE = ROOT / "sksvi"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 421,
-    "lines of code": 44_100,
+    "files": 425,
+    "lines of code": 44_500,
     "functions of more than 40 lines": 25,
-    "names that inference reads off a model": 51,
-    "writes to a model from outside": 36,
-    "definitions of template methods": 35,
-    "class names that stand for several classes": 8,
+    "names that inference reads off a model": 35,
+    "writes to a model from outside": 1,
+    "definitions of template methods": 33,
+    "class names that stand for several classes": 7,
     "modules in import circles, type checking included": 0,
-    "names in words that say nothing": 600,
-    "docstrings that cannot stand alone": 230,
+    "names in words that say nothing": 7,
+    "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 20,
     "private attributes of a fitted GMERegressor": 27,
 }

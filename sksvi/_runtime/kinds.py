@@ -6,8 +6,9 @@ from typing import TypeAlias, TypeGuard
 
 import scipy.sparse as sp
 
-Sparse: TypeAlias = "sp.sparray | sp.spmatrix"
 Compressed: TypeAlias = "sp.csr_array | sp.csr_matrix"
+#: Formats that users have; those that are rarer have the same methods.
+Sparse: TypeAlias = "Compressed | sp.csc_array | sp.csc_matrix | sp.coo_array | sp.coo_matrix"
 
 #: Whole numbers; numbers; numbers and truth values.
 WHOLE, REAL, NUMBERS = "iu", "iuf", "biuf"

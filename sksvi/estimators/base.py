@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -43,6 +43,7 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import continued, first_state, with_scale_inside_range
 from sksvi.inference.state import State, with_own_lists
 from sksvi.likelihoods.support import LARGEST
+from sksvi.models.base import Table
 from sksvi.partitions.collections import in_memory, is_collection
 
 Array = np.ndarray
@@ -56,7 +57,7 @@ PLAIN = {str, int, float, bool, type(None)}
 @lru_cache(maxsize=64)
 def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
     """Names of an estimator's parameters, which scikit-learn reads off the signature each time that it is asked."""
-    return tuple(super(BaseSVI, cls)._get_param_names())
+    return tuple(super(BaseSVI, cls)._get_param_names())  # type: ignore[misc]  # scikit-learn has no types
 
 
 def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
@@ -116,14 +117,14 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return list(_names(cls))
+        return list(_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     def _validate_params(self) -> None:
         """scikit-learn's rules, and a limit on the magnitude of every number whose square or reciprocal is formed."""
         for name, value in self.get_params(deep=False).items():
             # Plain values that were found valid once are: the rules take longer than a chunk of a few rows does.
             check = _check_plain if type(value) in PLAIN else _check_parameter
-            check(type(self), name, type(value), value)
+            check(type(self), name, type(value), value)  # type: ignore[arg-type]  # classes are hashable
 
     # ---- what a subclass says
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
@@ -272,7 +273,7 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """Warnings about a finished fit: what was found, and what to do."""
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
-            yield from fit_warnings.of_target(likelihood, problem.data.y, len(problem.data))
+            yield from fit_warnings.of_target(likelihood, cast(Table, problem.data).y, len(problem.data))
             yield from likelihood.parameter_warnings()
 
     def _too_small(self, X: Array) -> Iterator[str]:

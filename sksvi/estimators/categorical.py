@@ -96,8 +96,8 @@ class Levels:
 
     def merged(self, other: Levels) -> Levels:
         """Levels of the rows of both."""
-        same = self.declared is not None and other.declared is not None
-        same = same and np.array_equal(self.declared, other.declared)
+        mine, its = self.declared, other.declared
+        same = mine is not None and its is not None and np.array_equal(mine, its)
         some = [values for values in (self.present, other.present) if len(values)]
         present = np.unique(_sortable(np.concatenate(some), self.column)) if some else self.present
         return Levels(self.column, present, self.declared if same else None, {**self.alone, **other.alone})

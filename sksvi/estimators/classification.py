@@ -119,7 +119,8 @@ class ClassificationMethods(ClassifierMixin):
         for label, value in self.class_weight.items() if isinstance(self.class_weight, dict) else ():
             if label not in self.classes_.tolist():
                 raise ValueError(f"class_weight names {label!r}, and y has the labels {self.classes_.tolist()}.")
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+            # Real has no order in typeshed
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:  # type: ignore[operator]
                 raise ValueError(f"class_weight must have positive numbers; found {value!r} for {label!r}.")
 
     # ---- rows in partitions

@@ -25,7 +25,7 @@ FIRST_ROWS = (
 
 def given_order(y: Any) -> Array | None:
     """Every level that the type of y declares, lowest first: an ordered Categorical or a polars Enum; else None."""
-    dtype = getattr(y, "dtype", None)
+    dtype: Any = getattr(y, "dtype", None)
     ordered = getattr(dtype, "ordered", type(dtype).__name__ == "Enum")
     return np.asarray(dtype.categories) if ordered else None
 

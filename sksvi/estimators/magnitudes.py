@@ -49,7 +49,8 @@ def check_magnitudes(values: Any, name: str, columns: Any = None, unit: str = ""
     if hasattr(values, "tocsr"):
         values = values.tocoo()
         at = int(np.argmax(np.abs(values.data) > largest))
-        place, value = (values.row[at], values.col[at]), values.data[at]
+        place: tuple[Any, ...] = (values.row[at], values.col[at])
+        value = values.data[at]
     else:
         place = np.unravel_index(int(np.argmax(np.abs(values) > largest)), values.shape)
         value = values[place]

@@ -38,7 +38,7 @@ def building(estimator: Any) -> Iterator[Any]:
 
 def _with(cls: type, attributes: dict[str, Any]) -> Any:
     """An estimator of these very attributes."""
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     made.__dict__ = attributes
     return made
 

@@ -54,7 +54,7 @@ class ResponseDraws:
         certain = not self.noise_scale_ and not np.any(left)
         if likelihood.ordered:
             levels = np.moveaxis(likelihood.probabilities(flat), 0, -1) if certain else self._spread(flat, left, s)
-            values = None if self._named_levels else np.asarray(self.levels_, float)  # type: ignore[attr-defined]
+            values = None if self._named_levels else np.asarray(self.levels_, float)  # type: ignore[attr-defined, type-var]
             return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)
         if certain:
             return likelihood.mean(flat).reshape(n, s, -1)

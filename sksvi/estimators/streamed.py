@@ -23,7 +23,9 @@ STREAM_ROWS, STREAM_BYTES = 8000, 2**24
 class Streamed:
     """Mixin with `_partial_fit`, for classes that encode rows, build their problem and expose a state."""
 
+    _at_one_end: Callable[[Any, Any], bool]
     _began_among: float
+    _one_sided: bool
     batch_size: Any
     forgetting: Any
     half_life: Any

@@ -64,8 +64,8 @@ def mixture_table(
         if df is not None:
             half = stdtrit(df, 1.0 - tail) * stds[0]
             sign = stdtr(df, np.abs(means[0]) / stds[0])
-            ends = {"lower": means[0] - half, "upper": means[0] + half, "direction": sign}
-            table = table.assign(**{name: np.ravel(values) for name, values in ends.items()})
+            own = {"lower": means[0] - half, "upper": means[0] + half, "direction": sign}
+            table = table.assign(**{name: np.ravel(values) for name, values in own.items()})
         return table
     mean = np.tensordot(weights, means, 1)
     std = np.sqrt(np.tensordot(weights, np.square(stds) + np.square(means - mean), 1))

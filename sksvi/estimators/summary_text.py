@@ -30,21 +30,26 @@ LENGTH = 3.3
 #: Relative distance from a whole number that sums of weights have by rounding.
 ROUNDING = 1e-9
 POINT = "-"
+#: Name of a score that is none of predictions.
+SCORE = "score"
 
 
 class SummaryText:
     """Mixin with `summary_text`, for estimators with `summary` and the counters of a fit."""
 
-    #: What `score` is called, where it is one of predictions.
-    _score_name = "score"
     #: `score` of rows of the last fit, and how many these were.
     _score_of_fit: tuple[float, int] | None = None
     summary: Any
     score: Any
 
+    @property
+    def _score_name(self) -> str:
+        """What `score` is called, where it is one of predictions."""
+        return SCORE
+
     def _remember_score(self, X: Any, y: Any, **beside: Any) -> None:
         """`score` of the rows of a fit, a sample of many: a pass over all would cost up to a third of the fit."""
-        if self._score_name == SummaryText._score_name or X is None or is_collection(X):
+        if self._score_name == SCORE or X is None or is_collection(X):
             return
         beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
         given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]

@@ -24,7 +24,7 @@ def framed(X: Any) -> Any:
 
 def _column(values: Any) -> Any:
     """A column of another library, with the levels that its type declares (polars' Enum)."""
-    dtype = getattr(values, "dtype", None)
+    dtype: Any = getattr(values, "dtype", None)
     if type(dtype).__name__ == "Enum":
         import pandas as pd
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -220,7 +220,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
     @property
     def _most_points(self) -> int:
         """Number of inducing points where there are rows enough for them."""
-        return int(self.n_inducing) if isinstance(self.inducing, str) else len(self.inducing)
+        return int(self.n_inducing) if isinstance(self.inducing, str) else len(np.asarray(self.inducing))
 
     @property
     def _block(self) -> int:
@@ -312,7 +312,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         """Warnings of a fit, also about an algorithm instance whose messages it could not use, and about the noise."""
         yield from super()._fit_warnings(problem, state)
         if problem.data.at_hand:
-            yield from self._too_small(problem.data.X)
+            yield from self._too_small(cast(Table, problem.data).X)
         requested = self.algorithm
         if not isinstance(requested, str) and requested.row.messages and not self.algorithm_.row.messages:
             yield (
@@ -320,7 +320,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
                 f"move with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
                 "optimize_hyperparameters=False and optimize_inducing=False, to keep it."
             )
-        noise, targets = self.likelihood_.noise_variance, problem.data.targets
+        noise, targets = self.likelihood_.noise_variance, cast(Table, problem.data).targets
         if self.kernel is None or noise is None:
             return
         mean, variance = weighted_moments(targets.y, targets.weight)
@@ -342,7 +342,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
 
     def _new_state(self, problem: Problem) -> State:
         state = first_state(problem, self._seed)
-        points = problem.model.kernel_and_points(state.q)[1]
+        points = cast(SparseGPModel, problem.model).kernel_and_points(state.q)[1]
         which = np.flatnonzero(at_rows(points, problem.data, self._unit, self.inducing))
         self._began_at: tuple[Array, Array] | None = (which, points[which])
         return state

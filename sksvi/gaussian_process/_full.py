@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -265,9 +265,9 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
-        if np.array_equal(problem.data.X, self.X_train_):
+        if np.array_equal(cast(Table, problem.data).X, self.X_train_):
             return state
-        return replace(state, q=problem.model.at(state.q["kernel"].value), progress=START)
+        return replace(state, q=cast(FullGP, problem.model).at(state.q["kernel"].value), progress=START)
 
     def _expose(self, model: FullGP, state: State) -> None:
         self._at_a_point()

@@ -79,7 +79,7 @@ def between(rows: Array, n_inducing: int, seed: int) -> Array:
     spread = rows.std(axis=0)
     unit = np.where(spread > 0, spread, 1.0)
     points, among = choose(rows, None, n_inducing, "kmeans", unit, seed) / unit, rows / unit
-    distance, nearest = cKDTree(among).query(points, k=2)
+    distance, nearest = map(np.asarray, cKDTree(among).query(points, k=2))
     alone = distance[:, 0] <= AT_ROW * distance[:, 1]
     points[alone] = 0.5 * (among[nearest[alone, 0]] + among[nearest[alone, 1]])
     return points * unit

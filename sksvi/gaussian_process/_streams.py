@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sksvi import algorithms, expectations
 from sksvi.gaussian_process._start import spread_of
@@ -24,7 +24,7 @@ class ProcessStreams:
     stream_sample: Any
     mean_: float
     state_: Any
-    _most_points: int
+
     _model: Callable[..., Any]
     _batch_size: Callable[[int, Any], int | None]
     _base_likelihood: Callable[[], Any]
@@ -32,6 +32,11 @@ class ProcessStreams:
     _centred: Callable[[Table], Table]
     #: Rows that kernel and inducing points of a stream were last learned from; None after a fit, and once told.
     _learned_rows: int | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def _most_points(self) -> int: ...
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         if first:
@@ -51,6 +56,7 @@ class ProcessStreams:
         if steps or len(rows) < 2 * learned:
             return None
         if self.mean_:
+            assert rows.offset is not None  # which has the mean
             rows = replace(rows, offset=rows.offset - self.mean_)
         self._fix_units(self._base_likelihood(), rows, spread_of(rows))
         return self._centred(rows)

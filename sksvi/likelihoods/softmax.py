@@ -94,6 +94,7 @@ class Softmax(Likelihood):
         slope = -p
         slope[rows, code] += 1.0
         value = m[rows, code] - log_sum
+        assert q is not None  # of both by default
         return (
             value.astype(m.dtype, copy=False),
             slope.astype(m.dtype, copy=False),

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._runtime.kinds import is_compressed
+
 Array = np.ndarray
 
 #: Columns of a sparse design that are looked at together.

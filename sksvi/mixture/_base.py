@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -263,7 +263,8 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         every, most, tol = self.moves in ("all", True), self._most_passes(), _split_merge.SETTLED * self.tol
         found = _split_merge.moved(problem, state, every, most, tol)
         found = _split_merge.from_other_starts(problem, found, every, most, tol)
-        here, there = (n_used(problem.model.rows_of(each.q)) for each in (state, found))
+        model = cast(MixtureModel, problem.model)
+        here, there = (n_used(model.rows_of(each.q)) for each in (state, found))
         enough = 0.0 if there >= here else STREAM_GAIN * abs(state.bound)
         return found if found.bound - state.bound > enough else state
 
@@ -396,7 +397,8 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         for k in range(used):
             own = self.posterior_["weights"]
             index.append((k, weight, ""))
-            counts.append(own.theta[k]), totals.append(own.total[0])
+            counts.append(own.theta[k])
+            totals.append(own.total[0])
         for name, (m, columns) in self._fitted_model().names.items():
             block = self.posterior_[name]
             for j, d in enumerate(columns):
@@ -406,10 +408,11 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
                     totals += list(block.total[:used, j, 0])
         a, total = np.array(counts), np.array(totals)
         certain = a >= total  # the weight of a component that is the only one
-        law = beta(a, np.where(certain, 1.0, total - a))
+        others = np.where(certain, 1.0, total - a)
+        law = beta(a, others)
         ends = {"lower": tail, "upper": 1 - tail}
         table = {"mean": law.mean(), "std": law.std()}
-        table |= {name: beta_quantiles(*law.args, p) for name, p in ends.items()}
+        table |= {name: beta_quantiles(a, others, p) for name, p in ends.items()}
         table = {name: np.where(certain, float(name != "std"), values) for name, values in table.items()}
         names = ["component", "column", "value"]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(

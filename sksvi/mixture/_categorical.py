@@ -229,9 +229,9 @@ class CategoricalMixture(Mixture):
             mean = self.posterior_[name].mean
             parts |= {int(d): mean[:, j] for j, d in enumerate(columns)}
         pairs = [(self._column_name(d), value) for d, values in enumerate(self.categories_) for value in values]
-        columns = pd.MultiIndex.from_tuples(pairs, names=["column", "value"])
+        header = pd.MultiIndex.from_tuples(pairs, names=["column", "value"])
         table = np.concatenate([parts[d] for d in range(self.n_features_in_)], axis=1)
-        return pd.DataFrame(table, columns=columns, index=pd.RangeIndex(len(table), name="component"))
+        return pd.DataFrame(table, columns=header, index=pd.RangeIndex(len(table), name="component"))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[DataFrame, Array]:
         """New rows from the predictive distribution of one row.

@@ -8,6 +8,7 @@ Where there are as many components as groups, two may begin in one group and non
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from sksvi import algorithms
 from sksvi.inference import plan
@@ -17,6 +18,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
+from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.moves import Moves
 
 #: Relative change of the bound, in `tol`, at which steps on all rows end.
@@ -39,7 +41,7 @@ def on_all_rows(problem: Problem, **changes: object) -> Problem:
 
 def merged(problem: Problem, state: State, every: bool) -> tuple[State, int]:
     """The state after moves, and the number of moves; without any, q is a step on all rows further if those climb."""
-    q, taken = Moves(problem.model, problem.data, state.q).run(every)
+    q, taken = Moves(cast(MixtureModel, problem.model), problem.data, state.q).run(every)
     if not (taken or climbs(problem)):
         return state, 0
     return replace(state, q=q, bound=exact_bound(problem, replace(state, q=q))), taken
@@ -90,7 +92,7 @@ def moved(
 def from_other_starts(problem: Problem, state: State, every: bool, passes: int, tol: float) -> State:
     """The best of this state and of fits to all rows from other starts, of fewer components where rows are few."""
     n = int(problem.data.total_weight)
-    centres = min(n // ROWS_EACH, problem.model.n_components)
+    centres = min(n // ROWS_EACH, cast(MixtureModel, problem.model).n_components)
     if centres < 2 or centres * n > MOST_LOGS:
         return state
     model = problem.model.replaced(n_centres=centres, start_share=OTHER_SHARE)

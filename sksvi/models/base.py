@@ -287,7 +287,7 @@ class LinearTerms:
     variance: Array | None = None
     repairs: ClassVar[int] = 0
 
-    def weighted(self, weight: Array | None) -> LinearTerms:
+    def weighted(self, weight: Array | None) -> Self:
         """The terms with every number multiplied by its row's weight: a row of weight k counts as k rows."""
         if weight is None:
             return self

@@ -186,7 +186,7 @@ def _products(part: Any, rise: Any) -> Array:
 
 
 #: Products that add up to a rise of the bound, the rise by differences, and what rounding makes of it.
-Rise = tuple["Array | np.floating", float, float]
+Rise = tuple[Array, float, float]
 
 
 def _check_rise(rise: Callable[[float], Rise], what: str, tolerance: float) -> None:
@@ -207,7 +207,7 @@ def _rises(rise: Callable[[float], Rise]) -> Iterator[Rise]:
         whole = rise(step)
         yield whole
         half = rise(step / 2)
-        products, difference = ((4.0 * b - a) / 3.0 for a, b in zip(whole[:2], half[:2], strict=True))
+        products, difference = (4.0 * half[0] - whole[0]) / 3.0, (4.0 * half[1] - whole[1]) / 3.0
         yield products, difference, (4.0 * half[2] + whole[2]) / 3.0
 
 

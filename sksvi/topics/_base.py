@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,11 +47,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
 
     posterior_: Posterior
     components_: Array
-    topic_prevalence_: Array
     n_components: int
     prior_words: Any
     #: A step takes one of so many parts of the documents.
     _batch_share = BATCH_SHARE
+
+    if TYPE_CHECKING:
+
+        @property
+        def topic_prevalence_(self) -> Array: ...
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         """Mean (n, K) of each document's proportions, and its standard deviation where asked for."""
@@ -149,12 +153,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         prior = np.full((self.n_components, self.n_features_in_), value)
         names = {name: j for j, name in enumerate(getattr(self, "feature_names_in_", []))}
         for topic, words in (self.prior_words or {}).items():
-            if not (isinstance(topic, Integral) and 0 <= topic < self.n_components):
+            # Integral has no order in typeshed
+            if not (isinstance(topic, Integral) and 0 <= topic < self.n_components):  # type: ignore[operator]
                 raise ValueError(f"prior_words has topic {topic!r}: topics are 0 to {self.n_components - 1}.")
             counts = words if isinstance(words, Mapping) else dict.fromkeys(words, SEED_COUNT)
             for word, count in counts.items():
                 column = word if isinstance(word, Integral) else names.get(word)
-                if column is None or not 0 <= column < self.n_features_in_:
+                if column is None or not 0 <= column < self.n_features_in_:  # type: ignore[operator]
                     raise ValueError(f"prior_words of topic {topic} has {word!r}, which is no column of X.")
                 if not count >= 0:
                     raise ValueError(
@@ -332,12 +337,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
             In nats; 0 where nothing is held out.
         """
         check_is_fitted(self)
-        X, held_out_counts = (self._counts(named(counts, feature_names)) for counts in (X, held_out))
-        if X.shape[0] != held_out_counts.shape[0]:
+        counts, held_out_counts = (self._counts(named(part, feature_names)) for part in (X, held_out))
+        if counts.shape[0] != held_out_counts.shape[0]:
             raise ValueError(
-                f"X has {X.shape[0]} documents and held_out {held_out_counts.shape[0]}: they must be the same ones."
+                f"X has {counts.shape[0]} documents and held_out {held_out_counts.shape[0]}: they must be the same "
+                "ones."
             )
-        return self._word_scores(X, held_out_counts)
+        return self._word_scores(counts, held_out_counts)
 
     def _word_scores(self, X: Any, held_out: Any) -> Array:
         return word_scores(self._proportions(X)[0], self.components_, held_out)

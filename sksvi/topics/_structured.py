@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -297,15 +297,15 @@ class StructuredLDA(TopicModel):
         memory.need(8.0 * (26 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
 
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
-        vars(self).pop("_of_documents", None)
+        self.__dict__.pop("_of_documents", None)
         return self._model(data.X.shape[1]).replaced(visit=PORTION)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         state = super()._run(problem, state, passes, monitor, tol)
-        vars(self).pop("_of_documents", None)
+        self.__dict__.pop("_of_documents", None)
         if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
             assert isinstance(state.locals, RemoteLocals)
-            logs = partial(_scatter_of_logs, np.array(problem.model.alpha_of(state.q)))
+            logs = partial(_scatter_of_logs, np.array(cast(LatentDirichlet, problem.model).alpha_of(state.q)))
             found = problem.data.reduced(logs, Scatter.merged, state.locals.apart)
             if found.freedom:
                 self._of_documents = found.products / found.freedom
@@ -322,7 +322,7 @@ class StructuredLDA(TopicModel):
         Topics that share few words have anchors, and are found from them at once; others are better found from even.
         Where the documents that are held out are too few to tell, the bound does: all others are in it.
         """
-        data, model = problem.data, problem.model
+        data, model = problem.data, cast(LatentDirichlet, problem.model)
         anchored = first_counts(data, model.eta, seed)
         rng = np.random.default_rng([seed, 5])
         rows = parallel.few(len(data), TRIAL_DOCUMENTS, rng)
@@ -352,7 +352,7 @@ class StructuredLDA(TopicModel):
         self.topic_word_prior_ = float(prior.min())
 
     @property
-    def topic_prevalence_(self) -> Array:  # type: ignore[override]
+    def topic_prevalence_(self) -> Array:
         """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
         check_is_fitted(self)
         prior = self._model(self.components_.shape[1]).prior(self._globals)["topics"]

@@ -309,7 +309,7 @@ def test_pipelines_and_searches(global_random_seed):
         search = GridSearchCV(pipeline, {"bayesianglmregressor__prior_precision": [0.1, 1.0]}, cv=2).fit(X, y)
     assert search.best_estimator_[-1].n_iter_ == 2 and np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     if hasattr(pipeline, "set_callbacks"):
-        with pytest.raises(TypeError, match="found Pipeline. Inside a Pipeline or a search, set it on the estimator"):
+        with pytest.raises(TypeError, match=r"found Pipeline\. Inside a Pipeline or a search, set it on the estimator"):
             pipeline.set_callbacks(KeepInterrupted()).fit(X, y)
 
 

@@ -99,7 +99,8 @@ class _Side:
         if weight is not None:
             rows["weight"] = weight
         bucket = np.searchsorted(self.edges, own, side="right") - 1
-        rows, bucket = (part[np.argsort(bucket, kind="stable")] for part in (rows, bucket))
+        order = np.argsort(bucket, kind="stable")
+        rows, bucket = rows[order], bucket[order]
         ends = np.searchsorted(bucket, np.arange(len(self.paths) + 1))
         for path, a, b in zip(self.paths, ends, ends[1:]):
             if b > a:

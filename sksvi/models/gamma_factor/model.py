@@ -109,10 +109,11 @@ class GammaFactors(Model):
     def begin(self, data: Scatter, rng: np.random.Generator) -> Blocks:
         """The mode with Laplace's widths, or random means and wide distributions."""
         data = self.about_mean(data)
-        starts = [self.loadings]
         if self.loadings is None:
             number = 1 if self.init == "random" else start.STARTS
             starts = [start.at_random(self.shape[0], data, rng) for _ in range(number)]
+        else:
+            starts = [self.loadings]
         log_noise = None
         if self.learns_noise:
             variance = data.variances if self.noise_size > 1 else data.variances.mean(keepdims=True)

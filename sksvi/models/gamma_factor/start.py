@@ -72,13 +72,13 @@ def mode(
     found = [(-np.inf, loadings, noise) for loadings in starts]
     if len(starts) > 1:
         for number, loadings in enumerate(starts):
-            _, *first = search(np.maximum(loadings, least), noise, True, FIRST_LOG_EVALUATIONS)
-            found[number] = search(*first, False, FIRST_EVALUATIONS)
-    _, *best = found[int(np.argmax([value for value, *_ in found]))]
+            _, there, its_noise = search(np.maximum(loadings, least), noise, True, FIRST_LOG_EVALUATIONS)
+            found[number] = search(there, its_noise, False, FIRST_EVALUATIONS)
+    _, loadings, noise = found[int(np.argmax([value for value, *_ in found]))]
     if near_mode:
-        _, loadings, noise = search(np.maximum(best[0], least), best[1], True, LOG_EVALUATIONS)
+        _, loadings, noise = search(np.maximum(loadings, least), noise, True, LOG_EVALUATIONS)
         return loadings, None if log_noise is None else noise
-    _, loadings, noise = search(*best, False, EVALUATIONS)
+    _, loadings, noise = search(loadings, noise, False, EVALUATIONS)
     value, loadings, noise = search(np.maximum(loadings, least), noise, True, LOG_EVALUATIONS)
     # Where a column's noise is nearly 0 the curvature that L-BFGS began with misleads it: begun anew it goes on.
     before = -np.inf

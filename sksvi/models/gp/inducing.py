@@ -115,7 +115,9 @@ def _sampled(share: float | None, n_inducing: int, seed: int, data: Any) -> RowS
     chance = -np.expm1(-share * weight)
     chosen = uniforms(seed, getattr(data, "first", 0), len(data)) < chance
     rows = data.X[chosen]
-    return RowSample(rows, weight[chosen] / chance[chosen], distinct if few and len(distinct) <= n_inducing else None)
+    if distinct is not None and len(distinct) > n_inducing:
+        distinct = None
+    return RowSample(rows, weight[chosen] / chance[chosen], distinct)
 
 
 def uniforms(seed: int, first: int, n: int) -> Array:
@@ -160,6 +162,7 @@ def unwhitened(L: Array, block: Any) -> StandardGaussian:
         return StandardGaussian(np.stack([plate.mean for plate in plates]), np.stack([plate.root for plate in plates]))
     lift = np.kron(np.eye(len(block.mean) // len(L)), L)
     root = (block.root if block.full else np.diag(block.root)) @ lift.T
-    upper = np.linalg.qr(root[:, ::-1], mode="r")[::-1, ::-1]
+    triangle: Array = np.linalg.qr(root[:, ::-1], mode="r")
+    upper = triangle[::-1, ::-1]
     signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
     return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))

@@ -125,7 +125,7 @@ class Radial:
 
     def pull_log(self, pair: Pair, W: Array) -> tuple[Array, Array | None]:
         """Derivatives of sum(G * k) in the free log parameters and in the rows of Z, from W = G * k."""
-        shapes: dict[str, Array] = {}
+        shapes: dict[str, Array | np.floating] = {}
         if self.slope_of is not None:
             s = pair.squared(self.scale, self.factor, sharp=self.sharp)
             if self.shape_of is not None:

@@ -152,7 +152,8 @@ def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, w
     `gradient` is that of n rows at q, and says all about them: no row is looked at.
     """
     block, likelihood = q["weights"], model.current_likelihood(q)
-    slope, linear, gram = gradient["weights"][0], *block.message_from_gradient(gradient["weights"]).added()
+    slope = gradient["weights"][0]
+    linear, gram = block.message_from_gradient(gradient["weights"]).added()
     square, least, closed = 0.0, 0.0, likelihood.closed_posterior and "likelihood" in q
     if closed:
         # What the slope in the noise says of E (y - f)², which it holds beside n.

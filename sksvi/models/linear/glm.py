@@ -327,7 +327,8 @@ class LinearModel(LinearLatents):
     ) -> LinearTerms:
         """E log p(y|f) and its derivatives for f ~ N(m, v)."""
         points = {"likelihood": expect.parameters(likelihood, y, m, v, rng)} if "likelihood" in q else {}
-        return LinearTerms(*expect(likelihood, y, m, v, rng), m, points)
+        value, alpha, gamma = expect(likelihood, y, m, v, rng)
+        return LinearTerms(value, alpha, gamma, m, points)
 
     def log_likelihood_at(self, q: dict[str, Any], draws: dict[str, Array], batch: GLMChunk, expect: Any) -> Array:
         """log p(rows | weights), summed."""
@@ -421,8 +422,11 @@ class LinearModel(LinearLatents):
     def latents_at(self, draws: Array, X: Any) -> tuple[Array, Array]:
         """f of the rows of X at each draw of the weights, (n, S) or (n, S, K), and the variance (n,) it has besides."""
         rows = design(X, self.fit_intercept, stays_sparse(X, False))
-        latents = project_mean(rows, draws) if draws.ndim == 2 else [project_mean(rows, draw) for draw in draws]
-        return latents if draws.ndim == 2 else np.stack(latents, axis=1), self.unseen_variance(X)
+        if draws.ndim == 2:
+            latents = project_mean(rows, draws)
+        else:
+            latents = np.stack([project_mean(rows, draw) for draw in draws], axis=1)
+        return latents, self.unseen_variance(X)
 
     def unseen_variance(self, X: Any) -> Array:
         """Variance of what the weights say nothing of, (n,)."""

@@ -122,8 +122,8 @@ class LinearLatents(Linear):
             value = (value + data.total_weight * self.log_unit) * scale  # L-BFGS looks at relative changes
             return 0.5 * float(np.sum(delta * prior.dot(delta))) - value, -block.uncoloured(slope).ravel()
 
-        options = {"gtol": 1e-5, "maxiter": steps}
-        best = minimize(negative, np.zeros(block.mean.size), jac=True, method="L-BFGS-B", options=options)
+        first = np.zeros(block.mean.size)
+        best = minimize(negative, first, jac=True, method="L-BFGS-B", options={"gtol": 1e-5, "maxiter": steps})
         mean = block.mean + block.coloured(best.x.reshape(block.mean.shape))
         return type(block)(mean, block.precision, block.root)
 

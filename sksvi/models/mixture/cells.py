@@ -57,10 +57,11 @@ class MixtureRows:
 
     def stacked(self, other: MixtureRows) -> MixtureRows:
         """Rows of both tables: those of this one, then those of the other."""
-        if self.missing is None and other.missing is None:
-            return MixtureRows(stacked(self.ones, other.ones))
         mine, its = (cells.missing for cells in (self, other))
-        columns = (mine if mine is not None else its).shape[1]
+        some = mine if mine is not None else its
+        if some is None:
+            return MixtureRows(stacked(self.ones, other.ones))
+        columns = some.shape[1]
         both = (
             sp.csr_matrix((len(cells), columns)) if part is None else part
             for cells, part in ((self, mine), (other, its))
@@ -125,6 +126,8 @@ class ColumnGroups:
 
     def codes(self, cells: MixtureRows) -> Array:
         """Codes (n, D) of cells, columns as in `columns`: what `cells` was made of."""
+        ones: Any
+        missing: Any
         ones, missing = (part.toarray() if is_compressed(part) else part for part in (cells.ones, cells.missing))
         found = np.empty((len(cells), len(self.columns)), np.int64)
         at = here = 0

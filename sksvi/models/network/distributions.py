@@ -54,7 +54,9 @@ class Distribution:
             return Slot(links[name])
         return Slot(None, as_moments(self.kinds[name], self.parameters[name]))
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array | None, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, Array | None, Moments]:
         """E log density by element, and its gradients in the moments of the child and of each parameter.
 
         `of` are the child's moments; `y` the data themselves where it is observed.
@@ -114,7 +116,9 @@ class Gaussian(Distribution):
     ) -> None:
         self.mean, self.precision, self.size, self.covariance = mean, precision, size, covariance
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, Array, Moments]:
         """½ (E log τ - log 2π - E τ E (x - μ)²)."""
         mean, (log_tau, tau) = given["mean"], given["precision"].T
         away = of[:, 0] - mean[:, 0]
@@ -155,7 +159,9 @@ class Gamma(Distribution):
         slot = super().slot(name)
         return slot if name != "shape" else ShapeSlot(slot.link, slot.constant)
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, Array, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, Array, Moments]:
         """E a E log b - E log Γ(a) + (E a - 1) E log x - E b E x."""
         (_, a, log_gamma), (log_b, b), (log_x, x) = given["shape"].T, given["rate"].T, of.T
         value = a * log_b - log_gamma + (a - 1.0) * log_x - b * x
@@ -273,7 +279,9 @@ class Poisson(Distribution):
         exposure = np.broadcast_to(np.asarray(self.exposure, float), y.shape)
         return np.stack([y, exposure, y * np.log(exposure) - gammaln(y + 1.0)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, None, Moments]:
         """y E log r - e E r + y log e - log y!."""
         (count, exposure, constant), (log_rate, rate) = of.T, given["rate"].T
         return count * log_rate - exposure * rate + constant, None, {"rate": np.stack([count, -exposure], -1)}
@@ -308,7 +316,9 @@ class Binomial(Distribution):
         n = np.broadcast_to(np.asarray(self.trials, float), y.shape)
         return np.stack([y, n - y, gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, None, Moments]:
         """y E log p + (n - y) E log(1 - p) + log (n over y)."""
         return (of[:, :2] * given["p"]).sum(-1) + of[:, 2], None, {"p": of[:, :2]}
 
@@ -341,7 +351,9 @@ class Categorical(Distribution):
         """Codes of the categories, as the data's moments."""
         return y[:, None]
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, None, Moments]:
         """E log p of each category."""
         counts = np.zeros((len(of), given["p"].shape[-1]))
         counts[np.arange(len(of)), of[:, 0].astype(int)] = 1.0
@@ -409,7 +421,9 @@ class Likelihood(Distribution):
         """Target and offset of each row, (n, 2)."""
         return np.stack([y, np.broadcast_to(np.asarray(self.offset, float), y.shape)], -1)
 
-    def expected(self, of: Array, given: Moments, y: Array, expect: Expectation) -> tuple[Array, None, Moments]:
+    def expected(
+        self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
+    ) -> tuple[Array, None, Moments]:
         """E log p(y | f) under N(m, v), and its derivatives in m and v."""
         m, v = (np.broadcast_to(part, len(of)) for part in given["f"].T)
         target = np.ascontiguousarray(of[:, 0])
@@ -435,7 +449,7 @@ class DistributionFactor(Factor):
         links = [slot.name for slot in self.slots.values() if slot.name is not None]
         self.nodes = tuple(dict.fromkeys([*links, *([child] if y is None else [])]))
 
-    def terms(self, q: Blocks, rows: Any, expect: Expectation = None) -> tuple[Array, Gradient]:
+    def terms(self, q: Blocks, rows: Any, expect: Expectation | None = None) -> tuple[Array, Gradient]:
         """Expected log density by element of the child, and its gradients in the moments of the nodes."""
         given = {name: slot.moments(q, rows) for name, slot in self.slots.items()}
         of = self.own.moments(q, rows)

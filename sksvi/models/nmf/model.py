@@ -69,6 +69,7 @@ class GammaProcess(CountRows):
     def begin(self, data: Table, rng: Any) -> Blocks:
         """Components at their start, equal weights."""
         (K, F), a, s = self.shape, self.component_shape, self.certainty
+        assert self.start is not None  # only predictions have none
         return {
             "components": Gamma(a + s * self.start, np.full((K, F), a + s)),
             "weights": Gamma(np.full(K, s), np.full(K, s * K / self.mean)),

@@ -101,7 +101,7 @@ class RowTerms:
 class CountRows(Local):
     """Needs `shape` (K, F), `activation_shape`, `visit` and `prior_rate`."""
 
-    globals = None
+    globals: str | None = None
     traits = Traits(
         bound=BoundTraits(at_expectations=True, slack=1e-9),  # rows settle visit by visit
         remedy="Give X in a unit in which its cells are counts.",

@@ -124,10 +124,10 @@ def merged(parts: Array, n_components: int) -> Array:
         loss[k] = losses(k)
     left = np.ones(len(parts), bool)
     while left.sum() > n_components:
-        k, gone = np.unravel_index(int(np.argmin(loss)), loss.shape)
+        k, gone = map(int, np.unravel_index(int(np.argmin(loss)), loss.shape))
         parts[k] += parts[gone]
         own[k], mass[k], left[gone] = xlogy(parts[k], parts[k]).sum(), parts[k].sum(), False
-        loss[k] = loss[:, k] = np.where(left, losses(int(k)), np.inf)
+        loss[k] = loss[:, k] = np.where(left, losses(k), np.inf)
         loss[gone] = loss[:, gone] = np.inf
     return np.asarray(parts[left])
 

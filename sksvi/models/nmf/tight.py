@@ -113,7 +113,8 @@ class TightGammaPoisson(GammaPoisson):
         value, source = (np.stack([getattr(draw, part) for draw in each], 1) for part in ("value", "source"))
         return Draw(value, source)
 
-    def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> DrawnTerms:
+    # terms are read by the model's own methods alone
+    def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> DrawnTerms:  # type: ignore[override]
         """The bound at the rows' current (n1, c), its slopes in the components, and the rows after a step."""
         from sksvi.models.nmf.loops import drawn_rows
 

@@ -53,8 +53,8 @@ class Chains:
                 at = rows.start + (error.coordinate or 0)
                 raise NotPositiveDefinite(f"the messages leave no positive precision at point {at}", at) from error
         mean, variance = (np.concatenate([getattr(one, name) for one in swept]) for name in ("mean", "variance"))
-        sums = (float(sum(getattr(one, name) for one in swept)) for name in ("log_det", "kl", "log_z"))
-        return SweptAll(mean, variance, *sums, swept)
+        log_det, kl, log_z = (float(sum(getattr(one, name) for one in swept)) for name in ("log_det", "kl", "log_z"))
+        return SweptAll(mean, variance, log_det, kl, log_z, swept)
 
 
 class JointPanel:
@@ -92,8 +92,9 @@ class JointPanel:
     @property
     def box(self) -> list[tuple[float | None, float | None]]:
         """Lower and upper bound of each parameter: the widest of all parts."""
-        low = np.min([[low for low, _ in part.box] for part in self.parts], axis=0)
-        high = np.max([[high for _, high in part.box] for part in self.parts], axis=0)
+        # dynamics bound each of their parameters
+        low = np.min([[low for low, _ in part.box] for part in self.parts], axis=0)  # type: ignore[arg-type]
+        high = np.max([[high for _, high in part.box] for part in self.parts], axis=0)  # type: ignore[arg-type]
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
     def chain(self, theta: Array, X: Array) -> Chains:

@@ -185,7 +185,9 @@ class SeriesSearch(SettledSearch):
                 raise
             raise NotPositiveDefinite(str(error)) from error
 
-    def ascend(self, start: Array, stop: Callable[[float, float], bool] | None = None) -> None:
+    def ascend(  # type: ignore[override]  # its stop is given what a step promised, too
+        self, start: Array, stop: Callable[[float, float], bool] | None = None
+    ) -> None:
         """Newton's steps from these parameters; those that start outside of their bounds start on them."""
         start = np.minimum(np.maximum(start, self.low), self.high)
         enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731

@@ -314,11 +314,10 @@ class CorrelatedTopics(Local):
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
-        stacked = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local"))
-        rest = {
-            name: np.concatenate([getattr(f, name) for f in found]) for name in ("proportions", "deviations", "roots")
-        }
-        return CorrelatedTerms(*stacked, np.empty((0, 0)), np.empty((0, 0)), **rest)
+        names = ("value", "local", "proportions", "deviations", "roots")
+        value, local, mean, std, root = (np.concatenate([getattr(f, name) for f in found]) for name in names)
+        none = np.empty((0, 0))
+        return CorrelatedTerms(value, local, none, none, proportions=mean, deviations=std, roots=root)
 
     def grown(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """The topics with new words at their prior."""

@@ -306,9 +306,9 @@ class LatentDirichlet(Local):
             return self.settled(view, batch, effort, key, sums=False, squares=draws)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], 64), threads))
-        stacked = (np.concatenate([getattr(f, name) for f in found]) for name in ("value", "local", "elog", "own_elog"))
-        squares = np.concatenate([f.squares for f in found])
-        return LDATerms(*stacked, np.empty((0, 0)), squares, view)
+        names = ("value", "local", "elog", "own_elog", "squares")
+        value, local, elog, own_elog, squares = (np.concatenate([getattr(f, name) for f in found]) for name in names)
+        return LDATerms(value, local, elog, own_elog, np.empty((0, 0)), squares, view)
 
     def with_local(self, local_step: str) -> LatentDirichlet:
         """The model with another local step."""

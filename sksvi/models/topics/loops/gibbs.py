@@ -175,7 +175,7 @@ def _sparse_sweep(own: Array, whole: Array, rest: Array, alpha: Array, z: Array,
 
 
 @compiled
-def _counted(z: Array, cell_counts: Array, topic_counts: Array) -> int:
+def _counted(z: Array, cell_counts: Array, topic_counts: Array) -> np.intp:
     """Count the words of every topic, N, into `topic_counts`; returns how many topics occur."""
     topic_counts[:] = 0.0
     for j in range(len(cell_counts)):
