@@ -206,23 +206,39 @@ def fit(
         state = recorded(replace(state, rows=state.rows + problem.data.total_weight), info, perf_counter() - started)
         return state, pass_end(state)
 
-    state = run.begin(problem, state)
-    while state.passes < max_iter:
-        state, settled = iterate(problem, state, run, max_iter - state.passes, tol, after)
-        goes_on = False
-        if settled:
-            state, goes_on = search(problem, state, max_iter, tol, started)
-        if not goes_on:
-            break
-    return run.end(problem, state)
+    # No frame but that of the loop has its state: what a pass replaces is let go.
+    find = partial(_searched, problem, search, max_iter, tol, started)
+    return run.end(problem, iterate(problem, run.begin(problem, state), run, max_iter, tol, after, find)[0])
 
 
-def iterate(problem: Problem, state: State, run: Pass, most: int, tol: float, after: AfterPass) -> tuple[State, bool]:
-    """Passes until nothing is left to gain, `most` are done or `after` ends them, and whether nothing was left."""
-    for _ in range(most):
+def _searched(
+    problem: Problem, search: Any, max_iter: int, tol: float, started: float, state: State
+) -> tuple[State, bool]:
+    """The state after a search for hyperparameters, and whether passes go on from there."""
+    found: tuple[State, bool] = search(problem, state, max_iter, tol, started)
+    return found
+
+
+def iterate(
+    problem: Problem,
+    state: State,
+    run: Pass,
+    last: int,
+    tol: float,
+    after: AfterPass,
+    search: Callable[[State], tuple[State, bool]] | None = None,
+) -> tuple[State, bool]:
+    """Passes until nothing is left to gain, pass `last` is done or `after` ends them, and whether nothing was left.
+
+    Where nothing is left `search` may move hyperparameters, and passes go on if it says so.
+    """
+    while state.passes < last:
         state, info = run.once(problem, state, tol)
         if info is None:
-            return state, True
+            state, goes_on = (state, False) if search is None else search(state)
+            if not goes_on:
+                return state, True
+            continue
         state, ends = after(state, info)
         if ends:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -231,14 +232,14 @@ def settled_on(problem: Problem, state: State, tol: float, first: bool) -> State
     run = pass_of(problem)
     state = run.begin(problem, state)
     last = state.passes + PORTION_PASSES
-    while state.passes < last:
-        state, settled = iterate(problem, state, run, last - state.passes, tol, with_bound)
-        if not settled:
-            break
-        state, moved = improved(problem, state, lambda bound: False, tol) if first else (state, False)
-        if not moved:
-            return replace(state, converged=True)
-    return state
+    search = partial(improved_quietly, problem, tol) if first else None
+    state, settled = iterate(problem, state, run, last, tol, with_bound, search)
+    return replace(state, converged=True) if settled else state
+
+
+def improved_quietly(problem: Problem, tol: float, state: State) -> tuple[State, bool]:
+    """`improved`, without a callback that could end it."""
+    return improved(problem, state, lambda bound: False, tol)
 
 
 def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, StepInfo]:

@@ -26,7 +26,9 @@ PRIVATE = "made by `fold_in` alone, of what that knows of the fit"
 HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
 EXCEPTIONS = {
     "to_arviz -> return": OF_ARVIZ,
-    **{f"{name}.{hook} -> context": OF_SKLEARN for name in ("Checkpoint", "KeepInterrupted") for hook in HOOKS},
+    **{f"_NullCallback.{hook} -> context": OF_SKLEARN for hook in HOOKS if hook != "setup"},
+    **{f"{name}.setup -> context": OF_SKLEARN for name in ("Checkpoint", "KeepInterrupted")},
+    "Checkpoint.on_fit_task_end -> context": OF_SKLEARN,
     "check_model -> data": OF_MODEL,
     "FoldedIds.__init__ -> fit": PRIVATE,
     "FoldedUsers.__init__ -> fit": PRIVATE,

@@ -257,7 +257,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
     repairs = state.repairs
     seen_weights = {side: state.memory[side].seen for side in sided(problem).sides}
     inner = replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0))
-    inner, done = iterate(problem, inner, run, PORTION_PASSES, tol, with_bound)
+    inner, done = iterate(problem, inner, run, inner.passes + PORTION_PASSES, tol, with_bound)
     q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
     prior = problem.model.prior(q)
     now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.prior_factors)

@@ -399,7 +399,7 @@ def run_until_settled(
         return with_bound(state, info)
 
     state = replace(state, progress=LineSearchState(), bounds=[])
-    return iterate(problem, state, LineSearch(), passes, tol, after)[0]
+    return iterate(problem, state, LineSearch(), state.passes + passes, tol, after)[0]
 
 
 def resettled(problem: Problem, state: State) -> State:
