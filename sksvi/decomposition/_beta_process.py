@@ -391,7 +391,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         order = np.argsort(-use.mean, kind="stable")
         if self.prune:
             order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
-        self._order, self._choices = order, self._fitted_choices()
+        self._order = order
         features = q["features"]
         selected = features[order]
         self.posterior_ = Posterior({**q, "probabilities": use[order], "features": selected})

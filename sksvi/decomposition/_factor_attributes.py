@@ -35,7 +35,7 @@ class FactorAttributes:
     @property
     def _k(self) -> int:
         """Factors of the fit."""
-        return int(self._choices["n_components"])
+        return int(self._record.choices["n_components"])
 
     @property
     def _model(self) -> FactorModel:
@@ -54,7 +54,7 @@ class FactorAttributes:
         if not hasattr(self, "state_"):
             raise AttributeError("posterior_ is there after fit")
         blocks = {side: self._blocks[side].leading(self._k) for side in SIDES}
-        if self._choices["biases"]:
+        if self._record.choices["biases"]:
             blocks["biases"] = self._bias_block(self._blocks, self._k)
         return Posterior(blocks)
 
@@ -103,7 +103,7 @@ class FactorAttributes:
         return self._of("biases").mean[1 + len(self.users_) :]
 
     def _of(self, name: str) -> Any:
-        if not hasattr(self, "state_") or (name == "biases" and not self._choices["biases"]):
+        if not hasattr(self, "state_") or (name == "biases" and not self._record.choices["biases"]):
             raise AttributeError(f"{type(self).__name__} has no {name} to show: it is not fitted, or has none.")
         return self._bias_block(self._blocks, self._k) if name == "biases" else self._blocks[name].leading(self._k)
 
@@ -138,7 +138,7 @@ class FactorAttributes:
         import pandas as pd
 
         check_is_fitted(self)
-        if self._choices["biases"]:
+        if self._record.choices["biases"]:
             block = self.posterior_["biases"]
             kinds = ["global"] + ["user"] * len(self.users_) + ["item"] * len(self.items_)
             index = pd.MultiIndex.from_arrays([kinds, ["", *self.users_, *self.items_]], names=["kind", "id"])

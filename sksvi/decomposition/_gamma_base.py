@@ -77,7 +77,7 @@ class GammaFit(BaseSVI):
     _evened: Any = EVENED
 
     # ---- fitting
-    def _encoded(self, found: CountMatrix, start: Stage) -> Table:
+    def _weighted_table(self, found: CountMatrix, start: Stage) -> Table:
         """Rows with what a first fit fixes by them."""
         if start.fresh:
             self._fix_mean(found.mean or 1.0)
@@ -211,7 +211,7 @@ class CountFactorization(GammaPredictions, RowsFromPartitions, FirstRows, GammaF
         return self._partial_fit(X, None, None, None)
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        return self._encoded(self._cells(X, reset=start.fresh), start)
+        return self._weighted_table(self._cells(X, reset=start.fresh), start)
 
     def _row_facts(self, data: Table) -> dict[str, Any]:
         return {"cells": Total(data.X.sums)}

@@ -291,9 +291,11 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
         n = problem.data.n
         if estimates is None or before is None:
-            self._began_among, (problem, state) = n, self._initialized(problem, False)
-        elif n >= ANEW * (self._began_among or n):  # few rows' optimum may be no place to go on from
-            self._began_among, (problem, state) = n, self._initialized(problem, False)
+            self._record = replace(self._record, began_among=n)
+            problem, state = self._initialized(problem, False)
+        elif n >= ANEW * (self._record.began_among or n):  # few rows' optimum may be no place to go on from
+            self._record = replace(self._record, began_among=n)
+            problem, state = self._initialized(problem, False)
             state = counting_on(state, before, 0.0)
         else:
             loadings, noise = estimates[0].mean / self.scale_, estimates[1] / self.scale_**2
@@ -424,7 +426,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         q = state.q["loadings"]
         explained = np.sum(np.square(q.mean) + q.variance, axis=1)
         order = np.argsort(-explained, kind="stable")
-        self._choices = self._fitted_choices()
         own = Gamma(q.shape[order], q.rate[order] / self.scale_)
         self.posterior_ = Posterior({"loadings": own})
         self._loadings_prior = np.array([self.prior_shape, self.prior_rate], float)

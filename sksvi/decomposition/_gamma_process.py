@@ -237,7 +237,6 @@ class GammaProcessNMF(CountFactorization):
         order = np.argsort(-shares, kind="stable")
         if self.prune:
             order = order[: max(1, int(np.sum(shares > USED)))]
-        self._choices = self._fitted_choices()
         own = {"components": components[order], "weights": weights[order]}
         self.posterior_ = Posterior(own)
         self.components_ = own["components"].mean.astype(self._dtype)

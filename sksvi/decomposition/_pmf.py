@@ -356,7 +356,7 @@ class GeneralizedPMF(
         if base.ordered:
             y = self._fix_levels(base, y, declared).astype(float)
         self._fix_scales(base, y, weight)
-        self._choices = self._fitted_choices()
+        self._record = replace(self._record, choices=self._fitted_choices())
         if base.classifies:
             self.levels_ = np.array([0, 1])
         return y
@@ -431,7 +431,7 @@ class GeneralizedPMF(
     def _prior(self, side: str, ids: Any) -> SidePrior:
         """The prior of one side's plates with these ids."""
         features = self._features["user_features" if side == "users" else "item_features"]
-        biases = self._choices["biases"]
+        biases = self._record.choices["biases"]
         constant = side == "items" and biases and not self.likelihood_.ordered
         applies = np.full(self._k + biases, features is not None)
         applies[self._k :] |= constant
@@ -456,8 +456,8 @@ class GeneralizedPMF(
         return FactorModel(
             self.likelihood_,
             n_components=self._k,
-            biases=bool(self._choices["biases"]),
-            full=self._choices["covariance"] == "full",
+            biases=bool(self._record.choices["biases"]),
+            full=self._record.choices["covariance"] == "full",
             priors=priors,
             offset=self._offset,
             unit=self._unit,
@@ -483,8 +483,8 @@ class GeneralizedPMF(
 
     def _warm_state(self, problem: Any) -> Any:
         state, weight = super()._warm_state(problem), problem.data.total_weight
-        if state.finished and weight > GROWN * (self._began_among or self.n_samples_seen_):
-            self._began_among = weight
+        if state.finished and weight > GROWN * (self._record.began_among or self.n_samples_seen_):
+            self._record = replace(self._record, began_among=weight)
             rng = parallel.stream(state.seed, state.steps, 0)
             state = replace(state, q=problem.model.revived(state.q, problem.data, rng))
         return state

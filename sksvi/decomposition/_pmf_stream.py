@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.stage import Stage
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -29,9 +29,9 @@ class FirstRatings(FirstRows):
     users_: Array
     items_: Array
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        data = super()._data(X, y, sample_weight, offset, start)
-        if data.at_hand:
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        data = super()._encoded(given, fresh, part)
+        if part.whole and data.at_hand:
             rows = self._as_rows(data)
             if not self._are_enough(rows):  # a stream goes on from this fit as from a first chunk
                 self._first_rows = rows
@@ -66,7 +66,7 @@ class FirstRatings(FirstRows):
 
     def _concluded(self: Any, problem: Problem, state: State) -> State:
         # What later steps are shares of are ratings that came.
-        blown_up = self._blown_up(self._began_among)
+        blown_up = self._blown_up(self._record.began_among)
         memory = {side: replace(state.memory[side], seen=state.memory[side].seen / blown_up) for side in SIDES}
         return replace(state, memory={**state.memory, **memory})
 

@@ -110,7 +110,6 @@ class PoissonFit(GammaPosterior, GammaFit):
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["components"]
         shares, order = in_order(q, float(self.component_shape))
-        self._choices = self._fitted_choices()
         self.posterior_ = Posterior({"components": q[order]})
         self.components_ = self.posterior_["components"].mean.astype(self._dtype)
         self.component_shares_, self.n_components_ = shares[order], len(order)

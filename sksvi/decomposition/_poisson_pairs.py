@@ -234,7 +234,7 @@ class PoissonFactorization(PairStream):
         else:
             self.seen_, self._seen_counts, self._waiting = items_of(found), found.counts.data, 0
             self._began_with = found.counts.nnz if start.fresh else self._began_with
-        return self._encoded(found, start)
+        return self._weighted_table(found, start)
 
     def _finish(self, model: Any, state: State, weight: float) -> None:
         super()._finish(model, state, self._n_rows)  # rows of X; those of the engine are users

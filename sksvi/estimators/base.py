@@ -6,34 +6,33 @@ A subclass says which model and likelihood it stands for (`_encode`, `_build_mod
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral, Real
-from time import perf_counter
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
 from sksvi._runtime import parallel
-from sksvi._runtime.warned import warn_user
-from sksvi._typing.arrays import DataFrame, PathLike, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
-from sksvi.estimators import fit_warnings
+from sksvi.estimators import fit_warnings, fitting, streaming
 from sksvi.estimators.checks import check_flag
-from sksvi.estimators.links import LinkedToReference
+from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
+from sksvi.estimators.fit_record import NO_FIT, FitRecord
+from sksvi.estimators.links import reference_page
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.parameters import check_parameters
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
-from sksvi.estimators.stage import FIT, MORE, Stage
-from sksvi.estimators.streamed import Streamed
-from sksvi.estimators.summary_text import SummaryText
+from sksvi.estimators.stage import FIRST_PORTION, FIT, MORE, PORTION, Stage
+from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan
@@ -41,17 +40,12 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import continued, first_state, with_scale_inside_range
-from sksvi.inference.state import State, with_own_lists
-from sksvi.likelihoods.support import LARGEST
+from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.partitions.collections import in_memory, is_collection
+from sksvi.partitions.collections import is_collection
+from sksvi.partitions.encoded import encoded_by_part
 
 Array = np.ndarray
-
-#: The least magnitude of a parameter that is not 0, and those that no arithmetic is done with.
-SMALLEST, UNBOUNDED = 1.0 / LARGEST, {"tol", "random_state"}
-#: Types of parameters that nobody can change in place.
-PLAIN = {str, int, float, bool, type(None)}
 
 
 @lru_cache(maxsize=64)
@@ -60,27 +54,7 @@ def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
     return tuple(super(BaseSVI, cls)._get_param_names())  # type: ignore[misc]  # scikit-learn has no types
 
 
-def _check_parameter(cls: type[BaseSVI], name: str, kind: type, value: Any) -> None:
-    """Raise where a parameter breaks its constraint. kind: type of the value, since 1 is no truth value."""
-    if is_collection(value):
-        raise InvalidParameterError(
-            f"The {name!r} parameter of {cls.__name__} is a Dask collection: give {name}.compute()."
-        )
-    if isinstance(value, np.floating):  # half precision has no number for the limits that it is compared with
-        value = float(value)
-    validate_parameter_constraints(cls._parameter_constraints, {name: value}, caller_name=cls.__name__)
-    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_) and name not in UNBOUNDED
-    if number and value != 0 and not SMALLEST <= abs(float(value)) <= LARGEST:
-        raise InvalidParameterError(
-            f"The {name!r} parameter of {cls.__name__} must lie between {SMALLEST:g} and {LARGEST:g}, "
-            f"where squares and reciprocals are numbers. Got {value!r} instead."
-        )
-
-
-_check_plain = lru_cache(maxsize=4096)(_check_parameter)
-
-
-class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEstimator):
+class BaseSVI(CallbackSupport, BaseEstimator):
     """Base of all estimators: their common parameters, the way from data to posterior, and the fitted attributes."""
 
     posterior_: Posterior
@@ -91,6 +65,8 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     n_samples_seen_: float
     converged_: bool
     n_features_in_: int
+    summary: Callable[..., DataFrame]
+    score: Callable[..., float]
     feature_names_in_: np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -114,22 +90,28 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
 
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, ParameterChange] = SHARED
+    #: Class of what the data of a fit fix, and that of the last fit.
+    _encoding_class: ClassVar[type[Encoding] | None] = None
+    _encoding: Encoding
+    #: How the last fit came about.
+    _record: FitRecord = NO_FIT
+    #: Where scikit-learn's representation links to.
+    _doc_link_module = "sksvi"
+    #: What `score` is called, where it is one of predictions.
+    _score_name = SCORE
+    #: A warm fit to so many times the rows that the last start was made among begins anew.
+    _outgrown_at = np.inf
+    #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
+    _portion_rows: int | None = None
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
         return list(_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     def _validate_params(self) -> None:
-        """scikit-learn's rules, and a limit on the magnitude of every number whose square or reciprocal is formed."""
-        for name, value in self.get_params(deep=False).items():
-            # Plain values that were found valid once are: the rules take longer than a chunk of a few rows does.
-            check = _check_plain if type(value) in PLAIN else _check_parameter
-            check(type(self), name, type(value), value)  # type: ignore[arg-type]  # classes are hashable
+        check_parameters(self)
 
     # ---- what a subclass says
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        raise AttributeError(f"{type(self).__name__} does not encode its data")
-
     def _build_model(self, data: Any) -> tuple[Any, Any]:
         """Build the model; return it, and the data in its coordinates."""
         raise AttributeError(f"{type(self).__name__} does not build a model")
@@ -142,12 +124,12 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         """Raise where the arrays of a fit to these data exceed the memory that is available."""
 
     def _fitted_choices(self) -> dict[str, Any]:
-        """Values of parameters that a continued fit may not change; `_choices` stores them."""
+        """Values of parameters that a continued fit may not change; `_record` stores them."""
         return kept_choices(self)
 
     def _check_choices(self) -> None:
         """Raise where a parameter has changed that a continued fit cannot change."""
-        check_changes(self, self._choices)
+        check_changes(self, self._record.choices)
 
     # ---- fitting
     @contextmanager
@@ -167,69 +149,42 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        with self._all_or_nothing(), parallel.working():
-            go_on = self.warm_start and hasattr(self, "state_")
-            data = self._data(X, y, sample_weight, offset, MORE if go_on else FIT)
-            if go_on and self._outgrown(data):
-                go_on, data = False, self._data(X, y, sample_weight, offset, FIT)
-            self._check_memory(data)
-            self._began_among = self._began_among if go_on else data.total_weight
-            problem, state = self._initialized(self._problem(*self._build_model(data)), go_on)
-            model, data = problem.model, problem.data
-            passes = self._most_passes() + (state.passes if state.finished else 0)
-            metadata = {"sample_weight": sample_weight, "offset": offset}
-            metadata = {name: value for name, value in metadata.items() if value is not None}
-            inputs = {"X": X, "y": y, "metadata": metadata}
-            with FitMonitor(self, passes - state.passes, self.verbose, **inputs) as monitor:
-                state, interruption = self._run(problem, state, passes, monitor), monitor.interruption
-                state = replace(state, converged=state.converged and not interruption.requested)
-                self._one_sided = self._at_one_end(model, data)
-                self._finish(model, state, data.total_weight)
-                undone = None
-                if not interruption.requested:
-                    with interruption.heeded():
-                        undone = self._refined(problem, passes, monitor)
-                        self._remember_score(X, y, sample_weight=sample_weight, offset=offset)
-                monitor.ended(how_it_ended(self.state_, passes, interruption.requested))
-            found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
-            found += [] if interruption.requested else self._fit_warnings(problem, state)
-        # The fit stands, whatever becomes of the warnings.
-        if self._one_sided:
-            undone = None  # the finding says so, and more passes are no remedy
-        short = self._fell_short(undone, passes, interruption.requested)
-        if short:
-            warn_user(short, ConvergenceWarning)
-        fit_warnings.warn_all(found)
-        return self
+        return fitting.fit(self, GivenRows(X, y, sample_weight, offset))
 
-    #: Whether every target lies at one end of what it may be: it says nothing of columns, nor of their scales.
-    _one_sided = False
-
-    @staticmethod
-    def _at_one_end(model: Any, data: Any) -> bool:
-        """Whether every target of these rows lies at one end of its support, as `_one_sided` says."""
-        likelihood = getattr(model, "likelihood", None)
-        return likelihood is not None and bool(fit_warnings.one_sided(likelihood, data.y))
-
-    #: A warm fit to so many times the rows that the last start was made among begins anew.
-    _outgrown_at = np.inf
-    #: Weight of these rows; 0: of an earlier file, or not known.
-    _began_among = 0.0
-
-    def _outgrown(self, data: Any) -> bool:
-        """Whether the last start was made among too few rows for a warm fit to these many to go on from it."""
-        if not self.state_.finished or self._algorithm().row.sampler or not isinstance(getattr(self, "init", ""), str):
-            return False  # a sampler moves on from anywhere, and a given start is none among rows
-        return bool(data.total_weight >= self._outgrown_at * (self._began_among or self.n_samples_seen_))
-
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        """Encoded rows of a fit, in memory or in partitions."""
-        if is_collection(X):
-            return self._collected(X, y, sample_weight, offset, start)
-        in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
-        data = self._encode(X, y, sample_weight, offset, start)
-        remember_offset(self, offset)
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        """Encoded rows of a fit, or of a chunk; they fix the encoding, or bring it up to date."""
+        if part.whole:
+            remember_offset(self, given.offset)
+        if self._encoding_class is None:
+            return self._encoded_by_stage(given, fresh, part)
+        if not fresh:
+            self._check_choices()
+        fixed = None if fresh else self._encoding
+        if is_collection(given.X):
+            data, self._encoding, had_offset = self._in_partitions(given, fixed)
+            remember_offset(self, had_offset or None)
+        else:
+            check_in_memory(self, given)
+            rows = self._encoding_class.read(self, given, fixed, part)
+            summary = self._encoding_class.summary(self, rows, fixed, part)
+            if fixed is None:
+                self._encoding = self._encoding_class.fit(self, summary)
+            else:
+                self._encoding = fixed.updated(self, summary, 0.0 if part.whole else self._fade(rows.total_weight))
+            data = self._encoding.encode(self, rows, part)
+        vars(self).update(self._encoding.exposed)
         return data
+
+    def _encoded_by_stage(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        """`_encoded` of estimators without an encoding."""
+        start = (FIT if fresh else MORE) if part.whole else (FIRST_PORTION if fresh else PORTION)
+        if is_collection(given.X):
+            return self._collected(*given, start)
+        check_in_memory(self, given)
+        return self._encode(*given, start)
+
+    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
+        raise AttributeError(f"{type(self).__name__} does not encode its data")
 
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         """Encoded rows of a Dask collection, which stay in their partitions."""
@@ -237,33 +192,21 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it X.compute()."
         )
 
-    def _fell_short(self, undone: str | None, passes: int, interrupted: bool) -> str | None:
-        """Warning about a fit that ended before it had converged or was refined, or None."""
-        name = type(self).__name__
-        if interrupted:
-            return (
-                f"{name} was interrupted and keeps what it had reached after {self.n_iter_} passes "
-                "(callbacks.KeepInterrupted): warm_start=True and fit go on from there."
-            )
-        if undone is None or self.n_iter_ < passes:
-            return None
-        return f"{name} {undone} in max_iter={self._most_passes()} passes (tol={self.tol}): raise max_iter or tol."
+    def _in_partitions(self, given: GivenRows, fixed: Encoding | None) -> tuple[Any, Encoding, bool]:
+        """Encoded rows of a Dask collection, which stay in their partitions; the encoding; and if there is an offset.
 
-    def _refined(self, problem: Problem, passes: int, monitor: FitMonitor) -> str | None:
-        """Run `_refine`, whose evaluations of the data count as passes; what it left undone, or None."""
-        # Lists of their own: a callback's snapshot is still that of the last step.
-        state = with_own_lists(self.state_)
-        seconds = state.history[-1]["seconds"] if state.history else 0.0
-        started, full = perf_counter() - seconds, state.passes >= passes
+        Raises
+        ------
+        TypeError
+            Where the bound of a fit is no sum over rows.
+        """
+        return encoded_by_part(self, given, fixed, PARTITION)
 
-        def look_end(state: State, initial: State) -> bool:
-            return monitor.pass_end(state.history[-1])
-
-        looks = EvaluationBudget(problem, state, passes, started, look_end, full)
-        undone = self._refine(problem, state, looks)
-        self.state_ = state
-        self._passes_counted(state)
-        return undone if state.converged else "did not converge"
+    def _outgrown(self, data: Any) -> bool:
+        """Whether the last start was made among too few rows for a warm fit to these many to go on from it."""
+        if not self.state_.finished or self._algorithm().row.sampler or not isinstance(getattr(self, "init", ""), str):
+            return False  # a sampler moves on from anywhere, and a given start is none among rows
+        return bool(data.total_weight >= self._outgrown_at * (self._record.began_among or self.n_samples_seen_))
 
     def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
         """Further steps of an estimator while the data are at hand; what `max_iter` left undone, or None."""
@@ -374,14 +317,50 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
-        self._score_of_fit = None
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
+        self._record = replace(self._record, score=None, choices=self._fitted_choices())
 
     def _passes_counted(self, state: State, bounds: Array | None = None) -> None:
         """Set the number of passes and their bounds."""
         self.lower_bounds_ = np.asarray(state.bounds, float) if bounds is None else bounds
         self.n_iter_ = int(state.passes)
+
+    # ---- streams
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+        return streaming.partial_fit(self, GivenRows(X, y, sample_weight, offset))
+
+    def _stream_begins(self) -> bool:
+        """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""
+        if not hasattr(self, "state_"):
+            return True
+        self._validate_params()
+        streaming.check_finished(self)
+        return False
+
+    def _absorbed(self, data: Any, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, State]:
+        """Absorb a chunk: the model of it, and the state after it."""
+        return streaming.absorbed(self, data, first, new_weight, fade, counted)
+
+    def _fade(self, weight: float) -> float:
+        """Factor by which earlier data are forgotten when data of this weight arrive."""
+        return streaming.fade(self, weight)
+
+    def _restart_rows(self, data: Any, fade: float) -> Any:
+        """All rows of the stream, where it is to begin anew with them (older ones as forgetting left them), or None."""
+        return None
+
+    def _streaming_model(self, data: Any, first: bool) -> Any:
+        """The model of one chunk; `first`: of the first one, or of all rows that a stream begins anew with."""
+        raise AttributeError(f"{type(self).__name__} does not stream")
+
+    def _check_memory_of_portion(self, data: Any) -> None:
+        """Raise where the arrays of a step on a chunk of a stream exceed the memory that is available."""
+        self._check_memory(data)
+
+    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+        """Warnings about a stream, after a chunk."""
+        yield from ()
 
     # ---- what is left behind
     @property
@@ -396,6 +375,92 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
             raise AttributeError("history_ is there after fit")
         columns = ["pass", "step", "rows", "seconds", "bound", "exact", "rate", "repairs"]
         return pd.DataFrame(self.state_.history, columns=columns)
+
+    def summary_text(
+        self,
+        coverage: float = 0.9,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
+        *,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+        **options: Any,
+    ) -> str:
+        """The fit as text to print: what it is, how it ended, and `summary`, rounded.
+
+        Numbers of a column have the same decimals, so many that standard deviations show two digits; rows that are far
+        smaller have three digits of their own. Of more than 40 rows the middle is left out.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        X : {array-like, sparse matrix} of shape (n, D), default=None
+            Rows to score: with them, or with y, the header has `score` of these by its name (R², D², accuracy, ...);
+            else that of the rows of the last fit, of 4,096 of them where they were more. A fit keeps no rows: after
+            `partial_fit`, and of a collection, the header has no score without them.
+        y : array-like of shape (n,), default=None
+            Their targets.
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
+            For `score`.
+        **options
+            Of `summary`, such as ``exponentiate=True``.
+
+        Returns
+        -------
+        str
+            ``rows`` in the header is the weight of all rows that were seen, ``lower bound`` is in nats.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            As `summary` and `score`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sksvi import BayesianGLMRegressor
+        >>> X = np.arange(20.0)[:, None]
+        >>> y = 2.0 * X[:, 0] + np.tile([-1.0, 1.0], 10)
+        >>> print(BayesianGLMRegressor().fit(X, y).summary_text())
+        BayesianGLMRegressor
+        rows         20
+        columns      1
+        likelihood   Gaussian(variance=1.103)
+        lower bound  -43.13 nats
+        passes       11
+        converged    yes
+        R²           0.9927
+        intervals    90 %
+        effects      each under a weak prior of its own, the others' as learned
+        <BLANKLINE>
+        coefficient      mean    std   lower  upper  direction
+        x0              2.015  0.046   1.939  2.090      1.000
+        intercept      -0.133  0.511  -0.969  0.707      0.611
+        std(residual)   1.159  0.261   0.776  1.645          -
+        """
+        check_is_fitted(self)
+        rows = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return summary_text(self, coverage, rows, options)
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        """Names and values of header lines of `summary_text` about the data."""
+        return [("rows", counted(self.n_samples_seen_)), ("columns", counted(self.n_features_in_))]
+
+    def _table_header(self, **options: Any) -> list[tuple[str, str]]:
+        """Header lines about the question that the rows of `summary` answer, given its options."""
+        return []
+
+    def _score_of_rows(self, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
+        """`score` of rows of a fit, and how many were scored, or None where it says nothing."""
+        return score_of_rows(self, X, y, **beside)
+
+    @property
+    def _doc_link_template(self) -> str:
+        return reference_page()
 
     def save(self, path: PathLike, training_rows: bool = True) -> None:
         """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.
@@ -453,12 +518,3 @@ class BaseSVI(Streamed, SummaryText, LinkedToReference, CallbackSupport, BaseEst
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-
-
-def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
-    """How a fit ended, as a progress bar shows it; "stopped" is by a callback."""
-    if interrupted:
-        return "interrupted"
-    if state.converged:
-        return "converged"
-    return "not converged" if state.passes >= passes else "stopped"

@@ -12,8 +12,9 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.stage import ANEW, Stage
-from sksvi.estimators.streamed import STREAM_BYTES
+from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.stage import ANEW
+from sksvi.estimators.streaming import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.problem import Problem
@@ -32,15 +33,16 @@ class FirstRows(BaseSVI):
     #: Rows of the stream so far, while they are few; None: enough have come, or a fit began.
     _first_rows: Table | None = None
 
-    def _data(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        self._first_rows = None
-        return super()._data(X, y, sample_weight, offset, start)
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        if part.whole:
+            self._first_rows = None
+        return super()._encoded(given, fresh, part)
 
     def _absorbed(self, data: Table, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, State]:
         rows = self._rows_so_far(data, first, fade)
         if rows is None or not self._due(rows, first):
             return super()._absorbed(data, first, new_weight, fade, counted)
-        self._began_among = rows.total_weight
+        self._record = replace(self._record, began_among=rows.total_weight)
         self._fix_first(rows)
         everything = self._of_rows(rows)
         self._check_memory(everything)
@@ -68,7 +70,7 @@ class FirstRows(BaseSVI):
         """Whether all rows are to be fitted together now; once they are enough, they are no longer stored."""
         enough = self._are_enough(rows)
         self._first_rows = None if enough else rows
-        return not (first and enough) and (enough or rows.total_weight >= ANEW * self._began_among or first)
+        return not (first and enough) and (enough or rows.total_weight >= ANEW * self._record.began_among or first)
 
     def _are_enough(self, rows: Table) -> bool:
         """Whether the rows are enough to start from, or as many as are stored at most."""
@@ -96,7 +98,7 @@ class FirstRows(BaseSVI):
 
     def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)
-        began, total = self._began_among, self.n_samples_seen_
+        began, total = self._record.began_among, self.n_samples_seen_
         due = not first and total - data.total_weight < self._outgrown_at * began <= total
         # First rows of a stream from its beginning, or of a wide one, have been stored.
         if due and self._first_rows is None and began < ENOUGH and began * data.bytes_per_row < STREAM_BYTES:

@@ -73,6 +73,12 @@ def too_small(names: Sequence[str], spread: Array) -> Iterator[str]:
         )
 
 
+def all_at_one_end(model: Any, data: Any) -> bool:
+    """Whether every target of the rows of a fit lies at one end of its support."""
+    likelihood = getattr(model, "likelihood", None)
+    return likelihood is not None and bool(one_sided(likelihood, data.y))
+
+
 def one_sided(likelihood: Any, y: Array) -> str:
     """Description of targets that all lie at one end of their support; empty where they do not."""
     if not likelihood.paired:

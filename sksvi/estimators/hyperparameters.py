@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi._typing.arrays import DataFrame
+from sksvi.estimators.fit_record import FitRecord
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
@@ -61,13 +62,13 @@ class IntegratedHyperparameters:
     """
 
     hyperparameters: str
-    _one_sided: bool
+    _record: FitRecord
     _nodes: Nodes | None = None
 
     @property
     def _integrates(self) -> bool:
         """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-        return self.hyperparameters == "integrated" and not self._one_sided
+        return self.hyperparameters == "integrated" and not self._record.one_sided
 
     def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
         """Names to values (k,) in the user's units, of values (k, H) of nodes."""

@@ -11,12 +11,7 @@ VARIABLE = "SKSVI_DOCUMENTATION"
 PAGE = "reference/generated/sksvi.{estimator_name}.html"
 
 
-class LinkedToReference:
-    """What scikit-learn's representation asks of an estimator that is documented elsewhere."""
-
-    _doc_link_module = "sksvi"
-
-    @property
-    def _doc_link_template(self) -> str:
-        site = os.environ.get(VARIABLE, DOCUMENTATION)
-        return site + PAGE if site else ""
+def reference_page() -> str:
+    """Template of the address of an estimator's page, for scikit-learn's representation; empty: there is none."""
+    site = os.environ.get(VARIABLE, DOCUMENTATION)
+    return site + PAGE if site else ""

@@ -11,6 +11,7 @@ from sksvi._runtime.warned import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
+from sksvi.inference.records import replace
 from sksvi.partitions.collections import is_collection
 
 
@@ -22,7 +23,8 @@ class Once:
 
 def remember_offset(estimator: Any, offset: Any, before: bool = False) -> None:
     """Keep whether the rows of a fit, or those of a stream `before` them, had an offset."""
-    estimator._had_offset = before or (offset is not None and bool(np.any(offset)))
+    had_offset = before or (offset is not None and bool(np.any(offset)))
+    estimator._record = replace(estimator._record, had_offset=had_offset)
     estimator._offset_warning = Once()
 
 
@@ -31,7 +33,8 @@ def remember_exposure(estimator: Any, exposure: Any, streams: bool = False) -> A
 
     streams: the rows go on those of earlier calls.
     """
-    estimator._had_exposure = exposure is not None or (streams and getattr(estimator, "_had_exposure", False))
+    had_exposure = exposure is not None or (streams and estimator._record.had_exposure)
+    estimator._record = replace(estimator._record, had_exposure=had_exposure)
     return estimator
 
 
@@ -42,9 +45,9 @@ def checked_offset(estimator: Any, offset: Any, X: Any, **beside: Any) -> np.nda
     """
     warn_all(other_order(X=X, **beside, offset=offset))
     once = vars(estimator).setdefault("_offset_warning", Once())
-    if offset is None and getattr(estimator, "_had_offset", False) and not once.warned:
+    if offset is None and estimator._record.had_offset and not once.warned:
         once.warned = True
-        name, none = ("exposure", 1) if getattr(estimator, "_had_exposure", False) else ("offset", 0)
+        name, none = ("exposure", 1) if estimator._record.had_exposure else ("offset", 0)
         warn_user(
             f"this {type(estimator).__name__} was fitted with an {name} and predicts without one, as if it were "
             f"{none}: give these rows theirs ({name}=...), or {name}={none} where that is meant."

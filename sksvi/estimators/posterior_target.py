@@ -75,7 +75,7 @@ def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
         Theirs.
     """
     name, fitted, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
-    if offset is None and getattr(estimator, "_had_offset", False):
+    if offset is None and estimator._record.had_offset:
         raise ValueError(f"this {name} was fitted with an offset: give the rows theirs (offset=..., or exposure=...).")
     if abs(weight - fitted) > ROUNDING * fitted:
         raise ValueError(

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from sksvi._names import apart
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.summaries import COLUMNS, RATIOS
 from sksvi.partitions.collections import is_collection
 
@@ -34,144 +33,73 @@ POINT = "-"
 SCORE = "score"
 
 
-class SummaryText:
-    """Mixin with `summary_text`, for estimators with `summary` and the counters of a fit."""
+def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
+    """`score` of the rows of a fit and how many were scored: a sample of many, as a pass over all would cost a third.
 
-    #: `score` of rows of the last fit, and how many these were.
-    _score_of_fit: tuple[float, int] | None = None
-    summary: Any
-    score: Any
+    None where `score` is none of predictions, and where rows are not in memory.
+    """
+    if estimator._score_name == SCORE or X is None or is_collection(X):
+        return None
+    beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
+    given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
+    if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
+        given = _of_rows(np.flatnonzero(weight > 0), given)
+    n = _num_samples(given["X"])
+    if n > SCORED:
+        given = _of_rows(parallel.sample(n, SCORED, 0), given)
+    if n <= 1:
+        return None
+    with np.errstate(all="ignore"):
+        return float(estimator.score(**given)), min(n, SCORED)
 
-    @property
-    def _score_name(self) -> str:
-        """What `score` is called, where it is one of predictions."""
-        return SCORE
 
-    def _remember_score(self, X: Any, y: Any, **beside: Any) -> None:
-        """`score` of the rows of a fit, a sample of many: a pass over all would cost up to a third of the fit."""
-        if self._score_name == SCORE or X is None or is_collection(X):
-            return
-        beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
-        given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
-        if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
-            given = _of_rows(np.flatnonzero(weight > 0), given)
-        n = _num_samples(given["X"])
-        if n > SCORED:
-            given = _of_rows(parallel.sample(n, SCORED, 0), given)
-        if n > 1:
-            with np.errstate(all="ignore"):
-                self._score_of_fit = float(self.score(**given)), min(n, SCORED)
+def summary_text(estimator: Any, coverage: float, rows: dict[str, Any], options: dict[str, Any]) -> str:
+    """Text of a fit: a header about the data and the fit, and its table.
 
-    def summary_text(
-        self,
-        coverage: float = 0.9,
-        X: MatrixLike | None = None,
-        y: PerRow | None = None,
-        *,
-        sample_weight: PerRow | None = None,
-        offset: PerRow | None = None,
-        exposure: PerRow | None = None,
-        **options: Any,
-    ) -> str:
-        """The fit as text to print: what it is, how it ended, and `summary`, rounded.
+    Parameters
+    ----------
+    estimator : fitted estimator
+    coverage : float
+    rows : dict
+        Arguments of `score`; X and y None: the score of the fit, where it has one.
+    options : dict
+        Of `summary`.
+    """
+    table = estimator.summary(coverage=coverage, **options)
+    header = [*estimator._data_header(), *fit_header(estimator)]
+    name, score = estimator._score_name, estimator._record.score
+    if rows["X"] is not None or rows["y"] is not None:
+        X, y, *_ = rows.values()
+        beside = {key: value for key, value in rows.items() if key not in ("X", "y") and value is not None}
+        header.append((name, f"{estimator.score(X, y, **beside):.4f}"))
+    elif score is not None:
+        value, n = score
+        header.append((name, f"{value:.4f}" + ("" if n < SCORED else f" (of {counted(n)} of the rows)")))
+    header.append(("intervals", f"{100 * coverage:g} %"))
+    return page(type(estimator).__name__, [*header, *estimator._table_header(**options)], table)
 
-        Numbers of a column have the same decimals, so many that standard deviations show two digits; rows that are far
-        smaller have three digits of their own. Of more than 40 rows the middle is left out.
 
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-        X : {array-like, sparse matrix} of shape (n, D), default=None
-            Rows to score: with them, or with y, the header has `score` of these by its name (R², D², accuracy, ...);
-            else that of the rows of the last fit, of 4,096 of them where they were more. A fit keeps no rows: after
-            `partial_fit`, and of a collection, the header has no score without them.
-        y : array-like of shape (n,), default=None
-            Their targets.
-        sample_weight, offset, exposure : array-like of shape (n,), default=None
-            For `score`.
-        **options
-            Of `summary`, such as ``exponentiate=True``.
+def fit_header(estimator: Any) -> list[tuple[str, str]]:
+    """Names and values of header lines about a fit."""
+    likelihood = getattr(estimator, "likelihood_", None)
+    lines = [] if likelihood is None else [("likelihood", likelihood_text(likelihood))]
+    lines.append(("lower bound", f"{estimator.lower_bound_:,.2f} nats"))
+    state = getattr(estimator, "state_", None)
+    if state is not None and state.counted:
+        converged = "in the last chunk" if estimator.converged_ else "not in the last chunk"
+        return [*lines, ("chunks", counted(estimator.n_iter_)), ("converged", converged)]
+    return [*lines, ("passes", counted(estimator.n_iter_)), ("converged", _end_text(estimator, state))]
 
-        Returns
-        -------
-        str
-            ``rows`` in the header is the weight of all rows that were seen, ``lower bound`` is in nats.
 
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            As `summary` and `score`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sksvi import BayesianGLMRegressor
-        >>> X = np.arange(20.0)[:, None]
-        >>> y = 2.0 * X[:, 0] + np.tile([-1.0, 1.0], 10)
-        >>> print(BayesianGLMRegressor().fit(X, y).summary_text())
-        BayesianGLMRegressor
-        rows         20
-        columns      1
-        likelihood   Gaussian(variance=1.103)
-        lower bound  -43.13 nats
-        passes       11
-        converged    yes
-        R²           0.9927
-        intervals    90 %
-        effects      each under a weak prior of its own, the others' as learned
-        <BLANKLINE>
-        coefficient      mean    std   lower  upper  direction
-        x0              2.015  0.046   1.939  2.090      1.000
-        intercept      -0.133  0.511  -0.969  0.707      0.611
-        std(residual)   1.159  0.261   0.776  1.645          -
-        """
-        check_is_fitted(self)
-        table = self.summary(coverage=coverage, **options)
-        header = [*self._data_header(), *self._fit_header()]
-        if X is not None or y is not None:
-            given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-            given = {name: value for name, value in given.items() if value is not None}
-            header.append((self._score_name, f"{self.score(X, y, **given):.4f}"))
-        elif self._score_of_fit is not None:
-            score, n = self._score_of_fit
-            of = "" if n < SCORED else f" (of {counted(n)} of the rows)"
-            header.append((self._score_name, f"{score:.4f}{of}"))
-        header.append(("intervals", f"{100 * coverage:g} %"))
-        header += self._table_header(**options)
-        return page(type(self).__name__, header, table)
-
-    def _data_header(self) -> list[tuple[str, str]]:
-        """Names and values of header lines about the data."""
-        lines = [("rows", counted(self.n_samples_seen_))]  # type: ignore[attr-defined]
-        return [*lines, ("columns", counted(self.n_features_in_))]  # type: ignore[attr-defined]
-
-    def _table_header(self, **options: Any) -> list[tuple[str, str]]:
-        """Header lines about the question that the rows of `summary` answer, given its options."""
-        return []
-
-    def _fit_header(self: Any) -> list[tuple[str, str]]:
-        """Names and values of header lines about the fit."""
-        likelihood = getattr(self, "likelihood_", None)
-        lines = [] if likelihood is None else [("likelihood", likelihood_text(likelihood))]
-        lines.append(("lower bound", f"{self.lower_bound_:,.2f} nats"))
-        state = getattr(self, "state_", None)
-        if state is not None and state.counted:
-            converged = "in the last chunk" if self.converged_ else "not in the last chunk"
-            return [*lines, ("chunks", counted(self.n_iter_)), ("converged", converged)]
-        return [*lines, ("passes", counted(self.n_iter_)), ("converged", self._end_text(state))]
-
-    def _end_text(self: Any, state: Any) -> str:
-        """Whether a fit converged, and if not, what ended it."""
-        if self.converged_:
-            return "yes"
-        if state is not None and not state.finished:
-            return "no, cut off: a checkpoint, from which fit goes on with warm_start=True"
-        if self.n_iter_ >= self._most_passes():
-            return f"no, ended by the most passes ({self._most_passes():,})"
-        return "no, stopped before"
+def _end_text(estimator: Any, state: Any) -> str:
+    """Whether a fit converged, and if not, what ended it."""
+    if estimator.converged_:
+        return "yes"
+    if state is not None and not state.finished:
+        return "no, cut off: a checkpoint, from which fit goes on with warm_start=True"
+    if estimator.n_iter_ >= estimator._most_passes():
+        return f"no, ended by the most passes ({estimator._most_passes():,})"
+    return "no, stopped before"
 
 
 def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:

@@ -366,7 +366,6 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         # In white coordinates, where predictions project from, and as users see it.
         self._white = model.exposed(q["inducing"])
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
-        self._choices = self._fitted_choices()
 
     def _blocks_of_nodes(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
         """Blocks of q at the nodes, in white coordinates, where predictions project from."""

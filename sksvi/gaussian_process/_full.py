@@ -274,7 +274,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         self.kernel_ = model.current_kernel(state.q)
         self.X_train_ = model.X
         self.posterior_ = Posterior({"latents": ChosenRows(state.q["latents"], self._rows)})
-        self._choices = self._fitted_choices()
 
     def _check_memory(self, data: Table) -> None:
         n = len(data)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
+from sksvi.estimators.fit_record import FitRecord
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import AT_ROW
@@ -106,13 +107,13 @@ def _classifier(
     for name, value in vars(regression).items():
         if name not in parameters and name not in OF_REGRESSION:
             setattr(new, name, value)
-    for name in ("classes_", "feature_names_in_", "_dtype", "_had_offset", "n_samples_seen_"):
+    for name in ("classes_", "feature_names_in_", "_dtype", "n_samples_seen_"):
         if hasattr(model, name):
             setattr(new, name, getattr(model, name))
     new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.noise
-    new.posterior_, new._score_of_fit = regression.posterior_, None
+    new.posterior_ = regression.posterior_
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
     state = regression.state_.without_rows
     new.state_ = replace(state, bound=bound, bounds=[bound], history=[{**state.history[-1], "bound": bound}])
-    new._choices = new._fitted_choices()
+    new._record = FitRecord(choices=new._fitted_choices(), had_offset=model._record.had_offset)
     return new

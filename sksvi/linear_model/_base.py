@@ -296,7 +296,6 @@ class BayesianGLM(
         shared = isinstance(self.prior_precision, Real)
         precision = precision * np.square(self._columns.scale)
         self.prior_precision_ = float(self.prior_precision) if shared else precision
-        self._choices = self._fitted_choices()
         mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))

@@ -19,20 +19,19 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_count, check_row_values, check_seed
+from sksvi.estimators.checks import check_count, check_seed
+from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
-from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
+from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.models.base import Table
-from sksvi.models.mixture.cells import MixtureRows
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
 from sksvi.predictive.beta import beta_quantiles
@@ -60,7 +59,7 @@ def n_used(rows: Array) -> int:
     return int(np.sum(rows >= LEAST_ROWS))
 
 
-class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
+class Mixture(DensityMixin, FirstRows):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
@@ -92,6 +91,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     moves: str | bool
     posterior_: Posterior
     _order: Array
+    _encoding: MixtureEncoding
 
     def __init__(
         self,
@@ -129,17 +129,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         self.verbose = verbose
 
     # ---- what a subclass says
-    def _cells(self, X: Any, reset: bool) -> MixtureRows:
-        """Validated rows as the model reads them; `reset`: these rows fix what the columns hold."""
-        raise AttributeError(f"{type(self).__name__} does not encode its rows")
-
-    def _sizes(self) -> tuple[int, ...]:
-        """Values of each column."""
-        raise AttributeError(f"{type(self).__name__} does not count its values")
-
-    def _check_columns(self) -> None:
-        """An error for a column of a fit that holds nothing."""
-
     # ---- fitting
     def fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Fit to rows.
@@ -200,20 +189,13 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'svi'.")
         return self._partial_fit(X, None, sample_weight, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        cells = self._cells(X, start.fresh)
-        if start.fresh and not start.share:
-            self._check_columns()
-        if not (start.fresh or start.share):
-            self._check_choices()
-        weight = check_row_values(sample_weight, len(cells), "sample_weight", weights=True)
-        if weight is not None and self._algorithm().row.sampler and np.any(weight != 1.0):
-            raise ValueError("sample_weight with algorithm='gibbs', which draws a label per row: choose 'svi'.")
-        return Table(cells, np.broadcast_to(0.0, (len(cells),)), weight)
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        check_variational(self)
+        return super()._in_partitions(given, fixed)
 
     def _check_memory(self, data: Table) -> None:
-        values = float(sum(self._sizes()))
-        what = f"n_components={self.n_components} for {len(self._sizes())} columns"
+        values = float(sum(self._encoding.sizes))
+        what = f"n_components={self.n_components} for {len(self._encoding.sizes)} columns"
         memory.need(8.0 * 40 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
@@ -222,7 +204,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _streaming_model(self, data: Table, first: bool) -> MixtureModel:
         return MixtureModel(
             int(self.n_components),
-            self._sizes(),
+            self._encoding.sizes,
             concentration=float(self.concentration),
             value_prior=PRIOR_START if isinstance(self.probability_prior, str) else float(self.probability_prior),
             learns_prior=isinstance(self.probability_prior, str),
@@ -272,7 +254,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _expose(self, model: MixtureModel, state: State) -> None:
         rows = model.rows_of(state.q)
         self._order = np.argsort(-rows, kind="stable")
-        self._choices = self._fitted_choices()
         self.posterior_ = Posterior({name: state.q[name][self._order] for name in model.prior(state.q)})
         self.probability_prior_ = model.value_prior_of(state.q)
         self.weights_ = self.posterior_["weights"].mean
@@ -285,12 +266,13 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         return self._fitted_model().view_of(means)
 
     def _fitted_model(self) -> MixtureModel:
-        return MixtureModel(len(self.weights_), self._sizes(), binary=self._binary)
+        return MixtureModel(len(self.weights_), self._encoding.sizes, binary=self._binary)
 
     def _each(self, X: Any, reduce: Callable[[Array], Array]) -> Array:
         """reduce(log joint density (n, K) of rows and components), rows in blocks."""
         check_is_fitted(self)
-        cells, view, model = self._cells(X, False), self._logs(), self._fitted_model()
+        cells = self._encoding.cells(self, X, self._encoding)
+        view, model = self._logs(), self._fitted_model()
         data = Table(cells, np.broadcast_to(0.0, (len(cells),)))
         with parallel.working():
             parts = parallel.in_order(
@@ -363,9 +345,12 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
         """Codes (n, D) of new rows, and their components."""
         check_is_fitted(self)
-        n, rng = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._sizes())), check_seed(random_state)
+        n, rng = (
+            check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._encoding.sizes)),
+            check_seed(random_state),
+        )
         labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
-        codes = np.zeros((n, len(self._sizes())), np.intp)
+        codes = np.zeros((n, len(self._encoding.sizes)), np.intp)
         for name, (_, columns) in self._fitted_model().names.items():
             block = self.posterior_[name]
             ends = np.cumsum(block.theta / block.total, axis=-1)
@@ -393,7 +378,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
         tail, used = tail_of(coverage), self.n_components_
         index: list[tuple[Any, ...]] = []
         counts, totals = [], []
-        weight = own_name("weight", [self._column_name(d) for d in range(self.n_features_in_)])
+        weight = own_name("weight", [column_name(self, d) for d in range(self.n_features_in_)])
         for k in range(used):
             own = self.posterior_["weights"]
             index.append((k, weight, ""))
@@ -403,7 +388,7 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
             block = self.posterior_[name]
             for j, d in enumerate(columns):
                 for v, label in self._shown_values(d, m):
-                    index += [(k, self._column_name(d), label) for k in range(used)]
+                    index += [(k, column_name(self, d), label) for k in range(used)]
                     counts += list(block.theta[:used, j, v])
                     totals += list(block.total[:used, j, 0])
         a, total = np.array(counts), np.array(totals)
@@ -422,10 +407,6 @@ class Mixture(RowsFromPartitions, DensityMixin, FirstRows):
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         """Codes of a column's values that a summary has, with what users call them."""
         raise AttributeError(f"{type(self).__name__} does not name its values")
-
-    def _column_name(self, column: int) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        return column if names is None else names[column]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

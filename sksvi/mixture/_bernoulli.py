@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,9 +12,55 @@ from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
+from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.models.mixture.cells import MixtureRows, compact
+from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class BinaryEncoding(MixtureEncoding):
+    """Columns of zeros and ones."""
+
+    @classmethod
+    def cells(cls, estimator: Any, X: Any, fixed: Self | None) -> MixtureRows:
+        """Ones and missing cells of rows."""
+        # One order of numbers, so that products have the same last digits whatever kind of table it was.
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+        X = validate_data(estimator, X, reset=fixed is None, ensure_all_finite="allow-nan", **options)
+        values, missing = (X.data, np.isnan(X.data)) if is_compressed(X) else (X, np.isnan(X))
+        _check_values(estimator, X, (values != 0) & (values != 1) & ~missing)
+        if not is_compressed(X):
+            gaps = compact(sp.csr_matrix(missing, dtype=float)) if missing.any() else None
+            return MixtureRows(np.where(missing, 0.0, X), gaps)
+        ones, gaps = (
+            sp.csr_matrix((mask.astype(float), X.indices, X.indptr), X.shape, copy=True)
+            for mask in (values == 1, missing)
+        )
+        for part in (ones, gaps):
+            part.eliminate_zeros()
+        return MixtureRows(compact(ones), compact(gaps) if missing.any() else None)
+
+    @classmethod
+    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
+        """Two values in every column."""
+        return cls((2,) * summary.n_columns)
+
+
+def _check_values(estimator: Any, X: Any, wrong: Array) -> None:
+    """Raise where a cell is none of zero, one and missing."""
+    if not wrong.any():
+        return
+    if is_compressed(X):
+        at = int(np.argmax(wrong))
+        row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
+    else:
+        row, column = (int(i[0]) for i in np.nonzero(wrong))
+    raise ValueError(
+        f"column {column_name(estimator, column)!r} of X has {float(X[row, column]):g} in row {row}, and "
+        f"{type(estimator).__name__} takes zeros, ones and NaN (missing): binarise it, or choose CategoricalMixture."
+    )
 
 
 @with_own_methods
@@ -113,40 +160,7 @@ class BernoulliMixture(Mixture):
     n_components_: int
 
     _binary = True
-
-    def _cells(self, X: Any, reset: bool) -> MixtureRows:
-        # One order of numbers, so that products have the same last digits whatever kind of table it was.
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite="allow-nan"
-        )
-        values, gone = (X.data, np.isnan(X.data)) if is_compressed(X) else (X, np.isnan(X))
-        self._check_values(X, (values != 0) & (values != 1) & ~gone)
-        if not is_compressed(X):
-            return MixtureRows(
-                np.where(gone, 0.0, X), compact(sp.csr_matrix(gone, dtype=float)) if gone.any() else None
-            )
-        ones, missing = (
-            sp.csr_matrix((mask.astype(float), X.indices, X.indptr), X.shape, copy=True) for mask in (values == 1, gone)
-        )
-        for part in (ones, missing):
-            part.eliminate_zeros()
-        return MixtureRows(compact(ones), compact(missing) if gone.any() else None)
-
-    def _check_values(self, X: Any, wrong: Array) -> None:
-        if not wrong.any():
-            return
-        if is_compressed(X):
-            at = int(np.argmax(wrong))
-            row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
-        else:
-            row, column = (int(i[0]) for i in np.nonzero(wrong))
-        raise ValueError(
-            f"column {self._column_name(column)!r} of X has {float(X[row, column]):g} in row {row}, and "
-            f"{type(self).__name__} takes zeros, ones and NaN (missing): binarise it, or choose CategoricalMixture."
-        )
-
-    def _sizes(self) -> tuple[int, ...]:
-        return (2,) * self.n_features_in_
+    _encoding_class = BinaryEncoding
 
     @property
     def means_(self) -> Array:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from sksvi._typing.arrays import DataFrame, RandomState
+from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
+from sksvi.mixture._encoding import MixtureEncoding, column_name
+from sksvi.models.base import Table
 from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
 from sksvi.partitions.summary import DataSummary, Union
 
@@ -52,6 +55,107 @@ def first_categories(column: Any) -> tuple[Array, bool]:
     declared = isinstance(column.dtype, pd.CategoricalDtype)
     found = column if declared else column.astype("category")
     return np.asarray(found.cat.categories), declared
+
+
+@dataclass(frozen=True)
+class CategoricalRows(Table):
+    """Coded rows with the values that their columns have."""
+
+    values: ColumnValues = ColumnValues(())
+
+
+@dataclass(frozen=True)
+class CategoricalEncoding(MixtureEncoding):
+    """Columns of categories.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+    categories : list of ndarray
+        Values of each column.
+    """
+
+    categories: list[Array]
+
+    @classmethod
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> Table:
+        """Coded rows; where nothing is fixed they bring their values."""
+        columns = _columns(estimator, given.X, fixed is None)
+        values = ColumnValues(tuple(Union(*first_categories(c)) for c in columns) if fixed is None else ())
+        cells = _coded(estimator, columns, values.values if fixed is None else fixed.categories)
+        rows = cls.weighted(estimator, cells, given.sample_weight)
+        return rows if fixed is not None else CategoricalRows(cells, rows.y, rows.weight, values=values)
+
+    @classmethod
+    def cells(cls, estimator: Any, X: Any, fixed: Self | None) -> MixtureRows:
+        """Codes of rows; `fixed`: None, by the values of these."""
+        columns = _columns(estimator, X, fixed is None)
+        found = [first_categories(column)[0] for column in columns] if fixed is None else fixed.categories
+        return _coded(estimator, columns, found)
+
+    @classmethod
+    def own_summary(cls, estimator: Any, rows: Any) -> dict[str, Any]:
+        """The values of each column."""
+        return {"categories": rows.values} if isinstance(rows, CategoricalRows) else {}
+
+    @classmethod
+    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
+        """The values that all rows have."""
+        categories = summary.own["categories"].values
+        for d, values in enumerate(categories):
+            if not len(values):
+                raise ValueError(f"column {column_name(estimator, d)!r} of X has no value in any row: drop it.")
+        return cls(tuple(len(values) for values in categories), categories)
+
+    @property
+    def exposed(self) -> dict[str, Any]:
+        """The categories of each column."""
+        return {"categories_": self.categories}
+
+    def encode(self, estimator: Any, rows: Any, part: Part) -> Table:
+        """The rows without the values of their columns."""
+        return Table(rows.X, rows.y, rows.weight)
+
+
+def _columns(estimator: Any, X: Any, reset: bool) -> list[Any]:
+    """Columns of a table, as Series of values that can be looked up."""
+    import pandas as pd
+
+    X = as_table(X, WANTED)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if not min(X.shape):
+        what = "sample(s)" if not X.shape[0] else "feature(s)"
+        raise ValueError(
+            f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
+            f"{type(estimator).__name__}."
+        )
+    X = X.toarray() if hasattr(X, "toarray") else X
+    each = (X.iloc[:, d] if hasattr(X, "iloc") else pd.Series(X[:, d], name=d) for d in range(X.shape[1]))
+    return [hashed(column) for column in each]
+
+
+def _coded(estimator: Any, columns: list[Any], categories: list[Array]) -> MixtureRows:
+    """Rows of columns as positions among their categories."""
+    codes = [_codes(estimator, column, d, categories[d]) for d, column in enumerate(columns)]
+    return ColumnGroups(tuple(len(values) for values in categories)).cells(np.stack(codes, axis=1))
+
+
+def _codes(estimator: Any, column: Any, d: int, categories: Array) -> Array:
+    """Position of each value among the column's categories, -1 where it is missing."""
+    import pandas as pd
+
+    missing = column.isna().to_numpy()
+    index = pd.Index(categories)
+    codes = np.asarray(index.get_indexer(column.astype(object) if column.dtype == "category" else column))
+    strange = (codes < 0) & ~missing
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise ValueError(
+            f"column {column_name(estimator, d)!r} of X has {column.tolist()[row]!r} in row {row}, which the first "
+            f"rows fitted did not; known: {categories.tolist()}. Make it missing (None), or declare every "
+            "category up front by a pandas.Categorical."
+        )
+    return np.where(missing, -1, codes)
 
 
 @with_own_methods
@@ -158,64 +262,7 @@ class CategoricalMixture(Mixture):
     n_components_: int
 
     _binary = False
-
-    def _cells(self, X: Any, reset: bool) -> MixtureRows:
-        X = as_table(X, WANTED)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        if not min(X.shape):
-            what = "sample(s)" if not X.shape[0] else "feature(s)"
-            raise ValueError(
-                f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
-                f"{type(self).__name__}."
-            )
-        columns = self._columns(X)
-        if reset:
-            self.categories_ = [first_categories(column)[0] for column in columns]
-        codes = [self._codes(column, d) for d, column in enumerate(columns)]
-        return ColumnGroups(self._sizes()).cells(np.stack(codes, axis=1))
-
-    def _columns(self, X: Any) -> list[Any]:
-        import pandas as pd
-
-        X = X.toarray() if hasattr(X, "toarray") else X
-        each = (X.iloc[:, d] if hasattr(X, "iloc") else pd.Series(X[:, d], name=d) for d in range(X.shape[1]))
-        return [hashed(column) for column in each]
-
-    def _codes(self, column: Any, d: int) -> Array:
-        """Position of each value among the column's categories, -1 where it is missing."""
-        import pandas as pd
-
-        missing = column.isna().to_numpy()
-        categories = pd.Index(self.categories_[d])
-        codes = np.asarray(categories.get_indexer(column.astype(object) if column.dtype == "category" else column))
-        strange = (codes < 0) & ~missing
-        if strange.any():
-            row = int(np.argmax(strange))
-            raise ValueError(
-                f"column {self._column_name(d)!r} of X has {column.tolist()[row]!r} in row {row}, which the first rows "
-                f"fitted did not; known: {self.categories_[d].tolist()}. Make it missing (None), or declare every "
-                "category up front by a pandas.Categorical."
-            )
-        return np.where(missing, -1, codes)
-
-    def _check_columns(self) -> None:
-        for d, values in enumerate(self.categories_):
-            if not len(values):
-                raise ValueError(f"column {self._column_name(d)!r} of X has no value in any row: drop it.")
-
-    # ---- rows in partitions
-    def _facts(self, X: Any, *part: Any) -> DataSummary:
-        facts = super()._facts(X, *part)
-        columns = self._columns(as_table(X, WANTED))
-        return replace(facts, own={"categories": ColumnValues(tuple(Union(*first_categories(c)) for c in columns))})
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        if fresh:
-            self.categories_ = facts.own["categories"].values
-            self._check_columns()
-
-    def _sizes(self) -> tuple[int, ...]:
-        return tuple(len(categories) for categories in self.categories_)
+    _encoding_class = CategoricalEncoding
 
     @property
     def means_(self) -> DataFrame:
@@ -228,7 +275,7 @@ class CategoricalMixture(Mixture):
         for name, (_, columns) in self._fitted_model().names.items():
             mean = self.posterior_[name].mean
             parts |= {int(d): mean[:, j] for j, d in enumerate(columns)}
-        pairs = [(self._column_name(d), value) for d, values in enumerate(self.categories_) for value in values]
+        pairs = [(column_name(self, d), value) for d, values in enumerate(self.categories_) for value in values]
         header = pd.MultiIndex.from_tuples(pairs, names=["column", "value"])
         table = np.concatenate([parts[d] for d in range(self.n_features_in_)], axis=1)
         return pd.DataFrame(table, columns=header, index=pd.RangeIndex(len(table), name="component"))
@@ -251,7 +298,7 @@ class CategoricalMixture(Mixture):
         import pandas as pd
 
         codes, labels = self._sampled(n_samples, random_state)
-        columns = {self._column_name(d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
+        columns = {column_name(self, d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
         return pd.DataFrame(columns), labels
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:

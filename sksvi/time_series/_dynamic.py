@@ -655,7 +655,6 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.noise_ = self.likelihood_.noise
-        self._choices = self._fitted_choices()
         self._expose_parameters(model.dynamics, q["dynamics"].value)
         self.diffuse_lower_bound_ = self.lower_bound_ + model.dynamics.diffuse_log_sd
 

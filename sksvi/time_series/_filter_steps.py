@@ -11,6 +11,7 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
+from sksvi.estimators.streaming import check_finished
 from sksvi.expectations import Expectation
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference.state import State
@@ -103,7 +104,7 @@ class OnlineFilter(Generic[Fitted]):
 
     def __init__(self, model: Fitted) -> None:
         model._validate_params()
-        model._check_finished()
+        check_finished(model)
         model._check_choices()
         self._model = model
         self._state, self._likelihood = model.state_, model.likelihood_
@@ -206,7 +207,7 @@ class OnlineFilter(Generic[Fitted]):
                 data = data.appended(self._row(row))
             chain = after(new._block.chain, new._last, new._last_cov, data.X)
             own = DynamicModel(self._likelihood, new._dynamics, data.X, data.weight, unit=new._unit, chain=chain)
-            remember_offset(new, float(self._had_offset), before=new._had_offset)
+            remember_offset(new, float(self._had_offset), before=new._record.had_offset)
             new._append_points(
                 data,
                 own,

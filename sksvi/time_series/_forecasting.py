@@ -248,7 +248,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
         """
         return_std = check_flag(return_std, "return_std")
         predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
-        if X is not None or not self._one_sided:  # of which the fit has told
+        if X is not None or not self._record.one_sided:  # of which the fit has told
             self._warn_of_tails(predictive)
         return self._means(predictive, return_std)  # type: ignore[attr-defined]
 

@@ -14,6 +14,7 @@ from sksvi._runtime.growing import extended
 from sksvi._runtime.warned import warn_user
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.streaming import check_finished
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import hyper, plan
@@ -60,11 +61,11 @@ class Online:
         started = perf_counter()
         with self._all_or_nothing(), parallel.working():
             self._validate_params()
-            self._check_finished()
+            check_finished(self)
             self._check_choices()
             data, index = self._read(self.likelihood_, X, y, sample_weight, offset, False, least=0)
             times = self._following(index, own_index(X) is not None or own_index(y) is not None)
-            remember_offset(self, offset, before=self._had_offset)
+            remember_offset(self, offset, before=self._record.had_offset)
             data = self._working(data)
             model, found = self._filter_rows(data)
             self._append_points(data, model, found, times, started)

@@ -343,7 +343,6 @@ class StructuredLDA(TopicModel):
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
-        self._choices = self._fitted_choices()
         self._globals = dict(state.q)
         topics, prior = state.q["topics"], model.prior(state.q)["topics"].concentration
         self.posterior_ = Posterior({"topics": topics})

@@ -60,13 +60,13 @@ def test_a_warm_fit_to_many_more_rows_begins_anew(name, global_random_seed):
     warm = clone(estimator).set_params(warm_start=True).fit(X[:FEW])
     passes = warm.n_iter_
     warm.fit(X[:FEW])
-    assert warm.n_iter_ >= passes and warm._began_among == FEW  # as many rows: it goes on
+    assert warm.n_iter_ >= passes and warm._record.began_among == FEW  # as many rows: it goes on
     warm.fit(X)
-    assert warm._began_among == N and warm.lower_bound_ == clone(estimator).fit(X).lower_bound_
+    assert warm._record.began_among == N and warm.lower_bound_ == clone(estimator).fit(X).lower_bound_
     # From there on little by little: what counts are the rows that it began among.
     passes = warm.n_iter_
     warm.fit(np.concatenate([X, X[:10]]) if isinstance(X, np.ndarray) else pd.concat([X, X[:10]]))
-    assert warm._began_among == N and warm.n_iter_ >= passes
+    assert warm._record.began_among == N and warm.n_iter_ >= passes
 
 
 def test_weights_are_rows_of_what_a_fit_began_among(global_random_seed):
@@ -74,7 +74,7 @@ def test_weights_are_rows_of_what_a_fit_began_among(global_random_seed):
     twice, copies = (BernoulliMixture(8, random_state=0, warm_start=True) for _ in range(2))
     twice.fit(X, sample_weight=np.full(60, 2.0)).fit(X, sample_weight=np.full(60, 5.0))
     copies.fit(np.concatenate([X] * 2)).fit(np.concatenate([X] * 5))
-    assert twice._began_among == copies._began_among == 300
+    assert twice._record.began_among == copies._record.began_among == 300
 
 
 def test_a_warm_fit_to_more_ratings_finds_factors_that_fewer_had_lost(global_random_seed):

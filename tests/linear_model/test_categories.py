@@ -252,7 +252,7 @@ def test_fits_that_are_copied_and_go_on(table, tmp_path):
     plain = model.set_params(warm_start=False).fit(X[["w", "year"]], f)
     assert plain.coef_.shape == (2,) and "categorical" not in plain.summary_text()
     vars(plain).pop("categorical_features"), vars(plain).pop("_categories")
-    plain._choices.pop("categorical_features")
+    plain._record.choices.pop("categorical_features")
     plain.__dict__["categorical_features"] = None
     plain.save(tmp_path / "old.sksvi")
     np.testing.assert_array_equal(

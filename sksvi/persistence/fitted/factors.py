@@ -15,7 +15,7 @@ def check_factorization(look: Validator) -> None:
     """Check ids, blocks of both sides, and the items that users have rated."""
     from sksvi.families import GaussianPlates
 
-    choices = look.at("_choices").a(dict).value
+    choices = look.at("_record").at("choices").a(dict).value
     size = int(choices["n_components"]) + bool(choices["biases"])
     for side in ("users", "items"):
         n = labels_of(look.at(f"{side}_"))
@@ -62,7 +62,7 @@ def _rated_items(rated: Validator, look: Validator) -> int:
 
 def _sizes(look: Validator) -> tuple[int, int]:
     """The parameter n_components of the fit, and its number of columns."""
-    return int(look.at("_choices").a(dict).value["n_components"]), look.at("n_features_in_").count(1)
+    return int(look.at("_record").at("choices").a(dict).value["n_components"]), look.at("n_features_in_").count(1)
 
 
 def _shaped(look: Validator, name: str, shape: tuple[int, ...]) -> None:

@@ -59,7 +59,7 @@ def check_mixed(look: Validator) -> None:
 
 def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
     """Check the coefficients of d columns, with `more` effects in their block; `plain`: several classes may occur."""
-    extra = int(bool(look.at("_choices").a(dict).value.get("fit_intercept", True)))
+    extra = int(bool(look.at("_record").at("choices").a(dict).value.get("fit_intercept", True)))
     classes = latents_of(look) if plain else 1
     per_class = (d,) if classes == 1 else (classes, d)
     inner = d

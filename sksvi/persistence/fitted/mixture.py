@@ -14,7 +14,7 @@ from sksvi.persistence.validator import Validator
 def check_mixture(look: Validator) -> None:
     """Check weights and probabilities, the categories of columns, and the order of the components."""
     d = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
+    k = int(look.at("_record").at("choices").a(dict).value["n_components"])
     sizes = (2,) * d
     if look.has("categories_"):
         sizes = tuple(labels_of(values) for values in look.at("categories_").sequence(d))

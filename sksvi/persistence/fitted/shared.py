@@ -30,7 +30,7 @@ def check_fit(look: Validator) -> None:
     for name in ("n_iter_", "n_steps_"):
         look.at(name).count()
     look.at("n_samples_seen_").number(least=0.0)
-    look.unless_none("_began_among", lambda began: began.number(least=0.0))
+    look.at("_record").at("began_among").number(least=0.0)
     look.at("converged_").flag()
     look.at("lower_bound_").number()
     look.at("lower_bounds_").array((len(state.at("bounds").a(list).value),))

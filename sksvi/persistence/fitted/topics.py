@@ -16,7 +16,7 @@ from sksvi.persistence.validator import Validator
 def check_topics(look: Validator) -> None:
     """Check topics, and the population of documents."""
     v = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
+    k = int(look.at("_record").at("choices").a(dict).value["n_components"])
     for place in (look.at("state_").at("q"), look.at("_globals")):
         place.require({"topics", "population"} <= place.a(dict).value.keys(), "has not the blocks of a topic model")
         topics, population = place.item("topics").a(Family), place.item("population").a(Family)
@@ -48,7 +48,7 @@ def _check_first_documents(look: Validator, words: int) -> None:
 def check_lda(look: Validator) -> None:
     """Check topics, and the hyperparameters that are learned."""
     v = look.at("n_features_in_").count(1)
-    k = int(look.at("_choices").a(dict).value["n_components"])
+    k = int(look.at("_record").at("choices").a(dict).value["n_components"])
     look.at("_dtype").require(look.at("_dtype").a(str).value in ("float32", "float64"), "is no type of floats")
     for place in (look.at("state_").at("q"), look.at("_globals")):
         place.require("topics" in place.a(dict).value, "has not the block of a topic model")
