@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sksvi import BernoulliMixture, CategoricalMixture
 from sksvi.estimators.validation import validate_data
 from sksvi.mixture._base import ALGORITHMS
+from sksvi.mixture._bernoulli import BinaryEncoding
 from sksvi.models.base import Table
 from sksvi.models.mixture.cells import MixtureRows
 from sksvi.models.mixture.model import MixtureModel
@@ -54,14 +55,21 @@ def answers(seed, n=300, d=8, groups=2):
     return X, labels
 
 
+class Signs(BinaryEncoding):
+    """Whether numbers are above 0."""
+
+    @classmethod
+    def cells(cls, estimator, X, fixed):
+        X = validate_data(estimator, X, reset=fixed is None, ensure_all_finite=False, dtype=np.float64)
+        if np.isinf(X).any():
+            raise ValueError("Input X contains infinity.")
+        return super().cells(estimator, np.where(np.isnan(X), X, X > 0), cls((2,) * X.shape[1]))
+
+
 class Binarised(BernoulliMixture):
     """Whatever is above 0 is a one: scikit-learn's checks bring real numbers."""
 
-    def _cells(self, X, reset):
-        X = validate_data(self, X, reset=reset, ensure_all_finite=False, dtype=np.float64)
-        if np.isinf(X).any():
-            raise ValueError("Input X contains infinity.")
-        return super()._cells(np.where(np.isnan(X), X, X > 0), False)
+    _encoding_class = Signs
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -188,7 +196,9 @@ def test_sparse_rows_are_dense_ones(global_random_seed):
     one, two = BernoulliMixture(5, **QUICK).fit(X), BernoulliMixture(5, **QUICK).fit(kept)
     np.testing.assert_allclose(two.score_samples(kept), one.score_samples(X), rtol=1e-8)
     assert (before != kept).nnz == np.isnan(before.data).sum()  # NaN is unequal to itself; all else is as it was
-    assert sp.issparse(two._cells(kept, False).ones) and two.score(X) == pytest.approx(two.score(kept))
+    assert sp.issparse(two._encoding.cells(two, kept, two._encoding).ones) and two.score(X) == pytest.approx(
+        two.score(kept)
+    )
     np.testing.assert_array_equal(BernoulliMixture(3, **QUICK).fit(X > 0).predict(X > 0).shape, (200,))
 
 
