@@ -81,7 +81,7 @@ def draw_line(part: dict[str, Any], truth: np.ndarray, ax: Any) -> None:
     low, high = model.predict_interval(GRID, coverage=0.9).T
     x = GRID[:, 0]
     ax.fill_between(x, low, high, alpha=0.25, linewidth=0, label="90 % of y")
-    if model.likelihood_.discrete:
+    if model.likelihood_.traits.discrete:
         ax.plot(x, model.predict(GRID), color="C0", label=f"mean, {name}")
     else:
         m, v = model.predict_latent(GRID)

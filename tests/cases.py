@@ -67,8 +67,8 @@ def simulate(name, X, seed, shift=0.0):
         successes = rng.binomial(trials, likelihood.mean(f))
         return np.column_stack([successes, trials - successes]).astype(float)
     y = likelihood.sample(f, rng)
-    if likelihood.ordered or likelihood.n_latents > 1:
-        y[:4] = np.arange(4) % (4 if likelihood.ordered else k)
+    if likelihood.traits.ordered or likelihood.n_latents > 1:
+        y[:4] = np.arange(4) % (4 if likelihood.traits.ordered else k)
     return y.astype(int) if likelihood.n_latents > 1 else y.astype(float)
 
 

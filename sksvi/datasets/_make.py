@@ -55,7 +55,7 @@ def _simulable(likelihood: Any, n_classes: int) -> Any:
 def _scalar(likelihood: Any) -> Any:
     """The likelihood of one number given one latent, with a number for every scale."""
     model = _simulable(likelihood, 2)
-    if model.n_latents != 1 or model.paired:
+    if model.n_latents != 1 or model.traits.paired:
         raise ValueError(f"likelihood must have one latent and one number per row; found {type(model).__name__}")
     return model
 
@@ -135,7 +135,7 @@ def make_glm(
     f = X @ weights[:, :n_features].T + weights[:, n_features:].sum(axis=1)
     if latents == 1:
         weights, f = weights[0], f[:, 0]
-    y = model.sample_trials(f, _count("n_trials", n_trials), rng) if model.paired else model.sample(f, rng)
+    y = model.sample_trials(f, _count("n_trials", n_trials), rng) if model.traits.paired else model.sample(f, rng)
     return (X, y, weights) if coef else (X, y)
 
 

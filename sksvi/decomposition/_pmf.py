@@ -63,7 +63,7 @@ LEFT = 0.02
 def _has_classes(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(model.likelihood)
-    return bool(spec.ordered or spec.classifies)
+    return bool(spec.traits.ordered or spec.traits.classifies)
 
 
 @with_own_methods
@@ -308,15 +308,15 @@ class GeneralizedPMF(
 
     def _targets(self, base: Any, columns: Sequence[Any], y: Any, fresh: bool) -> Array:
         """y as numbers in the likelihood's support."""
-        if base.paired or base.n_latents > 1:
+        if base.traits.paired or base.n_latents > 1:
             raise ValueError(
                 f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
             )
-        if not base.ordered and y is not None:
+        if not base.traits.ordered and y is not None:
             check_numeric_target(y)
         y = column_or_1d(check_numbers(self._positions(base, y, fresh), "y"))
         check_same_rows(columns[0], y)
-        if not base.ordered:
+        if not base.traits.ordered:
             base.check_target(y)
         return y
 
@@ -346,25 +346,25 @@ class GeneralizedPMF(
 
     def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Stage, declared: bool) -> Array:
         """Fix levels and scales by the targets of a first fit; returns the targets as the fit has them."""
-        if start is FIT and not base.ordered and np.all(y == y[0]):
+        if start is FIT and not base.traits.ordered and np.all(y == y[0]):
             raise ValueError(
                 f"y needs at least two different values to be factorized; all {n} are {y[0]:g}. Where a pair says "
                 "that something happened, add pairs with 0 for what did not."
             )
         if not start.fresh:
             return y
-        if base.ordered:
+        if base.traits.ordered:
             y = self._fix_levels(base, y, declared).astype(float)
         self._fix_scales(base, y, weight)
         self._record = replace(self._record, choices=self._fitted_choices())
-        if base.classifies:
+        if base.traits.classifies:
             self.levels_ = np.array([0, 1])
         return y
 
     def _fix_scales(self, base: Any, y: Array, weight: Array | None) -> None:
         """Set the first parameters of the likelihood, the constant of f and its scale."""
         few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
-        self.likelihood_ = base.start(few.y, few.weight).with_less_dispersion(LEFT)
+        self.likelihood_ = base.start(few.y, few.weight).scales.with_less_dispersion(LEFT)
         self._scale(few.y, few.weight)
 
     def _fix_ids(self, columns: Any, fresh: bool) -> None:
@@ -394,9 +394,9 @@ class GeneralizedPMF(
 
     def _scale(self, y: Array, weight: Array | None) -> None:
         """The constant part of f and its natural scale, from y alone; what is left of both is learned."""
-        from sksvi.likelihoods.weighted import weighted_median
+        from sksvi.likelihoods.scales import weighted_median
 
-        likelihood, flat = self.likelihood_, self.likelihood_.ordered
+        likelihood, flat = self.likelihood_, self.likelihood_.traits.ordered
         centre = np.zeros(len(y)) if flat else likelihood.cdf_centre(y)  # the f that y speaks for
         middle = weighted_median(centre, weight)
         # Counts have a few that are huge: the middle of y says what most of f is like.
@@ -432,7 +432,7 @@ class GeneralizedPMF(
         """The prior of one side's plates with these ids."""
         features = self._features["user_features" if side == "users" else "item_features"]
         biases = self._record.choices["biases"]
-        constant = side == "items" and biases and not self.likelihood_.ordered
+        constant = side == "items" and biases and not self.likelihood_.traits.ordered
         applies = np.full(self._k + biases, features is not None)
         applies[self._k :] |= constant
         return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
@@ -501,7 +501,7 @@ class GeneralizedPMF(
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:
         self.likelihood_ = model.current_likelihood(state.q)
-        self.noise_ = self.likelihood_.noise
+        self.noise_ = self.likelihood_.scales.noise
 
     # ---- prediction
     def predict_latent(self, X: MatrixLike) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ class RatingsInPartitions:
         own: dict[str, Any] = {
             side: Counted.of(column, number) for side, column in zip(("users", "items"), columns, strict=True)
         }
-        if base.ordered:
+        if base.traits.ordered:
             values, own["levels"] = self.levels_[values.astype(int)], Union(self.levels_, self._declares(y))
         total = float(len(values) if weight is None else weight.sum())
         features = {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
@@ -94,7 +94,7 @@ class RatingsInPartitions:
     def _targets_in(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """The values of a partition with ratings, as `_facts` has them."""
         _, values, weight = self._checked_ratings(X, y, sample_weight, fresh)
-        values = self.levels_[values.astype(int)] if self._base(fresh).ordered else values
+        values = self.levels_[values.astype(int)] if self._base(fresh).traits.ordered else values
         return Table(np.empty((len(values), 0)), values, weight)
 
     @staticmethod

@@ -182,7 +182,7 @@ class RecommendationMethods(FoldingMethods):
 
     def _in_levels(self, predictive: Predictive) -> tuple[Array, Array]:
         """Mean and standard deviation of y, or of the positions of its named levels."""
-        if not self.likelihood_.ordered:
+        if not self.likelihood_.traits.ordered:
             return predictive.mean(), predictive.std()
         levels = self.levels_  # type: ignore[attr-defined]
         p = predictive.probabilities()

@@ -78,7 +78,7 @@ def unwrap_predictor(estimator: Any, X: Any) -> Unwrapped:
 def steps(estimator: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:
     """P(Y < y) and P(Y <= y) of each row: of a time series without X and y those one step ahead in the fit."""
     given = unwrap_predictor(estimator, X)
-    if given.likelihood.classifies:
+    if given.likelihood.traits.classifies:
         raise ValueError(
             f"{type(given.model).__name__} predicts labels, which have no order and no intervals: use "
             "PosteriorPredictiveDisplay."

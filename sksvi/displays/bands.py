@@ -231,9 +231,9 @@ class PredictionBandDisplay:
             data = None if y is None else (at, _shares(given, y))
             y_name = name_of(y)
         what, centre, bands = _bands(given, coverages, shift)
-        if given.likelihood.paired:
+        if given.likelihood.traits.paired:
             y_name = "Probability of a success"
-        elif given.likelihood.classifies:
+        elif given.likelihood.traits.classifies:
             y_name = f"Probability of {given.classes[1]}"
         names = {"x_name": x_name, "y_name": y_name, "what": what, "note": note}
         return cls(x, centre, bands, data, **names).plot(ax, **line_kwargs)
@@ -297,7 +297,7 @@ class PredictionBandDisplay:
 
 def _check_target(given: Unwrapped) -> None:
     """An error where y has no band: several classes, levels."""
-    if given.likelihood.n_latents > 1 or given.likelihood.ordered:
+    if given.likelihood.n_latents > 1 or given.likelihood.traits.ordered:
         raise ValueError(
             f"{type(given.model).__name__} predicts several classes or levels, which have no band: use "
             "PosteriorPredictiveDisplay."
@@ -321,7 +321,7 @@ def _bands(given: Unwrapped, coverages: Any, shift: Any) -> tuple[str, Array, di
     """What the line is, the line, and the intervals."""
     predictive, likelihood = given.predictive(shift), given.likelihood
     tails = {float(each): tail_of(each) for each in np.atleast_1d(coverages).tolist()}
-    if likelihood.classifies or likelihood.paired:
+    if likelihood.traits.classifies or likelihood.traits.paired:
         m, sd = (np.asarray(part, float) for part in (predictive.latent_mean, np.sqrt(predictive.latent_variance)))
         ends = {
             each: np.stack([likelihood.mean(m + side * ndtri(tail) * sd) for side in (1.0, -1.0)], axis=1)
@@ -336,10 +336,10 @@ def _bands(given: Unwrapped, coverages: Any, shift: Any) -> tuple[str, Array, di
 
 def _shares(given: Unwrapped, y: Any) -> Array:
     """Observations as they are drawn: labels as 0 and 1, successes as shares."""
-    if given.likelihood.classifies:
+    if given.likelihood.traits.classifies:
         return (np.asarray(y) == given.classes[1]).astype(float)
     found = np.asarray(y, float)
-    if not given.likelihood.paired:
+    if not given.likelihood.traits.paired:
         return found
     successes, failures = given.likelihood.outcomes(found)
     return successes / np.maximum(successes + failures, 1.0)

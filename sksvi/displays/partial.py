@@ -278,7 +278,7 @@ def _response(inner: Any) -> str:
     likelihood = inner.likelihood_
     if inner._response_names()[0] is not None:
         return "Probability"
-    if likelihood.classifies:
+    if likelihood.traits.classifies:
         classes = getattr(inner, "classes_", [0, 1])
         return f"P(y = {classes[1]})"
-    return "Share of successes" if likelihood.paired else "Mean of y"
+    return "Share of successes" if likelihood.traits.paired else "Mean of y"

@@ -270,14 +270,14 @@ class PosteriorPredictiveDisplay:
 
         given = unwrap_predictor(estimator, X)
         likelihood, offset = given.likelihood, given.shifted(offset, exposure)
-        if likelihood.classifies or likelihood.ordered or likelihood.paired:
+        if likelihood.traits.classifies or likelihood.traits.ordered or likelihood.traits.paired:
             return cls._of_labels(given, y, kind, offset, ax, kwargs)
         target = given.target(y)
         n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * len(target))
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         draws = given.outside(given.predictive(offset).sample(n_draws, rng))
         if kind == "auto":
-            kind = "rootogram" if likelihood.discrete and not given.inverses else "histogram"
+            kind = "rootogram" if likelihood.traits.discrete and not given.inverses else "histogram"
         return cls.from_predictions(y, draws, kind=kind, ax=ax, **kwargs)
 
     @classmethod
@@ -285,7 +285,7 @@ class PosteriorPredictiveDisplay:
         cls, given: Any, y: Any, kind: str, offset: Any, ax: Any, kwargs: dict[str, Any]
     ) -> PosteriorPredictiveDisplay:
         likelihood, probabilities = given.likelihood, given.predictive(offset).probabilities()
-        if likelihood.paired:
+        if likelihood.traits.paired:
             check_kind("reliability" if kind == "auto" else kind, ("reliability",))
             successes, failures = likelihood.outcomes(given.target(y))
             parts = frequencies.reliability(probabilities[:, 1], successes, successes + failures)

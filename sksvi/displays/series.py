@@ -258,7 +258,7 @@ class TimeSeriesDisplay:
             raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")
         observed = model._observed()
         ahead = model.forecast
-        if model.likelihood_.paired or model.likelihood_.classifies:
+        if model.likelihood_.traits.paired or model.likelihood_.traits.classifies:
             mean, variance = model.predict_latent()
             z = -ndtri(tail_of(coverage))
             low, high = (model.likelihood_.mean(mean + side * np.sqrt(variance)) for side in (-z, z))

@@ -217,7 +217,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         likelihood = getattr(self, "likelihood_", None)
         if likelihood is not None:
             yield from fit_warnings.of_target(likelihood, cast(Table, problem.data).y, len(problem.data))
-            yield from likelihood.parameter_warnings()
+            yield from likelihood.scales.warnings()
 
     def _too_small(self, X: Array) -> Iterator[str]:
         """Warnings of `fit_warnings.too_small` for a table without categorical columns."""
@@ -242,7 +242,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         threads = parallel.n_threads(self.n_jobs) if data.at_hand or self.n_jobs is not None else 1
         problem = plan.problem(model, data, algorithm, expect, batch_size=size, threads=threads)
         likelihood = getattr(model, "likelihood", None)
-        if likelihood is not None and not likelihood.informed(data.y):
+        if likelihood is not None and not likelihood.scales.informed(data.y):
             problem = plan.changed(problem, frozen=problem.frozen | {"likelihood"})
         given = {"algorithm": self.algorithm, "expectation": self.expectation, "batch_size": size}
         plan.check(problem, type(self).__name__, given)

@@ -197,7 +197,7 @@ class ClassificationMethods(ClassifierMixin):
         if isinstance(spec, str) and (spec == "softmax" or (k > 2 and spec in ("logit", "bernoulli"))):
             return likelihoods.Softmax(n_classes=k)
         likelihood = likelihoods.resolve(spec)
-        if not likelihood.classifies:
+        if not likelihood.traits.classifies:
             raise ValueError(
                 f"likelihood={spec!r} does not describe labels: choose {self._label_likelihoods}, or use a regressor."
             )

@@ -34,7 +34,7 @@ def may_vary_more(likelihood: Any, y: Array) -> bool:
     likelihood : Likelihood
     y : ndarray of shape (n,), or (n, 2) successes and failures
     """
-    return bool(likelihood.discrete and not likelihood.learned and likelihood.overdispersible(y))
+    return bool(likelihood.traits.discrete and not likelihood.learned and likelihood.overdispersible(y))
 
 
 def has_excess(likelihood: Any, y: Array) -> bool:
@@ -158,7 +158,7 @@ def varies_more(likelihood: Any, name: Any, found: Dispersion) -> str:
     remedy = (
         "give each row an effect of its own, GMERegressor(noise=True), or the rows that share one a column in its "
         "groups"
-        if likelihood.paired
+        if likelihood.traits.paired
         else f"say {OF_COUNTS}, or give each row an effect of its own, GMERegressor(noise=True)"
     )
     return (

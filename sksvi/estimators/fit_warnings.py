@@ -37,9 +37,9 @@ def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
     n : int
     """
     first = np.ravel(y[0])
-    if likelihood.ordered or (not np.all(y == y[0]) and not likelihood.paired):
+    if likelihood.traits.ordered or (not np.all(y == y[0]) and not likelihood.traits.paired):
         return
-    if not likelihood.discrete and not likelihood.classifies:
+    if not likelihood.traits.discrete and not likelihood.traits.classifies:
         yield (
             f"y is {first[0]:g} in all {n} rows: there is nothing to explain, and noise and effects were learned "
             "down to the least that a fit allows. Check the target."
@@ -81,8 +81,8 @@ def all_at_one_end(model: Any, data: Any) -> bool:
 
 def one_sided(likelihood: Any, y: Array) -> str:
     """Description of targets that all lie at one end of their support; empty where they do not."""
-    if not likelihood.paired:
-        at_end = not likelihood.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
+    if not likelihood.traits.paired:
+        at_end = not likelihood.traits.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
         return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""
     ends = ("no success", "no failure")
     return next((text for text, column in zip(ends, likelihood.outcomes(y), strict=True) if not np.any(column)), "")

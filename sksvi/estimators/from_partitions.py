@@ -63,7 +63,7 @@ class FromPartitions:
 
     def _by_moments(self, fresh: bool) -> bool:
         """Whether a fit needs no more of its targets than mean and variance."""
-        return bool(self._base(fresh).by_moments)  # type: ignore[attr-defined]
+        return bool(self._base(fresh).traits.by_moments)  # type: ignore[attr-defined]
 
     @property
     def _features(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ Array = np.ndarray
 def is_ordered(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(given_likelihood(model))
-    return bool(spec.ordered)
+    return bool(spec.traits.ordered)
 
 
 class RegressionMethods(RegressorMixin):
@@ -63,7 +63,7 @@ class RegressionMethods(RegressorMixin):
     # ---- targets
     def _positions(self, base: Any, y: Any, fresh: bool) -> Any:
         """y of a fit, an ordinal one as positions among levels: its own (`_fix_levels` thins them) or known ones."""
-        if not base.ordered or y is None:
+        if not base.traits.ordered or y is None:
             return y
         if not fresh:
             return positions(self.levels_, y).astype(float)
@@ -80,11 +80,11 @@ class RegressionMethods(RegressorMixin):
     def _in_levels(self, data: Table, declared: bool) -> Table:
         """Data whose ordinal targets are positions among the levels that the fit keeps; other targets unchanged."""
         base = self._base(True)
-        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.ordered else data
+        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.traits.ordered else data
 
     def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
         """Targets as they are given, and of ordinal ones their levels."""
-        if not self._base(True).ordered:
+        if not self._base(True).traits.ordered:
             return data.y, {}
         return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
 
@@ -103,12 +103,12 @@ class RegressionMethods(RegressorMixin):
     def _check_y(self, X: Any, y: Any) -> Array:
         """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""
         check_is_fitted(self)
-        if self.likelihood_.ordered:
+        if self.likelihood_.traits.ordered:
             codes = positions(self.levels_, y)
             check_same_rows(X, codes)
             return codes
         y = check_numbers(y, "y")
-        if not self.likelihood_.paired:
+        if not self.likelihood_.traits.paired:
             y = column_or_1d(y)
         check_same_rows(X, y)
         self.likelihood_.check_target(y)
@@ -117,12 +117,12 @@ class RegressionMethods(RegressorMixin):
     # ---- prediction
     def _values(self, codes: Array) -> Array:
         """Levels for codes, or the numbers themselves."""
-        return self.levels_[codes.astype(int)] if self.likelihood_.ordered else codes
+        return self.levels_[codes.astype(int)] if self.likelihood_.traits.ordered else codes
 
     @property
     def _named_levels(self) -> bool:
         """Whether y has levels that are names: they have an order and no mean."""
-        return bool(self.likelihood_.ordered) and not are_numbers(self.levels_)
+        return bool(self.likelihood_.traits.ordered) and not are_numbers(self.levels_)
 
     @overload
     def predict(
@@ -180,7 +180,7 @@ class RegressionMethods(RegressorMixin):
                     "standard deviation: use predict_proba or predict_interval."
                 )
             return self._values(predictive.quantile(np.array([0.5]))[:, 0])
-        if self.likelihood_.ordered:
+        if self.likelihood_.traits.ordered:
             p = predictive.probabilities()
             mean = p @ self.levels_.astype(p.dtype)
             variance = np.einsum("nk,nk->n", p, np.square(self.levels_ - mean[:, None]).astype(p.dtype))
@@ -324,14 +324,21 @@ class RegressionMethods(RegressorMixin):
         n, weight, left, totals = sums
         if self._named_levels:
             return share_saved(left, least_steps(totals), n, "D^2 score")
-        mean = self.likelihood_.null_mean(np.asarray(totals / weight)[None], None)[0]
+        mean = self._constant_mean(np.asarray(totals / weight))
         return share_saved(left, null_loss(mean), n if self._by_squares else 2, "R^2 score")
+
+    def _constant_mean(self, average: Array) -> Any:
+        """The mean that ignores every feature, given the average target."""
+        if not self.likelihood_.traits.paired:
+            return average
+        successes, failures = self.likelihood_.outcomes(average)
+        return successes / (successes + failures)
 
     @property
     def _by_squares(self) -> bool:
         """Whether the score is R², of squared errors."""
-        one = np.full((1, 2) if self.likelihood_.paired else 1, 0.5)
-        return bool(self.likelihood_.ordered) or self.likelihood_.unit_deviance(one, one.ravel()[:1]) is None
+        one = np.full((1, 2) if self.likelihood_.traits.paired else 1, 0.5)
+        return bool(self.likelihood_.traits.ordered) or self.likelihood_.unit_deviance(one, one.ravel()[:1]) is None
 
     @property
     def _score_name(self) -> str:
@@ -365,6 +372,7 @@ class RegressionMethods(RegressorMixin):
         spec = given_likelihood(self)
         if isinstance(spec, likelihoods.Likelihood) or spec in likelihoods.NAMES - {"softmax"}:
             likelihood = likelihoods.resolve(spec)
-            tags.target_tags.positive_only = not likelihood.ordered and likelihood.support.low == 0
-            tags.target_tags.multi_output, tags.target_tags.single_output = likelihood.paired, not likelihood.paired
+            tags.target_tags.positive_only = not likelihood.traits.ordered and likelihood.support.low == 0
+            tags.target_tags.multi_output = likelihood.traits.paired
+            tags.target_tags.single_output = not likelihood.traits.paired
         return tags

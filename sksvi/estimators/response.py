@@ -52,7 +52,7 @@ class ResponseDraws:
         several = latents.ndim == 3
         flat = latents.reshape(n * s, *latents.shape[2:])
         certain = not self.noise_scale_ and not np.any(left)
-        if likelihood.ordered:
+        if likelihood.traits.ordered:
             levels = np.moveaxis(likelihood.probabilities(flat), 0, -1) if certain else self._spread(flat, left, s)
             values = None if self._named_levels else np.asarray(self.levels_, float)  # type: ignore[attr-defined, type-var]
             return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)

@@ -109,7 +109,7 @@ def learned_rows(
         return ask(likelihood.replace(unconstrained))
 
     information = getattr(learned, "information", None)
-    return point_rows(ask(likelihood), at, likelihood.unconstrained, information, coverage, likelihood.positive)
+    return point_rows(ask(likelihood), at, likelihood.unconstrained, information, coverage, likelihood.traits.positive)
 
 
 def point_rows(

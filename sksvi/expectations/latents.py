@@ -87,7 +87,7 @@ class Expectation(BaseEstimator):
         if size == 0:
             return np.zeros((len(m), 0)), np.zeros((len(m), 0, 0))
         closed = self._closed_parameters(likelihood, y, m, v)
-        first, second = closed or likelihood.combine_parameters(y, self._moments(likelihood, y, m, v, rng))
+        first, second = closed or likelihood.scales.combined(y, self._moments(likelihood, y, m, v, rng))
         return np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
 
     def parameter_sums(
@@ -105,7 +105,7 @@ class Expectation(BaseEstimator):
             return np.zeros(0), np.zeros((0, 0))
         closed = self._closed_parameters(likelihood, y, m, v)
         if closed is None:
-            return likelihood.sum_parameters(y, self._moments(likelihood, y, m, v, rng), weight)
+            return likelihood.scales.sums(y, self._moments(likelihood, y, m, v, rng), weight)
         weight = np.ones(len(m)) if weight is None else weight
         return closed[0] @ weight, closed[1] @ weight
 
@@ -122,10 +122,10 @@ class Expectation(BaseEstimator):
         return None
 
     def _moments(self, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any) -> Sequence[Array]:
-        """E of the likelihood's `parameter_moments`."""
+        """E of the learned parameters' `Scales.moments`."""
 
         def terms(f: Array, rows: Any) -> Sequence[Array]:
-            return likelihood.parameter_moments(y[rows], f)
+            return likelihood.scales.moments(y[rows], f)
 
         return self._integrate(terms, likelihood, y, m, v, rng)
 
@@ -171,7 +171,7 @@ class Quadrature(Expectation):
         return terms
 
     def closes(self, likelihood: Likelihood) -> bool:
-        return likelihood.closed_form_only
+        return likelihood.traits.exponential
 
     def _integrate(
         self, terms: quadrature.Integrand, likelihood: Likelihood, y: Array, m: Array, v: Array, rng: Any
@@ -188,7 +188,7 @@ class Auto(Quadrature):
         return True
 
     def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
-        return likelihood.expected_parameters(y, m, v)
+        return likelihood.scales.expected(y, m, v)
 
 
 class GaussHermite(Expectation):

@@ -50,7 +50,7 @@ from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.likelihoods.weighted import own_unit, weighted_moments
+from sksvi.likelihoods.scales import own_unit, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
@@ -182,11 +182,11 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
 
     def _fix_units(self, base: Any, targets: Table, spread: Array) -> None:
         """Likelihood, first kernel, constant part and units, from targets and the columns' standard deviations."""
-        alone = starting(targets.alone, base.by_moments)
-        targets = starting(targets, base.by_moments)
-        at = targets.y if targets.offset is None or base.discrete else targets.y - targets.offset
-        self.likelihood_ = base.start(alone.y, alone.weight) if base.discrete else base.start(at, targets.weight)
-        measured = self.likelihood_.measured
+        alone = starting(targets.alone, base.traits.by_moments)
+        targets = starting(targets, base.traits.by_moments)
+        at = targets.y if targets.offset is None or base.traits.discrete else targets.y - targets.offset
+        self.likelihood_ = base.start(alone.y, alone.weight) if base.traits.discrete else base.start(at, targets.weight)
+        measured = self.likelihood_.traits.measured
         self._target_unit = own_unit(at, targets.weight) if measured else 1.0
         # A kernel of the user's is about zero; ours is for what varies.
         self.mean_ = first_mean(self.likelihood_, at, targets) if self.kernel is None else 0.0
@@ -277,7 +277,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         options = {"full": self.covariance == "full", "kmeans": how == "kmeans", "optimal": optimal, "learns": learns}
         options |= {
             "nodes": self.optimize_hyperparameters and self.hyperparameters == "integrated",
-            "closed": self.likelihood_.closed_posterior,
+            "closed": self.likelihood_.noise_variance is not None,
         }
         what = f"a fit of {n} rows with {m} inducing points" + (
             f" for each of {latents} latents" if latents > 1 else ""
@@ -362,7 +362,7 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             moved = np.abs(self.inducing_points_[which] - where) / self._unit
             self._points_at_rows = int(np.sum(moved.max(axis=1) <= AT_ROW))
             self._began_at = None if state.finished else self._began_at
-        self.noise_variance_ = self.likelihood_.noise
+        self.noise_variance_ = self.likelihood_.scales.noise
         # In white coordinates, where predictions project from, and as users see it.
         self._white = model.exposed(q["inducing"])
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})

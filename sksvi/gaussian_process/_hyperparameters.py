@@ -126,7 +126,7 @@ class ProcessHyperparameters(IntegratedHyperparameters):
             row = dict(zip(*hyperparameters(self.kernel_.clone_with_theta(h[:size]), names), strict=True))
             if len(h) > size:
                 likelihood = self.likelihood_.replace(h[size:])
-                noise = likelihood.noise
+                noise = likelihood.scales.noise
                 row |= likelihood.reported if noise is None else {"noise_variance": noise}
             rows.append(row)
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}

@@ -268,9 +268,9 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked."""
         base = self._base(fresh)
-        options = {"multi_output": base.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
+        options = {"multi_output": base.traits.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
         X, y = validate_data(self, X, self._positions(base, y, fresh), reset=fresh, **options)
-        if not base.ordered:
+        if not base.traits.ordered:
             base.check_target(y)
         return self._rows(X, y, sample_weight, offset)
 

@@ -110,7 +110,7 @@ def _classifier(
     for name in ("classes_", "feature_names_in_", "_dtype", "n_samples_seen_"):
         if hasattr(model, name):
             setattr(new, name, getattr(model, name))
-    new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.noise
+    new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.scales.noise
     new.posterior_ = regression.posterior_
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
     state = regression.state_.without_rows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.gaussian_process._needs import BETWEEN_ROWS
-from sksvi.likelihoods.weighted import weighted_moments
+from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.geometry import JITTERS
@@ -41,7 +41,7 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     """
     if likelihood.n_latents > 1:
         variance = 1.0
-    elif likelihood.discrete:
+    elif likelihood.traits.discrete:
         variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
         at = data.y if data.offset is None else data.y - data.offset
@@ -61,9 +61,9 @@ def at_rows(points: Array, data: Any, unit: Array, inducing: Any) -> Array:
 
 def first_mean(likelihood: Any, at: Array, targets: Table) -> float:
     """The constant part of f: the mean of what is measured, the rate of all that is counted; labels and levels: 0."""
-    if likelihood.measured:
+    if likelihood.traits.measured:
         return weighted_moments(at, targets.weight)[0]
-    return 0.0 if likelihood.classifies or likelihood.ordered else best_constant(likelihood, targets)
+    return 0.0 if likelihood.traits.classifies or likelihood.traits.ordered else best_constant(likelihood, targets)
 
 
 def centred(mean: float, data: Table) -> Table:

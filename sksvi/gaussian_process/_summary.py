@@ -48,7 +48,7 @@ class ProcessSummary:
         inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
         latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, self._places())
         tables = [latents, self._with_spread(learned_rows(self.likelihood_, learned, coverage), coverage)]
-        if self.likelihood_.noise is not None:
+        if self.likelihood_.scales.noise is not None:
             noise = learned_rows(self.likelihood_, learned, coverage, _noise)
             tables.insert(0, self._with_spread(noise, coverage))
         return concatenated([self._kernel_table(coverage).rename_axis("quantity"), *tables])
@@ -63,4 +63,4 @@ class ProcessSummary:
 
 def _noise(likelihood: Any) -> dict[str, float]:
     """The noise variance of a process, under the name that users know."""
-    return {"noise_variance": likelihood.noise}
+    return {"noise_variance": likelihood.scales.noise}

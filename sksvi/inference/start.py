@@ -106,7 +106,7 @@ def with_scale_inside_range(problem: Problem, state: State) -> State:
         return state
     block = state.q["likelihood"]
     there = likelihood.replace(block.value)
-    away = there.moved_off_limits().unconstrained - there.unconstrained
+    away = there.scales.moved_off_limits().unconstrained - there.unconstrained
     if not away.any():
         return state
 

@@ -189,7 +189,7 @@ def with_certain_rows(
     both, likelihood = portion.data.concatenated(certain_rows.blown_up), getattr(portion.model, "likelihood", None)
     if not earlier.samples:
         # What the portion alone says nothing of (a dispersion, of counts that are all zero) all rows may.
-        informed = {"likelihood"} if likelihood is not None and likelihood.informed(both.y) else set()
+        informed = {"likelihood"} if likelihood is not None and likelihood.scales.informed(both.y) else set()
         portion = replace(portion, frozen=portion.frozen - (informed - lagged))
     return earlier, replace(portion, data=both, prior_factors=earlier), certain_rows
 

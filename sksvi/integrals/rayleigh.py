@@ -25,11 +25,27 @@ _GROWTH, STEEPEST = 1.2, 16.0
 _RAYLEIGH_EDGES = np.array([limit for _, limit in _RAYLEIGH_LIMITS])
 
 
+class TailTraits(Protocol):
+    """How log p(y | f) falls in f."""
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether it is concave."""
+        ...
+
+    @property
+    def exponential(self) -> bool:
+        """Whether it falls exponentially."""
+        ...
+
+
 class LikelihoodScale(Protocol):
     """Where log p(y | f) changes and over which width: what a rule over f asks of a likelihood."""
 
-    log_concave: bool
-    closed_form_only: bool
+    @property
+    def traits(self) -> TailTraits:
+        """How log p falls."""
+        ...
 
     @property
     def width(self) -> float:
@@ -133,9 +149,9 @@ def over_mean(
 
     w2 is one number or each row's own.
     """
-    width = np.sqrt(likelihood.width**2 + np.broadcast_to(w2 if likelihood.log_concave else 0.25 * w2, len(m)))
+    width = np.sqrt(likelihood.width**2 + np.broadcast_to(w2 if likelihood.traits.log_concave else 0.25 * w2, len(m)))
     ratio = np.sqrt(v) / width
-    steep = (ratio > 1.1) & (ratio <= STEEPEST) if likelihood.closed_form_only else np.zeros(len(m), dtype=bool)
+    steep = (ratio > 1.1) & (ratio <= STEEPEST) if likelihood.traits.exponential else np.zeros(len(m), dtype=bool)
     out: list[Array] = []
     plain = np.flatnonzero(~steep)
     if len(plain) or not len(m):

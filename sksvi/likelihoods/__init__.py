@@ -5,17 +5,19 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.binary import Bernoulli, Binomial
 from sksvi.likelihoods.continuous import Gaussian, StudentT
-from sksvi.likelihoods.discrete import Bernoulli, Binomial, NegativeBinomial, Poisson
+from sksvi.likelihoods.counts import NegativeBinomial, Poisson
 from sksvi.likelihoods.ordinal import Ordinal
 from sksvi.likelihoods.softmax import Softmax
-from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.support import LikelihoodTraits, Support
 
 __all__ = [
     "Bernoulli",
     "Binomial",
     "Gaussian",
     "Likelihood",
+    "LikelihoodTraits",
     "NegativeBinomial",
     "Ordinal",
     "Poisson",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from functools import lru_cache
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float, log_normal_variance, safe_exp
+from sksvi.likelihoods.links import Array, as_float, safe_exp
 from sksvi.likelihoods.mixtures import ScaleMixture
-from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, Support
+from sksvi.likelihoods.scales import Scales
+from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, LikelihoodTraits, Support
 
 
 @lru_cache(maxsize=64)
 def _names(cls: type[Likelihood]) -> tuple[str, ...]:
     """Names of a likelihood's parameters."""
-    return tuple(super(Likelihood, cls)._get_param_names())  # type: ignore[misc]  # scikit-learn has no types
+    return tuple(cls._get_param_names())
 
 
 class Likelihood(BaseEstimator):
@@ -38,24 +38,16 @@ class Likelihood(BaseEstimator):
         Values y may take.
     width : float
         A third of the distance of the nearest complex singularity of log p(y | f) in f; sets the quadrature's step.
-    discrete : bool
-        Whether y is counted rather than measured.
+    traits : LikelihoodTraits
+        Whether y is counted or has levels, whether p(y | f) is log-concave, and the like.
     levels : ndarray of shape (L,) or None
         The values of y where they are finitely many.
-    symmetric : bool
-        There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
-    additive : bool
-        y is f plus noise whose distribution does not depend on f.
-    by_moments : bool
-        Mean and variance of y are all that `start` and the best constant f depend on.
     noise_variance : float or None
-        Variance of that noise where it is Gaussian.
+        Variance of the noise of an additive y where it is Gaussian.
     scale_mixture : ScaleMixture or None
         How the variance of that noise is distributed where it is Gaussian given its variance.
     variance_function : tuple of float or None
         (a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2.
-    poles_only : bool
-        p(y | f) is smooth up to the poles that `width` is measured to, so that a coarser grid serves.
     ratio : {"odds", "rate"} or None
         What a step of log r in f multiplies by r: the odds of y (of more than a level, of one class against another)
         or its mean.
@@ -63,37 +55,14 @@ class Likelihood(BaseEstimator):
         Unit of f behind a link, 2 of a logit: 1 over the root of the most curvature that log p of a row has, or 1.
     learned : tuple of str
         Names of the parameters that `start` replaced by numbers and that a fit goes on to learn.
-    positive : bool
-        Those are positive numbers, so that tables have intervals of their logarithms.
     """
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return list(_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     n_latents: int = 1
     support: Support = Support(-np.inf, np.inf, False, "finite y")
-    discrete: bool = False
-    log_concave: bool = True
-    symmetric: bool = False
-    additive: bool = False
-    by_moments: bool = False  # mean and variance of y say all that `start` and the best constant f ask
-    #: False, the finer grid, is safe: for exp(-exp(f)), and for high powers of a logistic function.
-    poles_only: bool = False
-    closed_form_only: bool = False  # log p falls exponentially in f, beyond any fixed range of nodes
-    exponential: bool = False  # log p = y f - exp(f) - log y!, for which there are compiled loops
-    #: y is a label (0/1, or a class code); y has one of several ordered levels; y is (successes, failures).
-    classifies: bool = False
-    ordered: bool = False
-    creeps: bool = False  # learned parameters move together with the mean of f, as cut points do with an intercept
-    paired: bool = False
+    traits: LikelihoodTraits = LikelihoodTraits()
     learned: tuple[str, ...] = ()
-    positive: bool = True
     #: Least value of a learned scale, as `start` finds it: data that are fitted exactly would take it to zero.
     least: float = 0.0
-    #: Levels that no row has had, in the place of each of which half a row stands; and how many there are at least.
-    without: tuple[int, ...] = ()
-    n_levels: int = 0
 
     @property
     def width(self) -> float:
@@ -102,11 +71,6 @@ class Likelihood(BaseEstimator):
     @property
     def link_unit(self) -> float:
         return 2.0 if self.ratio == "odds" else 1.0
-
-    @property
-    def measured(self) -> bool:
-        """Whether y is a number with a unit, neither counted nor one of several levels."""
-        return not (self.discrete or self.ordered)
 
     @property
     def levels(self) -> np.ndarray | None:
@@ -119,11 +83,6 @@ class Likelihood(BaseEstimator):
     def noise_variance(self) -> float | None:
         """Variance s where y | f ~ N(f, s); a learned one has the one unconstrained value log(s - least)."""
         return None
-
-    @property
-    def closed_posterior(self) -> bool:
-        """Whether a Gaussian q(f) is exact."""
-        return self.noise_variance is not None
 
     @property
     def scale_mixture(self) -> ScaleMixture | None:
@@ -166,9 +125,9 @@ class Likelihood(BaseEstimator):
             shown = value if np.ndim(value) else f"{value:g}"
             raise ValueError(f"{type(self).__name__} needs {self.support.text}; found {shown} in row {row}.")
         size = np.abs(np.asarray(y, dtype=float))
-        most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.discrete else (LARGEST_TARGET, 0.0)
+        most, least = (LARGEST_COUNT, SMALLEST_COUNT) if self.traits.discrete else (LARGEST_TARGET, 0.0)
         top = float(size.max(initial=0.0))
-        if not self.discrete and 0 < top < 1.0 / LARGEST_TARGET:
+        if not self.traits.discrete and 0 < top < 1.0 / LARGEST_TARGET:
             raise ValueError(f"y is at most {top:g}, whose square is no number: give y in another unit.")
         if top <= most and not (least and np.any((size > 0) & (size < least))):
             return
@@ -222,33 +181,14 @@ class Likelihood(BaseEstimator):
         if self.levels is None:
             raise ValueError(f"{type(self).__name__} has no classes, so no probabilities of them.")
         f = as_float(f)
-        if self.symmetric:
+        if self.traits.symmetric:
             return np.stack([self.mean(-f), self.mean(f)])
         axes = np.ndim(f) - (self.n_latents > 1)
         return np.exp(self.log_prob(self.levels.reshape(-1, *[1] * axes), f))
 
-    def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
-        """Successes and failures of `n_trials` trials for each f, (..., 2); `paired` likelihoods only."""
-        raise TypeError(f"{type(self).__name__} needs a method sample_trials")
-
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
         """Closed form of E log p(y | f) under f ~ N(m, v) and its derivatives in m and v; None where there is none."""
         return None
-
-    def expected_parameters(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
-        """Closed form of the expectations of `d_parameters`, shapes (P, n) and (P, P, n); None where there is none."""
-        return None
-
-    def expected_from_squares(self, square: Array, n: float = 1.0) -> tuple[Array, Array]:
-        """Σ E log p(y | f) of n data with Gaussian noise whose E (y - f)² sum to `square`.
-
-        With its derivative in the unconstrained variance, log(s - least).
-        """
-        noise = self.noise_variance
-        if noise is None:
-            raise TypeError(f"{type(self).__name__} has no noise_variance: its E log p(y | f) needs more than squares")
-        half = 0.5 * square / noise
-        return -half - n * (LOG_SQRT_2PI + 0.5 * np.log(noise)), (1.0 - self.least / noise) * (half - 0.5 * n)
 
     def expected_given_rate(self, y: Array, mean: Array, log_rate: Array) -> tuple[Array, Array, Array] | None:
         """E log p(y | f) for any distribution of f where it needs E f and log E exp(f) alone, else None.
@@ -259,20 +199,9 @@ class Likelihood(BaseEstimator):
 
     def expected_mean(self, m: Array, v: Array) -> Array | None:
         """Closed form of E[y] under f ~ N(m, v), or None."""
-        if self.additive:
+        if self.traits.additive:
             return self.mean(m)
         return None if self.variance_function is None else safe_exp(m + 0.5 * as_float(v))
-
-    def expected_variance(self, m: Array, v: Array) -> Array | None:
-        """Closed form of Var[y] under f ~ N(m, v), or None."""
-        if self.additive:
-            return as_float(v) + self.conditional_variance(m)
-        if self.variance_function is None:
-            return None
-        m, v = as_float(m), as_float(v)
-        linear, square = self.variance_function
-        variance = linear * safe_exp(m + 0.5 * v) + log_normal_variance(m, v)
-        return variance + safe_exp(2.0 * (m + v) + float(np.log(square))) if square else variance
 
     def log_predictive(self, y: Array, m: Array, v: Array) -> Array | None:
         """Closed form of log E p(y | f) under f ~ N(m, v), or None."""
@@ -299,24 +228,6 @@ class Likelihood(BaseEstimator):
         """Scale in f over which P(Y <= y | f) changes, shape of y; sets the quadrature's step for quantiles."""
         return np.full(np.shape(y), self.width)
 
-    @property
-    def noise(self) -> float | None:
-        """The scale that users call noise: variance, dispersion or scale; None where there is none."""
-        return self.noise_variance
-
-    @property
-    def given_scale(self) -> float | None:
-        """Scale of noise around f that is given and stays; None where it is learned, or where there is none."""
-        return None
-
-    def at_scale(self, scale: float) -> Likelihood:
-        """Copy with another `given_scale`, where there is one."""
-        raise TypeError(f"{type(self).__name__} has no given_scale")
-
-    def null_mean(self, y: Array, weight: Array | None) -> Array:
-        """The mean that ignores every feature, for each datum."""
-        return np.full(len(y), np.average(y, weights=weight))
-
     def unit_deviance(self, y: Array, mu: Array) -> Array | None:
         """Twice the log-likelihood lost by predicting mean mu for y, per datum; None where R^2 is the score."""
         return None
@@ -326,21 +237,9 @@ class Likelihood(BaseEstimator):
         return self._replaced({}, self._automatic())
 
     @property
-    def takes_excess(self) -> bool:
-        """Whether a learned parameter can take what a model's latents are to explain: a variance beyond the mean's."""
-        return False
-
-    def with_less_dispersion(self, share: float) -> Likelihood:
-        """Copy of a started one with a `share` of its learned excess variance, where a model explains the rest."""
-        return self
-
-    def with_less_noise(self, share: float) -> Likelihood:
-        """Copy of a started one whose learned noise, as a standard deviation, ends at a `share` of where it would."""
-        return self
-
-    def moved_off_limits(self) -> Likelihood:
-        """Copy whose learned parameters other data can move: near an end of its range one may have next to no slope."""
-        return self
+    def scales(self) -> Scales[Likelihood]:
+        """What a fit does with the learned parameters."""
+        return Scales(self)
 
     @property
     def reported(self) -> dict[str, float]:
@@ -352,81 +251,38 @@ class Likelihood(BaseEstimator):
             for k, number in enumerate(value.ravel())
         }
 
-    def informed(self, y: Array) -> bool:
-        """Whether y says anything about the learned parameters; where not, they stay as `start` found them."""
-        return True
-
-    def parameter_warnings(self) -> list[str]:
-        """What learned parameters say that a user should know: what was found, and what to do."""
-        return []
-
     @property
     def unconstrained(self) -> np.ndarray:
         """Learned parameters on the real line, shape (P,)."""
         return np.zeros(0)
 
-    @property
-    def n_unconstrained(self) -> int:
-        """How many these are."""
-        return self.unconstrained.size
-
-    def replace(self, unconstrained: Array) -> Likelihood:
+    def replace(self, unconstrained: Array) -> Self:
         """Copy with the learned parameters set from their unconstrained values, shape (P,)."""
         found = np.asarray(unconstrained, dtype=float)
-        if found.shape != (self.n_unconstrained,):
-            name, size = type(self).__name__, self.n_unconstrained
+        if found.shape != ((size := self.scales.size),):
+            name = type(self).__name__
             raise ValueError(f"{name} learns {size} parameters; found an array of shape {found.shape}.")
         return self._replaced(self._constrain(found), self.learned)
-
-    def among(self, n_levels: int) -> Likelihood:
-        """Copy whose `start` has so many levels, also those that no row has."""
-        copied = self._replaced({}, self.learned)
-        copied.n_levels = n_levels
-        return copied
-
-    def parameter_prior(self) -> tuple[float, Array, Array] | None:
-        """Log density of the unconstrained parameters, its gradient (P,) and Hessian (P, P); None: it is flat."""
-        return None
-
-    def shifted(self, by: float) -> Likelihood | None:
-        """Copy with other learned parameters, under which f + by is what f is here; None: there is none."""
-        return None
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         """First and second derivative of log p(y | f) in `unconstrained`, shapes (P, ...) and (P, P, ...)."""
         shape = np.broadcast_shapes(np.shape(y), np.shape(f))
         return np.zeros((0, *shape)), np.zeros((0, 0, *shape))
 
-    def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
-        """Functions of f, in whose expectations `combine_parameters` is linear; default: `d_parameters` itself."""
-        return self.d_parameters(y, f)
-
-    def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
-        """Derivatives in the parameters, (P, ...) and (P, P, ...), from `parameter_moments` or their expectations."""
-        first, second = moments
-        return first, second
-
-    def sum_parameters(self, y: Array, moments: Sequence[Array], weight: Array | None) -> tuple[Array, Array]:
-        """Sums over the data of `combine_parameters`, times their weights: (P,) and (P, P)."""
-        first, second = self.combine_parameters(y, moments)
-        weight = np.ones(len(y)) if weight is None else weight
-        return first @ weight, second @ weight
-
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {}
 
     def _automatic(self) -> tuple[str, ...]:
         """Names of the parameters still "auto"."""
-        values = self.get_params(deep=False)
-        names = self._get_param_names()
-        return tuple(name for name in names if isinstance(values[name], str) and values[name] == "auto")
+        values = {name: getattr(self, name) for name in _names(type(self))}  # type: ignore[arg-type]  # classes are hashable
+        return tuple(name for name, value in values.items() if isinstance(value, str) and value == "auto")
 
-    def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Likelihood:
+    def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Self:
         fitted = object.__new__(type(self))  # scikit-learn's clone, whose look at signatures takes its time
         for name in _names(type(self)):  # type: ignore[arg-type]  # classes are hashable
             setattr(fitted, name, values[name] if name in values else copy.deepcopy(getattr(self, name)))
         fitted.learned = tuple(learned)
-        fitted.least, fitted.without, fitted.n_levels = self.least, self.without, self.n_levels
+        fitted.least = self.least
         return fitted
 
     def _number(self, name: str) -> float:

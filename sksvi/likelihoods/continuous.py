@@ -10,8 +10,8 @@ from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtr
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float
 from sksvi.likelihoods.mixtures import InverseGammaVariance
-from sksvi.likelihoods.support import Support
-from sksvi.likelihoods.weighted import LEAST_NOISE, weighted_median, weighted_moments
+from sksvi.likelihoods.scales import LEAST_NOISE, Scales, weighted_median, weighted_moments
+from sksvi.likelihoods.support import LikelihoodTraits, Support
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
@@ -23,6 +23,92 @@ HIGH_DF = 50.0
 MOST_DF = 1e6
 #: Rate of the prior of degrees of freedom, Gamma(2, rate): its mean is 20.
 DF_RATE = 0.1
+
+
+def expected_from_squares(likelihood: Likelihood, square: Array, n: float = 1.0) -> tuple[Array, Array]:
+    """Σ E log p(y | f) of n data with Gaussian noise whose E (y - f)² sum to `square`.
+
+    With its derivative in the unconstrained variance, log(s - least).
+    """
+    noise = likelihood.noise_variance
+    if noise is None:
+        name = type(likelihood).__name__
+        raise TypeError(f"{name} has no noise_variance: its E log p(y | f) needs more than squares")
+    half = 0.5 * square / noise
+    return -half - n * (LOG_SQRT_2PI + 0.5 * np.log(noise)), (1.0 - likelihood.least / noise) * (half - 0.5 * n)
+
+
+class NoiseVariance(Scales["Gaussian"]):
+    """The variance of a Gaussian: the part above its least value moves on the real line."""
+
+    @property
+    def size(self) -> int:
+        return len(self.likelihood.learned)
+
+    @property
+    def given(self) -> float | None:
+        return None if self.size else float(np.sqrt(self.likelihood.noise_variance))
+
+    def at_given(self, scale: float) -> Gaussian:
+        return self.likelihood._replaced({"variance": scale**2}, self.likelihood.learned)
+
+    def with_less_noise(self, share: float) -> Gaussian:
+        found = self.likelihood._replaced({}, self.likelihood.learned)
+        found.least = share**2 * self.likelihood.least
+        return found
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
+        square = (as_float(y) - as_float(m)) ** 2 + as_float(v)
+        return self.likelihood._in_variance(square) if self.size else None
+
+
+class NoiseScale(Scales["StudentT"]):
+    """Scale and degrees of freedom of a Student-t distribution."""
+
+    @property
+    def noise(self) -> float:
+        return self.likelihood._number("scale")
+
+    @property
+    def given(self) -> float | None:
+        return None if "scale" in self.likelihood.learned else self.noise
+
+    def at_given(self, scale: float) -> StudentT:
+        return self.likelihood._replaced({"scale": scale}, self.likelihood.learned)
+
+    def with_less_noise(self, share: float) -> StudentT:
+        found = self.likelihood._replaced({}, self.likelihood.learned)
+        found.least = share * self.likelihood.least
+        return found
+
+    def moved_off_limits(self) -> StudentT:
+        own = self.likelihood
+        if "df" not in own.learned:
+            return own
+        return own._replaced({"df": min(own._number("df"), HIGH_DF)}, own.learned)
+
+    def warnings(self) -> list[str]:
+        df = self.likelihood._number("df")
+        if "df" not in self.likelihood.learned or df > LOW_DF:
+            return []
+        return [
+            f"Student's t has {df:.2g} degrees of freedom: most of y is nearly fitted and the rest lies orders of "
+            "magnitude away, so that intervals say little. Look for many equal values or a target that should be "
+            "transformed (its logarithm); else fix df, as in StudentT(df=4)."
+        ]
+
+    def prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
+        """Log prior of learned degrees of freedom with its derivatives; None where they are not learned.
+
+        It is Gamma(2, 0.1) (Juárez & Steel 2010): few rows do not tell heavy tails from none.
+        """
+        learned = self.likelihood.learned
+        if "df" not in learned:
+            return None
+        df, at = self.likelihood._number("df"), learned.index("df")
+        gradient, hessian = np.zeros(len(learned)), np.zeros((len(learned), len(learned)))
+        gradient[at], hessian[at, at] = 2.0 - DF_RATE * df, -DF_RATE * df
+        return 2.0 * np.log(DF_RATE * df) - DF_RATE * df, gradient, hessian
 
 
 class Gaussian(Likelihood):
@@ -41,8 +127,7 @@ class Gaussian(Likelihood):
     """
 
     support = REAL
-    additive = True
-    by_moments = True
+    traits = LikelihoodTraits(additive=True, by_moments=True)
 
     @property
     def noise_variance(self) -> float:
@@ -50,13 +135,6 @@ class Gaussian(Likelihood):
 
     def __init__(self, *, variance: float | str = "auto") -> None:
         self.variance = variance
-
-    @property
-    def given_scale(self) -> float | None:
-        return None if "variance" in self.learned else float(np.sqrt(self._number("variance")))
-
-    def at_scale(self, scale: float) -> Likelihood:
-        return self._replaced({"variance": scale**2}, self.learned)
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         variance = self._number("variance")
@@ -103,10 +181,9 @@ class Gaussian(Likelihood):
         started.least = LEAST_NOISE**2 * size
         return started
 
-    def with_less_noise(self, share: float) -> Likelihood:
-        found = self._replaced({}, self.learned)
-        found.least = share**2 * self.least
-        return found
+    @property
+    def scales(self) -> Scales[Gaussian]:
+        return NoiseVariance(self)
 
     @property
     def reported(self) -> dict[str, float]:
@@ -116,10 +193,6 @@ class Gaussian(Likelihood):
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("variance") - self.least]) if self.learned else np.zeros(0)
 
-    @property
-    def n_unconstrained(self) -> int:
-        return len(self.learned)
-
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {"variance": self.least + float(np.exp(unconstrained[0]))} if self.learned else {}
 
@@ -128,12 +201,9 @@ class Gaussian(Likelihood):
             return super().d_parameters(y, f)
         return self._in_variance((as_float(y) - as_float(f)) ** 2)
 
-    def expected_parameters(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
-        return self._in_variance((as_float(y) - as_float(m)) ** 2 + as_float(v)) if self.learned else None
-
     def _in_variance(self, square: Array) -> tuple[Array, Array]:
         """Derivatives in the unconstrained variance, given squared residuals or their expectations."""
-        _, slope = self.expected_from_squares(square)
+        _, slope = expected_from_squares(self, square)
         share = 1.0 - self.least / self._number("variance")
         return slope[None], ((1.0 - share) * slope - share * (slope + 0.5 * share))[None, None]
 
@@ -158,12 +228,7 @@ class StudentT(Likelihood):
     """
 
     support = REAL
-    log_concave = False
-    additive = True
-
-    @property
-    def noise(self) -> float:
-        return self._number("scale")
+    traits = LikelihoodTraits(additive=True, log_concave=False)
 
     @property
     def scale_mixture(self) -> InverseGammaVariance:
@@ -172,13 +237,6 @@ class StudentT(Likelihood):
     def __init__(self, *, scale: float | str = "auto", df: float | str = "auto") -> None:
         self.scale = scale
         self.df = df
-
-    @property
-    def given_scale(self) -> float | None:
-        return None if "scale" in self.learned else self._number("scale")
-
-    def at_scale(self, scale: float) -> Likelihood:
-        return self._replaced({"scale": scale}, self.learned)
 
     @property
     def width(self) -> float:
@@ -239,42 +297,14 @@ class StudentT(Likelihood):
         started.least = LEAST_NOISE * values.get("scale", 0.0)
         return started
 
-    def with_less_noise(self, share: float) -> Likelihood:
-        found = self._replaced({}, self.learned)
-        found.least = share * self.least
-        return found
-
-    def moved_off_limits(self) -> Likelihood:
-        if "df" not in self.learned:
-            return self
-        return self._replaced({"df": min(self._number("df"), HIGH_DF)}, self.learned)
-
-    def parameter_warnings(self) -> list[str]:
-        df = self._number("df")
-        if "df" not in self.learned or df > LOW_DF:
-            return []
-        return [
-            f"Student's t has {df:.2g} degrees of freedom: most of y is nearly fitted and the rest lies orders of "
-            "magnitude away, so that intervals say little. Look for many equal values or a target that should be "
-            "transformed (its logarithm); else fix df, as in StudentT(df=4)."
-        ]
+    @property
+    def scales(self) -> Scales[StudentT]:
+        return NoiseScale(self)
 
     @property
     def unconstrained(self) -> np.ndarray:
         least = {"scale": self.least}
         return np.log([self._number(name) - least.get(name, 0.0) for name in self.learned])
-
-    def parameter_prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
-        """Log prior of learned degrees of freedom with its derivatives; None where they are not learned.
-
-        It is Gamma(2, 0.1) (Juárez & Steel 2010): few rows do not tell heavy tails from none.
-        """
-        if "df" not in self.learned:
-            return None
-        df, at = self._number("df"), self.learned.index("df")
-        gradient, hessian = np.zeros(len(self.learned)), np.zeros((len(self.learned), len(self.learned)))
-        gradient[at], hessian[at, at] = 2.0 - DF_RATE * df, -DF_RATE * df
-        return 2.0 * np.log(DF_RATE * df) - DF_RATE * df, gradient, hessian
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         least = {"scale": self.least}

@@ -5,15 +5,85 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from sksvi._typing.arrays import ArrayLike
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
-from sksvi.likelihoods.support import Support
-from sksvi.likelihoods.unseen_levels import half_rows
+from sksvi.likelihoods.scales import Scales
+from sksvi.likelihoods.support import LikelihoodTraits, Support
+
+
+class CutPoints(Scales["Ordinal"]):
+    """The cut points of an ordinal likelihood, as the first one and the logarithms of the increments."""
+
+    collinear = True
+
+    def among(self, n_levels: int) -> Ordinal:
+        copied = self.likelihood._replaced({}, self.likelihood.learned)
+        copied.n_levels = n_levels
+        return copied
+
+    def shifted(self, by: float) -> Ordinal | None:
+        own = self.likelihood
+        return own._replaced({"cut_points": own._cuts() + by}, own.learned) if own.learned else None
+
+    def moments(self, y: Array, f: Array) -> Sequence[Array]:
+        upper, lower, _ = self.likelihood._edges(y, f)
+        up, up_curve = log_sigmoid_slopes(upper, np.exp(-np.abs(upper)))
+        down, down_curve = log_sigmoid_slopes(lower, np.exp(-np.abs(lower)))
+        return up, down, up_curve, down_curve
+
+    def sums(self, y: Array, moments: Sequence[Array], weight: Array | None) -> tuple[Array, Array]:
+        # Linear in the moments and in a constant, with coefficients of the level alone: entries are summed by level.
+        code = np.asarray(y).astype(np.intp)
+        each = np.bincount(code, weight)
+        levels = np.flatnonzero(each)
+        by = 1.0 if weight is None else weight
+        means = [np.bincount(code, by * part)[levels] / each[levels] for part in moments]
+        return super().sums(levels, means, each[levels])
+
+    def combined(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
+        slope = self.likelihood._number("slope")
+        up, down, up_curve, down_curve = moments
+        code = np.asarray(y).astype(np.intp)
+        # u - l of every level, infinite for the first and the last
+        gaps = slope * np.concatenate([[np.inf], np.diff(self.likelihood._cuts()), [np.inf]])
+        decay = np.exp(-gaps)
+        odds = (decay / -np.expm1(-gaps))[code]
+        bend = (decay / np.expm1(-gaps) ** 2)[code]
+        # a = d log p / d cut point (upper, lower), b their second derivatives
+        a_up, a_low = slope * (up + odds), -slope * (down + odds)
+        b_up, b_low, b_both = slope**2 * (up_curve - bend), slope**2 * (down_curve - bend), slope**2 * bend
+        jacobian = self._jacobian()
+        ju, jl = jacobian[:, code + 1], jacobian[:, code]
+        diagonal = np.arange(len(jacobian)) > 0
+        g = a_up * ju + a_low * jl
+        h = b_up * (ju[:, None] * ju) + b_low * (jl[:, None] * jl) + b_both * (ju[:, None] * jl + jl[:, None] * ju)
+        for p in np.flatnonzero(diagonal):
+            h[p, p] += g[p]  # an increment is its own second derivative in its logarithm
+        return g, h
+
+    def prior(self) -> tuple[float, Array, Array] | None:
+        """Half a row of each level that no row had: in its own middle, or where the nearest level with rows begins."""
+        own = self.likelihood
+        if not own.without or not own.learned:
+            return None
+        value, slope, bend = _half_rows(own._cuts(), own.without, own._number("slope"))
+        jacobian = self._jacobian()[:, 1:-1]
+        g = jacobian @ slope
+        h = jacobian @ bend @ jacobian.T
+        h[np.diag_indices(len(g))] += np.concatenate([[0.0], g[1:]])  # as of the rows
+        return value, g, h
+
+    def _jacobian(self) -> np.ndarray:
+        """d c_k / d parameter, (P, L + 1), zero for the infinite first and last cut point."""
+        cuts = self.likelihood._cuts()
+        size = len(cuts)
+        rows = np.concatenate([[1.0], np.diff(cuts)])[:, None] * np.triu(np.ones((size, size)))
+        return np.pad(rows, ((0, 0), (1, 1)))
 
 
 class Ordinal(Likelihood):
@@ -38,11 +108,10 @@ class Ordinal(Likelihood):
     1.0
     """
 
-    discrete = True
-    ordered = True
-    creeps = True
-    poles_only = True
-    positive = False
+    traits = LikelihoodTraits(discrete=True, ordered=True, poles_only=True, positive=False)
+    #: Levels that no row has had, in the place of each of which half a row stands; and how many there are at least.
+    without: tuple[int, ...] = ()
+    n_levels: int = 0
 
     def __init__(self, *, cut_points: ArrayLike = "auto", slope: float = 1.0) -> None:
         self.cut_points = cut_points
@@ -93,10 +162,6 @@ class Ordinal(Likelihood):
         if slope != 1.0:
             f = slope * f
         return high[code] - f, f - low[code], log_gaps[code]
-
-    def _gaps(self) -> np.ndarray:
-        """u - l of every level, infinite for the first and the last."""
-        return self._number("slope") * np.concatenate([[np.inf], np.diff(self._cuts()), [np.inf]])
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         slope = self._number("slope")
@@ -161,6 +226,10 @@ class Ordinal(Likelihood):
         return started
 
     @property
+    def scales(self) -> Scales[Ordinal]:
+        return CutPoints(self)
+
+    @property
     def unconstrained(self) -> np.ndarray:
         if not self.learned:
             return np.zeros(0)
@@ -173,65 +242,15 @@ class Ordinal(Likelihood):
         steps = np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])])
         return {"cut_points": np.cumsum(steps)}
 
-    def shifted(self, by: float) -> Likelihood | None:
-        return self._replaced({"cut_points": self._cuts() + by}, self.learned) if self.learned else None
-
-    def parameter_moments(self, y: Array, f: Array) -> Sequence[Array]:
-        upper, lower, _ = self._edges(y, f)
-        up, up_curve = log_sigmoid_slopes(upper, np.exp(-np.abs(upper)))
-        down, down_curve = log_sigmoid_slopes(lower, np.exp(-np.abs(lower)))
-        return up, down, up_curve, down_curve
-
-    def sum_parameters(self, y: Array, moments: Sequence[Array], weight: Array | None) -> tuple[Array, Array]:
-        # Linear in the moments and in a constant, with coefficients of the level alone: entries are summed by level.
-        code = np.asarray(y).astype(np.intp)
-        each = np.bincount(code, weight)
-        levels = np.flatnonzero(each)
-        by = 1.0 if weight is None else weight
-        means = [np.bincount(code, by * part)[levels] / each[levels] for part in moments]
-        return super().sum_parameters(levels, means, each[levels])
-
-    def combine_parameters(self, y: Array, moments: Sequence[Array]) -> tuple[Array, Array]:
-        slope = self._number("slope")
-        up, down, up_curve, down_curve = moments
-        code = np.asarray(y).astype(np.intp)
-        decay = np.exp(-self._gaps())
-        odds = (decay / -np.expm1(-self._gaps()))[code]
-        bend = (decay / np.expm1(-self._gaps()) ** 2)[code]
-        # a = d log p / d cut point (upper, lower), b their second derivatives
-        a_up, a_low = slope * (up + odds), -slope * (down + odds)
-        b_up, b_low, b_both = slope**2 * (up_curve - bend), slope**2 * (down_curve - bend), slope**2 * bend
-        jacobian = self._jacobian()
-        ju, jl = jacobian[:, code + 1], jacobian[:, code]
-        diagonal = np.arange(len(jacobian)) > 0
-        g = a_up * ju + a_low * jl
-        h = b_up * (ju[:, None] * ju) + b_low * (jl[:, None] * jl) + b_both * (ju[:, None] * jl + jl[:, None] * ju)
-        for p in np.flatnonzero(diagonal):
-            h[p, p] += g[p]  # an increment is its own second derivative in its logarithm
-        return g, h
-
-    def parameter_prior(self) -> tuple[float, Array, Array] | None:
-        """Half a row of each level that no row had: in its own middle, or where the nearest level with rows begins."""
-        if not self.without or not self.learned:
-            return None
-        value, slope, bend = half_rows(self._cuts(), self.without, self._number("slope"))
-        jacobian = self._jacobian()[:, 1:-1]
-        g = jacobian @ slope
-        h = jacobian @ bend @ jacobian.T
-        h[np.diag_indices(len(g))] += np.concatenate([[0.0], g[1:]])  # as of the rows
-        return value, g, h
-
-    def _jacobian(self) -> np.ndarray:
-        """d c_k / d parameter, (P, L + 1), zero for the infinite first and last cut point."""
-        cuts = self._cuts()
-        size = len(cuts)
-        rows = np.concatenate([[1.0], np.diff(cuts)])[:, None] * np.triu(np.ones((size, size)))
-        return np.pad(rows, ((0, 0), (1, 1)))
-
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
             return super().d_parameters(y, f)
-        return self.combine_parameters(y, self.parameter_moments(y, f))
+        return self.scales.combined(y, self.scales.moments(y, f))
+
+    def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Self:
+        fitted = super()._replaced(values, learned)
+        fitted.without, fitted.n_levels = self.without, self.n_levels
+        return fitted
 
 
 @lru_cache(maxsize=64)
@@ -258,3 +277,46 @@ def _log_both(t: Array, s: Array, small_t: Array, small_s: Array) -> Array:
     value += np.minimum(s, 0.0)
     value -= np.log1p(both)
     return value
+
+
+def _half_rows(cuts: Array, without: tuple[int, ...], slope: float) -> tuple[float, Array, Array]:
+    """Half the log probability of each level without rows, its gradient (L - 1,) and Hessian in the cut points.
+
+    Each at a latent of its own: the middle of a level between two with rows; below all of these the upper cut point of
+    the lowest, above all the lower one of the highest. So nothing changes where all cut points move together, and the
+    cut point of an end settles where the rows together are expected to have half a row beyond it.
+
+    Parameters
+    ----------
+    cuts : ndarray of shape (L - 1,)
+    without : tuple of int
+        Levels, of which at least two others have rows.
+    slope : float
+    """
+    rows = np.setdiff1d(np.arange(len(cuts) + 1), without)
+    value, gradient, hessian = 0.0, np.zeros(len(cuts)), np.zeros((len(cuts), len(cuts)))
+    unit = slope * np.eye(len(cuts))
+    for level in without:
+        if level < rows[0]:
+            at = unit[rows[0]]
+        elif level > rows[-1]:
+            at = unit[rows[-1] - 1]
+        else:
+            at = 0.5 * (unit[level] + unit[level - 1])
+        sides = [unit[level] - at] if level < len(cuts) else []
+        sides += [at - unit[level - 1]] if level > 0 else []
+        for side in sides:  # log sigmoid of the distance to an edge
+            distance = side @ cuts
+            beyond = float(sigmoid(-distance))
+            first, second = beyond, beyond * (beyond - 1.0)
+            value -= 0.5 * float(np.logaddexp(0.0, -distance))
+            gradient += 0.5 * first * side
+            hessian += 0.5 * second * np.outer(side, side)
+        if len(sides) == 2:  # log(1 - exp(-width))
+            width = sides[0] + sides[1]
+            size = width @ cuts
+            odds = 1.0 / np.expm1(size)
+            value += 0.5 * float(np.log(-np.expm1(-size)))
+            gradient += 0.5 * odds * width
+            hessian -= 0.5 * odds * (1.0 + odds) * np.outer(width, width)
+    return value, gradient, hessian

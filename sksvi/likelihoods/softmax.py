@@ -8,7 +8,7 @@ from sksvi.integrals.joint_softmax import joint_softmax
 from sksvi.integrals.race import race
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float
-from sksvi.likelihoods.support import Support
+from sksvi.likelihoods.support import LikelihoodTraits, Support
 
 
 class Softmax(Likelihood):
@@ -30,8 +30,7 @@ class Softmax(Likelihood):
     [0.25 0.25 0.25 0.25]
     """
 
-    discrete = True
-    classifies = True
+    traits = LikelihoodTraits(discrete=True, classifies=True)
     ratio = "odds"
 
     def __init__(self, n_classes: int) -> None:
@@ -106,10 +105,6 @@ class Softmax(Likelihood):
         self._check_latents(m)
         p = race(m, v)[1] if v.ndim == 2 else joint_softmax(m, v, hessian=False)[1]
         return p.astype(m.dtype, copy=False)
-
-    def expected_variance(self, m: Array, v: Array) -> Array:
-        p = self.expected_mean(m, v)
-        return p * (1.0 - p)
 
     def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
         p = self.expected_mean(m, v)

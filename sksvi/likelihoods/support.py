@@ -1,4 +1,4 @@
-"""The values that y may take."""
+"""What a likelihood declares of itself: the values that y may take, and its traits."""
 
 from __future__ import annotations
 
@@ -51,3 +51,59 @@ class Support:
         if bad.ndim > 1:
             bad = bad.any(axis=tuple(range(1, bad.ndim)))
         return int(np.argmax(bad)) if bad.any() else None
+
+
+@dataclass(frozen=True)
+class LikelihoodTraits:
+    """Traits of a likelihood, each of which adds a closed form, spares nodes or says what kind of number y is.
+
+    Parameters
+    ----------
+    discrete : bool, default=False
+        Whether y is counted rather than measured.
+    classifies : bool, default=False
+        y is a label, 0 or 1, or a class code: classifiers take it.
+    ordered : bool, default=False
+        y has one of several ordered levels.
+    paired : bool, default=False
+        y is a pair, (successes, failures); `outcomes` gives them.
+    symmetric : bool, default=False
+        There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
+    additive : bool, default=False
+        y is f plus noise whose distribution does not depend on f.
+    log_concave : bool, default=True
+        p(y | f) is log-concave in f.
+    by_moments : bool, default=False
+        Mean and variance of y are all that `start` and the best constant f depend on.
+    poles_only : bool, default=False
+        p(y | f) is smooth up to the poles that `width` is measured to, so that a coarser grid serves. False is safe:
+        for exp(-exp(f)), and for high powers of a logistic function.
+    exponential : bool, default=False
+        log p = y f - exp(f) - log y!, which falls beyond any fixed range of nodes: by closed form alone, and in
+        compiled loops.
+    positive : bool, default=True
+        Learned parameters are positive numbers, so that tables have intervals of their logarithms.
+
+    Examples
+    --------
+    >>> from sksvi.likelihoods import Poisson
+    >>> Poisson().traits.discrete
+    True
+    """
+
+    discrete: bool = False
+    classifies: bool = False
+    ordered: bool = False
+    paired: bool = False
+    symmetric: bool = False
+    additive: bool = False
+    log_concave: bool = True
+    by_moments: bool = False
+    poles_only: bool = False
+    exponential: bool = False
+    positive: bool = True
+
+    @property
+    def measured(self) -> bool:
+        """Whether y is a number with a unit, neither counted nor one of several levels."""
+        return not (self.discrete or self.ordered)

@@ -61,7 +61,7 @@ class LinearFindings:
         settled = state.converged and "noise" not in q
         if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
             return
-        rates = not likelihood.paired and bool(np.any(y % 1))
+        rates = not likelihood.traits.paired and bool(np.any(y % 1))
         one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
         found = problem.data.reduced(one, Dispersion.merged)
         if found.matters:

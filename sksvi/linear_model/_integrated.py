@@ -116,9 +116,9 @@ class IntegratedScales(IntegratedHyperparameters):
     def _looked(self, problem: Problem, state: State) -> Looked | None:
         """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
         model, q = problem.model, state.q
-        learned = "likelihood" in q and "likelihood" not in problem.frozen and not model.likelihood.closed_posterior
+        learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
         few = len(problem.data) <= MOST_ROWS
-        if not (learned and few and state.converged) or model.likelihood.creeps or not self._integrates:
+        if not (learned and few and state.converged) or model.likelihood.scales.collinear or not self._integrates:
             return None
         return Looked(problem, state)
 
@@ -227,7 +227,7 @@ class IntegratedScales(IntegratedHyperparameters):
         found = []
         for fit, blocks in zip(fits, zip(*parts, strict=True), strict=True):
             m, v = (np.concatenate(part) for part in zip(*blocks, strict=True))
-            check_latents(m, v, X.dtype, not self.likelihood_.measured)
+            check_latents(m, v, X.dtype, not self.likelihood_.traits.measured)
             found.append((fit, m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)))
         return found
 

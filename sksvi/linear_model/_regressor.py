@@ -235,9 +235,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
         """Rows as they are given, checked; levels as positions among those of the rows, or of the fit."""
         base = self._base(fresh)
-        y, options = self._positions(base, y, fresh), {"multi_output": base.paired, "y_numeric": True}
+        y, options = self._positions(base, y, fresh), {"multi_output": base.traits.paired, "y_numeric": True}
         X, y = self._checked(X, y, fresh, sample_weight, **options)
-        if not base.ordered:
+        if not base.traits.ordered:
             base.check_target(y)
         check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
         return self._rows(X, y, sample_weight, offset)
@@ -251,10 +251,10 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     def _start_likelihood(self, data: Table) -> None:
         """The likelihood with first values of what is learned, by the targets of the first rows."""
         base = self._base(True)
-        base = base.among(len(self.levels_)) if base.ordered else base
-        targets = starting(data.alone, base.by_moments)
+        base = base.scales.among(len(self.levels_)) if base.traits.ordered else base
+        targets = starting(data.alone, base.traits.by_moments)
         self.likelihood_ = base.start(targets.y, targets.weight)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]
-        self.noise_ = self.likelihood_.noise
+        self.noise_ = self.likelihood_.scales.noise

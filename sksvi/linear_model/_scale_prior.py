@@ -22,9 +22,9 @@ def target_totals(likelihood: Any, targets: Table) -> Array:
     targets : Table
     """
     weight = np.ones(len(targets.y)) if targets.weight is None else targets.weight
-    if likelihood.measured:
+    if likelihood.traits.measured:
         return np.zeros(1)
-    if likelihood.paired:
+    if likelihood.traits.paired:
         return np.array([weight @ part for part in likelihood.outcomes(targets.y)])
     if likelihood.levels is not None:
         return np.bincount(targets.y.astype(int), weight, len(likelihood.levels)).astype(float)
@@ -33,16 +33,16 @@ def target_totals(likelihood: Any, targets: Table) -> Array:
 
 def rate_of(likelihood: Any, totals: Array, weight: float) -> float:
     """What a row tells of its latent on average, from the sums over rows of this weight."""
-    if likelihood.measured or weight <= 0.0:
-        return 1.0 if likelihood.measured else 0.0
-    if likelihood.paired:
+    if likelihood.traits.measured or weight <= 0.0:
+        return 1.0 if likelihood.traits.measured else 0.0
+    if likelihood.traits.paired:
         trials = totals.sum()
         share = totals[0] / trials if trials > 0 else 0.0
         return float(min(1.0, trials / weight * 4.0 * share * (1.0 - share)))
     if likelihood.levels is None:
         return float(min(1.0, totals[0] / weight))
     share = totals / totals.sum()
-    if likelihood.ordered:  # of a cumulative logit without effects: of two levels 4 p (1 - p)
+    if likelihood.traits.ordered:  # of a cumulative logit without effects: of two levels 4 p (1 - p)
         return float(4.0 / 3.0 * (1.0 - np.sum(share**3)))
     return float(np.mean(4.0 * share * (1.0 - share)))
 

@@ -13,7 +13,7 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.stage import Stage
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.likelihoods.weighted import own_unit, weighted_median
+from sksvi.likelihoods.scales import own_unit, weighted_median
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, spreads
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel, best_constant
@@ -105,14 +105,14 @@ class PriorScaling:
 
     def _fix_scales(self, targets: Table) -> None:
         """What the targets of the first rows fix."""
-        targets = starting(targets, self.likelihood_.by_moments)
+        targets = starting(targets, self.likelihood_.traits.by_moments)
         self._unit = self._natural_unit(targets)
         self._intercept_prior = self._intercept(targets)
         self._inform(targets, 0.0)
 
     def _fix_more(self, columns: ColumnScaling, targets: Table, share: float) -> None:
         """What more rows change: what columns spread over and rows tell, an intercept's prior that the user gives."""
-        self._inform(starting(targets, self.likelihood_.by_moments), share)
+        self._inform(starting(targets, self.likelihood_.traits.by_moments), share)
         self._stretch_before, self._columns = self._columns.stretch, columns
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
@@ -142,7 +142,7 @@ class PriorScaling:
 
     def _natural_unit(self, data: Table) -> float:
         """The standard deviation of a measured target; links have a scale of their own, about 1."""
-        if not self.likelihood_.measured:
+        if not self.likelihood_.traits.measured:
             return 1.0
         y = data.y if data.offset is None else data.y - data.offset
         unit = own_unit(y, data.weight)
@@ -158,7 +158,7 @@ class PriorScaling:
             return 0.0, float(self.intercept_precision)
         mean = best_constant(self.likelihood_, data) if self.fit_intercept and self.likelihood_.n_latents == 1 else 0.0
         # A few measured rows, as a stream may begin with, say too little of the target's unit.
-        unknown = self.likelihood_.measured and data.total_weight < FEW_ROWS
+        unknown = self.likelihood_.traits.measured and data.total_weight < FEW_ROWS
         precision = FLAT if unknown or self._prior_kind == "flat" else INTERCEPT_WIDTH**-2
         return mean, precision / self._unit**2
 
@@ -260,7 +260,7 @@ class PriorScaling:
 
     def _pinned(self) -> Iterator[str]:
         """An absolute prior of the intercept that the data contradict."""
-        if isinstance(self.intercept_precision, str) or not self.fit_intercept or self.likelihood_.discrete:
+        if isinstance(self.intercept_precision, str) or not self.fit_intercept or self.likelihood_.traits.discrete:
             return
         pull = float(np.max(np.abs(self.intercept_))) * np.sqrt(self.intercept_precision)
         if pull >= PINNED:

@@ -168,7 +168,7 @@ class CoefficientTables:
         columns = {} if self._nodes is None else self._likelihood_columns(self._nodes.values)
         if columns:
             within = self._likelihood_within()
-            return [node_table(columns, self._nodes.weights, coverage, self.likelihood_.positive, within)]
+            return [node_table(columns, self._nodes.weights, coverage, self.likelihood_.traits.positive, within)]
         return [learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)]
 
     def _likelihood_within(self) -> Array:
@@ -176,7 +176,7 @@ class CoefficientTables:
         nodes = self._nodes
         at = nodes.values[int(np.argmax(nodes.weights))]
         rows = self._likelihood_columns(np.vstack([at, at + STEP * np.eye(len(at))]))
-        on = np.array([np.log(row) if self.likelihood_.positive else row for row in rows.values()])
+        on = np.array([np.log(row) if self.likelihood_.traits.positive else row for row in rows.values()])
         slopes = (on[:, 1:] - on[:, :1]) / STEP
         return np.square(slopes) @ (np.zeros(len(at)) if nodes.within is None else nodes.within)
 
@@ -255,7 +255,7 @@ class CoefficientTables:
     def _degrees_of_freedom(self) -> float | None:
         """Degrees of freedom of t quantiles where a noise without nodes was learned; None: quantiles are normal."""
         likelihood = self.likelihood_
-        if not (likelihood.closed_posterior and "likelihood" in self.state_.q) or "likelihood" in self._places:
+        if likelihood.noise_variance is None or "likelihood" not in self.state_.q or "likelihood" in self._places:
             return None
         view = self.posterior_["weights"]
         precision, d = self._views_and_priors(view)[0][1], len(self._columns.scale)

@@ -263,7 +263,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         corner = total - largest if arrow else total
         numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
-        nodes = self.hyperparameters == "integrated" and not self.likelihood_.closed_posterior
+        nodes = self.hyperparameters == "integrated" and self.likelihood_.noise_variance is None
         n_matrices = COVARIANCES * (NODES if nodes else 1.0)
         memory.need(n_matrices * 8.0 * numbers, what, "set covariance='diag', or leave a factor out of groups")
 
@@ -333,7 +333,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
 
     def _with_rows(self, problem: Any, state: Any, looks: EvaluationBudget) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
-        exact = not self._noisy and self.likelihood_.closed_posterior
+        exact = not self._noisy and self.likelihood_.noise_variance is not None
         if self.groups is None or exact or not self._integrates or not state.converged:
             return super()._with_rows(problem, state, looks)
         model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
@@ -353,7 +353,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         yield from super()._fit_warnings(problem, state)
         if self.groups is not None:
             yield from self._slopes_far_from_zero(problem.data)
-        alone = self.likelihood_.noise is not None or self._noisy or self.likelihood_.levels is not None
+        alone = self.likelihood_.scales.noise is not None or self._noisy or self.likelihood_.levels is not None
         if self.groups is None or not alone:
             return
         for name, weights in zip(self._group_names(), problem.data.reduced(level_weights), strict=True):

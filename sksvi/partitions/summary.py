@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime.kinds import NUMBERS
-from sksvi.likelihoods.weighted import weighted_moments
+from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models import targets as rule
 from sksvi.models.base import Table
 from sksvi.models.targets import Summary

@@ -37,7 +37,7 @@ def log_predictive(likelihood: Likelihood, y: Array, m: Array, v: Array) -> Arra
     kind = m.dtype
     y, m, v = np.asarray(y), m.astype(np.float64), v.astype(np.float64)
     sd = quadrature.standard_deviation(v)
-    if not likelihood.log_concave:
+    if not likelihood.traits.log_concave:
         return _panels(likelihood, y, m, sd, np.zeros_like(m), np.ones_like(m)).astype(kind, copy=False)
     u, rho = tilted_mode(likelihood, y, m, sd)
     narrow = sd * rho <= _NARROW * likelihood.width
@@ -91,7 +91,7 @@ def _adaptive(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, r
 
 
 def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho: Array) -> Array:
-    width = likelihood.width if likelihood.log_concave else float(likelihood.cdf_width(y)[0])
+    width = likelihood.width if likelihood.traits.log_concave else float(likelihood.cdf_width(y)[0])
     bends = np.atleast_2d(likelihood.centre(y))
     codes = np.ceil(np.log2(np.maximum(np.maximum(sd / width, 1.0 / rho), 4.0))).astype(np.intp)
     order, weights = quadrature.legendre(12)
@@ -102,7 +102,7 @@ def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho
         size = 12 * (2 * (2 * levels + 1) + 50)
         for block in _chunks(len(rows), size):
             at = rows[block]
-            edges = _edges(m[at], sd[at], u[at], rho[at], width, bends[:, at], levels, likelihood.log_concave)
+            edges = _edges(m[at], sd[at], u[at], rho[at], width, bends[:, at], levels, likelihood.traits.log_concave)
             lengths = np.diff(edges, axis=0)
             standard = (edges[:-1, None] + lengths[:, None] * order[:, None]).reshape(-1, len(at))
             with np.errstate(divide="ignore"):

@@ -11,7 +11,7 @@ from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
-from sksvi.predictive.plain import Predictive, _among, cdf_of
+from sksvi.predictive.plain import Predictive, _among, cdf_of, closed_variance
 from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
@@ -92,7 +92,7 @@ class NoisyPredictive(Predictive):
         if self.likelihood.variance_function is not None:
             return self._typed(safe_exp(self._log_moment(1.0)))
         likelihood, m = self.likelihood, self._m
-        if likelihood.additive:
+        if likelihood.traits.additive:
             return _closed(likelihood.expected_mean(self.latent_mean, self.latent_variance))
         means = self._mixed(lambda rows, v: [Predictive(likelihood, m[rows], v).mean()], likelihood.width)
         return self._typed(means[0])
@@ -100,8 +100,8 @@ class NoisyPredictive(Predictive):
     def variance(self) -> Array:
         """Var y, shape (n,): what f leaves open, the noise and the uncertainty of f."""
         likelihood, m = self.likelihood, self._m
-        if likelihood.additive:
-            return _closed(likelihood.expected_variance(self.latent_mean, self.latent_variance))
+        if likelihood.traits.additive:
+            return _closed(closed_variance(likelihood, self.latent_mean, self.latent_variance))
         if likelihood.variance_function is not None:
             linear, square = likelihood.variance_function
             first, second = self._log_moment(1.0), self._log_moment(2.0)
@@ -196,9 +196,9 @@ class NoisyPredictive(Predictive):
 
     def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
         """A guess at a quantile and its ends; of an additive likelihood they move out until they hold the level."""
-        if not self.likelihood.additive:
+        if not self.likelihood.traits.additive:
             return super()._quantile_bracket(level)
-        unit = np.sqrt(np.asarray(self.latent_variance, dtype=float)) + (self.likelihood.noise or 0.0)
+        unit = np.sqrt(np.asarray(self.latent_variance, dtype=float)) + (self.likelihood.scales.noise or 0.0)
         rows = np.arange(len(unit))
         ends = {}
         for sign in (-1.0, 1.0):

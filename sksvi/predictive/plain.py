@@ -11,7 +11,7 @@ from scipy.special import bdtr, logit, ndtr, ndtri
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import as_float
+from sksvi.likelihoods.links import as_float, log_normal_variance, safe_exp
 from sksvi.predictive import density
 from sksvi.predictive.counts import smallest_count
 from sksvi.predictive.coverage import tail_of
@@ -49,6 +49,21 @@ def _of_step(likelihood: Likelihood, y: Array, at: Array, m: Array, v: Array, wi
 
 def _of_slope(likelihood: Likelihood, y: Array, at: Array, m: Array, v: Array, width: Array) -> Array:
     return expect(lambda f, part: (likelihood.cdf(y[part], f),), m, v, width, lambda: likelihood.cdf_centre(at))[0]
+
+
+def closed_variance(likelihood: Likelihood, m: Array, v: Array) -> Array | None:
+    """Closed form of Var[y] under f ~ N(m, v), of several latents that of each level's indicator; None without one."""
+    if likelihood.n_latents > 1:
+        p = likelihood.expected_mean(m, v)
+        return None if p is None else p * (1.0 - p)
+    if likelihood.traits.additive:
+        return as_float(v) + likelihood.conditional_variance(m)
+    if likelihood.variance_function is None:
+        return None
+    m, v = as_float(m), as_float(v)
+    linear, square = likelihood.variance_function
+    variance = linear * safe_exp(m + 0.5 * v) + log_normal_variance(m, v)
+    return variance + safe_exp(2.0 * (m + v) + float(np.log(square))) if square else variance
 
 
 class Predictive:
@@ -100,7 +115,7 @@ class Predictive:
 
     def variance(self) -> Array:
         """Var y, shape of `mean`: what f leaves open and the uncertainty of f."""
-        closed = self.likelihood.expected_variance(self.latent_mean, self.latent_variance)
+        closed = closed_variance(self.likelihood, self.latent_mean, self.latent_variance)
         if closed is not None:
             return closed
         centre = self.mean()
@@ -124,7 +139,7 @@ class Predictive:
         likelihood, m, v = self.likelihood, self.latent_mean, self.latent_variance
         if likelihood.n_latents > 1:
             return self.mean()
-        if likelihood.symmetric:
+        if likelihood.traits.symmetric:
             # each side on its own keeps the relative accuracy of the smaller one
             p = np.stack([Predictive(likelihood, sign * m, v).mean() for sign in (-1.0, 1.0)], axis=1)
         else:
@@ -148,7 +163,7 @@ class Predictive:
         if likelihood.levels is not None:
             below = np.cumsum(self.probabilities(), axis=1)[:, :-1]
             columns = [likelihood.levels[(below < level).sum(axis=1)] for level in q]
-        elif likelihood.discrete:
+        elif likelihood.traits.discrete:
             columns = [self._count_quantile(level) for level in q]
         else:
             columns = [self._continuous_quantile(level) for level in q]
@@ -182,12 +197,12 @@ class Predictive:
         likelihood, y = self.likelihood, np.asarray(y, dtype=float)
         if likelihood.n_latents > 1:
             raise ValueError(f"classes of {type(likelihood).__name__} have no order, so no distribution function.")
-        if likelihood.paired:
+        if likelihood.traits.paired:
             successes, failures = likelihood.outcomes(y)
             trials = successes + failures
             return self._successes(successes - 1.0, trials), self._successes(successes, trials)
         at_most = self.cdf(y)
-        if not (likelihood.discrete or likelihood.ordered):
+        if not (likelihood.traits.discrete or likelihood.traits.ordered):
             return at_most, at_most
         lowest = likelihood.support.low if likelihood.levels is None else likelihood.levels[0]
         return np.where(y > lowest, self.cdf(y - 1.0), 0.0), at_most

@@ -10,6 +10,7 @@ import numpy as np
 from sksvi.expectations import Auto, Quadrature
 from sksvi.integrals.quadrature import expect_at
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.continuous import expected_from_squares
 from sksvi.testing._close import _assert_close, asked_again
 
 Array = np.ndarray
@@ -98,7 +99,7 @@ def _check_stable(likelihood: Likelihood, y: Array) -> None:
             latent[:, 0] = -f
         for part in likelihood.derivatives(y, latent):
             assert np.all(np.isfinite(part)), f"{likelihood} is not finite at f = {f:g}."
-        if likelihood.log_concave:
+        if likelihood.traits.log_concave:
             assert np.all(likelihood.d2(y, latent) <= 0), f"{likelihood} says log-concave; d2 > 0 at f = {f:g}."
 
 
@@ -147,11 +148,11 @@ def _check_levels(likelihood: Likelihood, y: Array, rng: np.random.Generator) ->
     if likelihood.levels is None:
         return
     f = _latents(likelihood, len(y), rng)
-    if likelihood.symmetric:
+    if likelihood.traits.symmetric:
         _assert_close(likelihood.mean(-f), 1.0 - likelihood.mean(f), "symmetric: mean(-f)", likelihood, 1e-8)
     p = likelihood.probabilities(f)
     assert len(p) == len(likelihood.levels), f"{likelihood} gives {len(p)} probabilities to its levels."
-    if not likelihood.paired:
+    if not likelihood.traits.paired:
         last = np.exp(likelihood.log_prob(likelihood.levels[-1], f))
         _assert_close(p[-1], last, "probabilities(f) of the last level", likelihood)
     _assert_close(p.sum(axis=0), 1.0, "the sum of probabilities(f)", likelihood, 1e-8)
@@ -160,9 +161,9 @@ def _check_levels(likelihood: Likelihood, y: Array, rng: np.random.Generator) ->
 def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> None:
     f = _latents(likelihood, len(y), rng)
     value = likelihood.log_prob(y, f)
-    if likelihood.additive:
+    if likelihood.traits.additive:
         _assert_close(likelihood.log_prob(y + 1.5, f + 1.5), value, "additive: log_prob, both shifted,", likelihood)
-    if likelihood.by_moments:
+    if likelihood.traits.by_moments:
         two, at = y.mean() + np.array([-1.0, 1.0]) * y.std(), f[:, None]
         wanted, found = (likelihood.d1(values, at).mean(axis=1) for values in (y, two))
         _assert_close(found, wanted, "by_moments: mean of d1 over y of the same mean and variance", likelihood)
@@ -170,7 +171,7 @@ def _check_noise(likelihood: Likelihood, y: Array, rng: np.random.Generator) -> 
     if noise is not None:
         wanted = -0.5 * (np.log(2.0 * np.pi * noise) + np.square(y - f) / noise)
         _assert_close(value, wanted, "noise_variance: log_prob", likelihood)
-        total, slope = likelihood.expected_from_squares(np.square(y - f).sum(), len(y))
+        total, slope = expected_from_squares(likelihood, np.square(y - f).sum(), len(y))
         _assert_close(total, wanted.sum(), "expected_from_squares", likelihood)
         if likelihood.learned:
             exact_slope = likelihood.d_parameters(y, f)[0].sum()
@@ -254,7 +255,7 @@ def _check_moments(likelihood: Likelihood, latents: Array, rng: np.random.Genera
         return
     # Few draws leave the likeliest value of a discrete target: no normal law, and a spread that draws do not show. The
     # constant is Bernstein's where four standard errors are allowed and most jumps have size 1.
-    rare = (likelihood.discrete or likelihood.ordered or likelihood.n_latents > 1) & (n * variance < 100)
+    rare = (likelihood.traits.discrete or likelihood.traits.ordered or likelihood.n_latents > 1) & (n * variance < 100)
     more = np.where(rare, 16 / (3 * n), 0.0) + 4e-12
     error = 4 * np.sqrt(variance / n) + more
     assert np.all(np.abs(draws.mean(axis=1) - mean) <= error), f"samples of {likelihood} miss its mean."
@@ -267,7 +268,7 @@ def _check_quantiles(likelihood: Likelihood) -> None:
     for p in (0.01, 0.3, 0.5, 0.9, 0.999):
         y = likelihood.ppf(p, f)
         at = likelihood.cdf(y, f)
-        if likelihood.discrete:
+        if likelihood.traits.discrete:
             assert np.all(at >= p - 1e-12), f"ppf of {likelihood} stops below p = {p}."
             assert np.all(likelihood.cdf(y - 1.0, f) < p + 1e-12), f"ppf of {likelihood} goes beyond p = {p}."
         else:
@@ -276,7 +277,7 @@ def _check_quantiles(likelihood: Likelihood) -> None:
 
 def _check_mass(likelihood: Likelihood) -> None:
     f = np.array([-2.0, 0.0, 1.5])
-    if likelihood.discrete:
+    if likelihood.traits.discrete:
         y = np.arange(likelihood.ppf(1e-9, f).min(), likelihood.ppf(1 - 1e-9, f).max() + 1)
         mass = np.diff(np.concatenate([np.zeros((1, 3)), likelihood.cdf(y[:, None], f)]), axis=0)
         _assert_close(np.exp(likelihood.log_prob(y[:, None], f)), mass, "exp(log_prob) against cdf", likelihood, 1e-8)

@@ -105,7 +105,7 @@ class Diagnostics:
         y = self._series.y
         if y.ndim > 1:
             y = np.divide(*_shares(self.likelihood_, y))
-        elif self.likelihood_.ordered:
+        elif self.likelihood_.traits.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
         index = self._stored_index("what was observed")
         return pd.Series(np.where(self._observed_mask(), y, np.nan), index=index, name="y")
@@ -227,9 +227,9 @@ class Diagnostics:
 
     def _target(self, y: Any) -> Array:
         """y of rows to be scored, NaN where it is missing; an ordered one as positions in ``levels_``."""
-        if self.likelihood_.ordered:
+        if self.likelihood_.traits.ordered:
             return np.asarray(self._check_y(y, y), float)  # type: ignore[attr-defined]
-        values = check_series(self, y, self.likelihood_.paired)
+        values = check_series(self, y, self.likelihood_.traits.paired)
         if np.any(observed(values)):
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
@@ -277,9 +277,9 @@ class Diagnostics:
         offset = with_exposure(self, offset, exposure, X, y=y)
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         sample_weight = check_row_values(sample_weight, n_rows(y), "sample_weight", weights=True)
-        if self.likelihood_.ordered:
+        if self.likelihood_.traits.ordered:
             return X, y, sample_weight, offset
-        y = check_series(self, y, self.likelihood_.paired)
+        y = check_series(self, y, self.likelihood_.traits.paired)
         there = observed(y)
         if not np.any(there):
             raise ValueError(f"y has no observed value among {len(y)}: there is nothing to compare with.")

@@ -30,7 +30,7 @@ from sksvi.inference.progress import START
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood, NegativeBinomial
-from sksvi.likelihoods.weighted import unit_of, weighted_moments
+from sksvi.likelihoods.scales import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
 from sksvi.models.time_series.model import DynamicModel, first_messages
@@ -447,7 +447,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
     ) -> tuple[Table, Any]:
         """Rows as given, checked, and their index."""
-        values = check_series(self, y, base.paired) if not base.ordered else None
+        values = check_series(self, y, base.traits.paired) if not base.traits.ordered else None
         columns = self._columns(X, fresh)
         if values is None:
             values, there = self._ordered(base, y, fresh)
@@ -460,7 +460,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         there = there if weight is None else there & (weight > 0)
         if least and np.count_nonzero(there) < least:
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
-        if not base.ordered:
+        if not base.traits.ordered:
             _check_observed(base, values, there)
         columns = np.zeros((n, 0)) if columns is None else columns
         return series(columns, values, there, weight, offset_of(self, offset, n)), index
@@ -499,12 +499,12 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         """Likelihood, units and centres, from these rows."""
         rows = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
         y, weight = data.y[rows], None if data.weight is None else data.weight[rows]
-        at = y if data.offset is None or base.discrete else y - data.offset[rows]
+        at = y if data.offset is None or base.traits.discrete else y - data.offset[rows]
         shared = self._shared
         self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
-        if self.likelihood_.measured and not shared:  # what a slope moves is no scale of the noise
-            self.likelihood_ = self.likelihood_.with_less_noise(roughness(at))
-        measured = self.likelihood_.measured
+        if self.likelihood_.traits.measured and not shared:  # what a slope moves is no scale of the noise
+            self.likelihood_ = self.likelihood_.scales.with_less_noise(roughness(at))
+        measured = self.likelihood_.traits.measured
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
         self._spread = min(self._unit, middle_spread(at)) if measured else self._unit
@@ -556,7 +556,9 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         """An error where a fit of n points in time takes more memory than there is."""
         dynamics, tries = self._states_of(structure_of("walk" if kind == "auto" else kind, structure)), kind == "auto"
         searched = 0 if self._shared else len(dynamics.parameters) + len(self.likelihood_.learned)
-        n_arrays = arrays_held(dynamics.n_states, searched, closed=self.likelihood_.closed_posterior, tries=tries)
+        n_arrays = arrays_held(
+            dynamics.n_states, searched, closed=self.likelihood_.noise_variance is not None, tries=tries
+        )
         what = f"a smoother of {n} points in time and {dynamics.n_states} states"
         memory.need(8.0 * n * n_arrays, what, "take fewer points, or shorter seasons")
 
@@ -654,7 +656,7 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
-        self.noise_ = self.likelihood_.noise
+        self.noise_ = self.likelihood_.scales.noise
         self._expose_parameters(model.dynamics, q["dynamics"].value)
         self.diffuse_lower_bound_ = self.lower_bound_ + model.dynamics.diffuse_log_sd
 

@@ -134,7 +134,7 @@ class Steps:
 
     def __init__(self, likelihood: Any, expect: Any, tol: float, most: int) -> None:
         self.likelihood, self.expect, self.how = likelihood, expect, (float(tol), most)
-        self.exponential = likelihood.exponential and expect.closes(likelihood)
+        self.exponential = likelihood.traits.exponential and expect.closes(likelihood)
         self.at = np.empty(loops.SIZE)
 
     def __call__(self, mean: float, variance: float, y: Any, weight: float = 1.0, offset: float = 0.0) -> PointMessage:

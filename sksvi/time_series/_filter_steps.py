@@ -111,7 +111,8 @@ class OnlineFilter(Generic[Fitted]):
         self._states = states(model._block.chain, model._last, model._last_cov)
         self._steps = Steps(self._likelihood, model._rule(), model.tol, model._most_passes())
         own = self._likelihood
-        self._numbers, self._support = not (own.ordered or own.paired or model.n_features_in_), own.support
+        self._numbers = not (own.traits.ordered or own.traits.paired or model.n_features_in_)
+        self._support = own.support
         self._mean, self._no_columns = float(model.mean_), np.zeros((1, 0))
         #: Rows as they came, numbers alone where there is nothing beside them.
         self._rows: list[Table | float] = []

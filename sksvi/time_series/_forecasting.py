@@ -411,7 +411,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
         tail = tail_of(coverage)
         low, median, high = self._values(predictive.quantile(np.array([tail, 0.5, 1.0 - tail]))).T
-        if self.likelihood_.ordered:
+        if self.likelihood_.traits.ordered:
             p, levels = predictive.probabilities(), np.asarray(self.levels_)  # type: ignore[attr-defined]
             if levels.dtype.kind not in NUMBERS:
                 return pd.DataFrame({"median": median, "lower": low, "upper": high}, index=index)
@@ -592,7 +592,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
     def _learned_by_likelihood(self, coverage: float) -> DataFrame:
         """Rows of the likelihood's parameters as it calls them; of cut points those of the mode."""
         learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)  # type: ignore[attr-defined]
-        if self._nodes is None or self.likelihood_.ordered or not len(learned):
+        if self._nodes is None or self.likelihood_.traits.ordered or not len(learned):
             return learned
         columns = self._hyperparameter_columns(self._nodes.values)
         return node_rows({name: columns[name] for name in learned.index if name in columns}, self._weights, coverage)
@@ -605,7 +605,7 @@ def numbers_of(dynamics: Any, theta: Array, scale: Array, likelihood: Any) -> di
         if name != "coefficient_variance":
             for k, number in enumerate(np.atleast_1d(value)):
                 found[name if k == 0 else f"{name}[{k}]"] = float(number)
-    return found if likelihood.noise is None else found | {"noise": float(likelihood.noise)}
+    return found if likelihood.scales.noise is None else found | {"noise": float(likelihood.scales.noise)}
 
 
 def parameters_of(dynamics: Any, theta: Array, scale: Array) -> dict[str, Any]:

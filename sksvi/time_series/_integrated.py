@@ -162,7 +162,7 @@ class IntegratedSeries(IntegratedHyperparameters):
         if self._node_ends is not None:  # of the first points only these are left
             end = self._node_ends[0][k], self._node_ends[1][k]
             chain = after(chain, *end, block.chain.X)
-        if likelihood.closed_posterior:
+        if likelihood.noise_variance is not None:
             messages = closed_messages(likelihood, without_offsets(data), data.weight)
         elif self._node_messages is None:
             messages = block.linear, block.weights

@@ -151,7 +151,7 @@ def _tried(
         model = model.replaced(theta=_starting_parameters(model, walk), messages=walk.block)
     rule = estimator._rule()
     problem = plan.problem(model, data, algorithms.resolve("cvi"), rule, threads=1)
-    if not likelihood.informed(data.y):
+    if not likelihood.scales.informed(data.y):
         problem = plan.changed(problem, frozen=problem.frozen | {"likelihood"})
     try:
         state = plan.run(problem, first_state(problem, 0), estimator._most_passes(), max(TOL, estimator.tol))

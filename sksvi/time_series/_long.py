@@ -22,7 +22,7 @@ def first_part(problem: Problem, periods: list[float]) -> Table | None:
     model: Any = problem.model
     n = len(problem.data) // PARTS
     # The search of a closed posterior takes as long as what it saves.
-    sweeps = model.traits.bound.exact_search and not model.likelihood.closed_posterior
+    sweeps = model.traits.bound.exact_search and model.likelihood.noise_variance is None
     if not sweeps or len(problem.data) < LONG or n < SEASONS * max(periods, default=0.0):
         return None
     part: Table = problem.data.take(slice(0, n))

@@ -33,7 +33,7 @@ def noise_taken_in(likelihood: Any, name: Any, learned: bool, block: ChainGaussi
     block : ChainGaussian
     data : Table
     """
-    if likelihood.paired or not learned or not may_vary_more(likelihood, data.y):
+    if likelihood.traits.paired or not learned or not may_vary_more(likelihood, data.y):
         return
     along = alternating(block)
     if along is None or along[1] < ALTERNATES or worth_of_noise(block) < RAISES:

@@ -260,7 +260,7 @@ class Panel:
     def _shared_by(self: Any, labels: list[Any], members: list[Any], calls: list[Any]) -> dict[str, Any]:
         """Parameters and likelihood that the sum of all bounds likes best."""
         base = likelihoods.resolve(self._likelihood_given)
-        if base.ordered:
+        if base.traits.ordered:
             raise ValueError(
                 "share_variances=True, and the levels of an ordinal target are each series' own: leave it out."
             )
@@ -272,7 +272,7 @@ class Panel:
         dynamics, units = self._each(labels, copies, build, tables), [member._unit for member in copies]
         whole = _concatenated(tables)
         rows = slice(None) if whole.weight is None else whole.weight > 0
-        at = whole.y if whole.offset is None or base.discrete else whole.y - whole.offset
+        at = whole.y if whole.offset is None or base.traits.discrete else whole.y - whole.offset
         likelihood = base.start(at[rows], None if whole.weight is None else whole.weight[rows])
         unit = float(np.exp(np.mean(np.log(units))))
         together = JointPanel(dynamics, [len(table) for table in tables])
@@ -483,8 +483,8 @@ def _scored(self: Any, given: dict[str, Any]) -> float:
 
 def _counting(member: Any, own: dict[str, Any]) -> bool:
     """Whether any row of a series counts in a score: y is there, and has weight."""
-    likelihood, weight = member.likelihood_, own.get("sample_weight")
-    there = np.True_ if likelihood.ordered else observed(check_series(member, own["y"], likelihood.paired))
+    traits, weight = member.likelihood_.traits, own.get("sample_weight")
+    there = np.True_ if traits.ordered else observed(check_series(member, own["y"], traits.paired))
     return bool(np.any(there if weight is None else there & (weight > 0)))
 
 

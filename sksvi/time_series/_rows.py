@@ -127,7 +127,7 @@ def count_warnings(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
 
     Weights that are neither 0 nor 1 say that rows are means of several counts, or rates with their exposures.
     """
-    counts = likelihood.discrete and not (likelihood.classifies or likelihood.paired)
+    counts = likelihood.traits.discrete and not (likelihood.traits.classifies or likelihood.traits.paired)
     if not counts or not (data.weight is None or np.isin(data.weight, (0.0, 1.0)).all()):
         return
     there = np.ones(len(data), bool) if data.weight is None else data.weight > 0

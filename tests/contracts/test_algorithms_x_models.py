@@ -54,7 +54,7 @@ def problem(name, covariance, seed):
 
 
 def estimator(name, seed, **options):
-    classifies = TRUTH[name].classifies
+    classifies = TRUTH[name].traits.classifies
     cls = BayesianGLMClassifier if classifies else BayesianGLMRegressor
     likelihood = name if classifies else TRUTH[name]
     settings = {"prior_precision": 1.5, "intercept_precision": 0.2, "random_state": seed}
@@ -131,7 +131,7 @@ def test_streams_of_every_combination(name, algorithm, global_random_seed):
     """partial_fit: finite, and every row counted."""
     data, _, _ = problem(name, "full", global_random_seed)
     model = estimator(name, global_random_seed, algorithm=algorithm)
-    first = {"classes": np.unique(data.y)} if TRUTH[name].classifies else {}
+    first = {"classes": np.unique(data.y)} if TRUTH[name].traits.classifies else {}
     levels = np.argsort(np.arange(N) >= 4, kind="stable")  # the first rows have every level
     for rows in np.array_split(levels, 3):
         model.partial_fit(data.X[rows], data.y[rows], **first)

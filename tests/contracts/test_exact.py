@@ -216,7 +216,7 @@ def test_reported_bound_is_that_of_its_posterior(name, learned, full, global_ran
     precision = "auto" if learned else 1.5
     model = model_for(name, data, full, learned, precision)
     state = fitted(problem_for(model, data, "cvi"), tol=1e-6)
-    prior = model.current_likelihood(state.q).parameter_prior() if learned else None
+    prior = model.current_likelihood(state.q).scales.prior() if learned else None
     paid = 0.0 if prior is None else prior[0]
     assert state.bound - paid == pytest.approx(grid_bound(model, data, state.q), rel=error_of(name, 2e-6, 1e-3))
 

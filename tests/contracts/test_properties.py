@@ -91,7 +91,7 @@ def test_derivatives_are_those_of_the_log_density(name):
         size = 1.0 + np.max(np.abs(value)) * 1e-10 / step
         assert abs((value[2] - value[0]) / (2 * step) - d1[1]) <= 1e-5 * (size + abs(d1[1]) + abs(d2[1]))
         assert abs((d1[2] - d1[0]) / (2 * step) - d2[1]) <= 1e-5 * (size + abs(d1[1]) + abs(d2[1]))
-        assert not likelihood.log_concave or d2[1] <= 0
+        assert not likelihood.traits.log_concave or d2[1] <= 0
 
 
 @pytest.mark.parametrize("name", SCALAR)
@@ -103,7 +103,7 @@ def test_quantiles_invert_the_distribution_function(name):
         assert 0 <= low <= high <= 1 + 1e-12
         quantile = float(likelihood.ppf(p, f))
         assert likelihood.cdf(quantile, f) >= p * (1 - 1e-8)
-        if likelihood.discrete:
+        if likelihood.traits.discrete:
             assert quantile == np.round(quantile)
             assert quantile == 0 or likelihood.cdf(quantile - 1.0, f) < p * (1 + 1e-9)
         else:
@@ -132,7 +132,7 @@ def test_expectations_keep_jensens_order(name):
         expected = Auto().value(likelihood, y, m, v)
         slack = 1e-7 * (1 + np.abs(expected))
         assert expected <= log_predictive(likelihood, y, m, v) + slack
-        if likelihood.log_concave:
+        if likelihood.traits.log_concave:
             assert expected <= likelihood.log_prob(y, m) + slack
         here = likelihood.log_prob(y, m)
         np.testing.assert_allclose(Auto().value(likelihood, y, m, 0 * v), here, rtol=1e-7, atol=1e-7)

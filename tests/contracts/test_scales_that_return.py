@@ -83,12 +83,12 @@ def test_what_frees_a_scale_leaves_one_that_data_move(likelihood, global_random_
     rng = np.random.default_rng(global_random_seed)
     y = rows(rng, "negative-binomial", True)[2]
     started = likelihood.start(y)
-    assert started.moved_off_limits().reported == started.reported
+    assert started.scales.moved_off_limits().reported == started.reported
     far, end = started.unconstrained.copy(), {"dispersion": -12.0, "df": 12.0}
     (k,) = (k for k, name in enumerate(started.learned) if name in end)
     far[k] = end[started.learned[k]]
-    freed = started.replace(far).moved_off_limits()
-    assert freed.moved_off_limits().reported == freed.reported != started.replace(far).reported
+    freed = started.replace(far).scales.moved_off_limits()
+    assert freed.scales.moved_off_limits().reported == freed.reported != started.replace(far).reported
     slope, there = (np.sum(one.d_parameters(y, np.log1p(y))[0][k]) for one in (freed, started.replace(far)))
     assert abs(slope) > 100 * abs(there)
 
@@ -97,4 +97,4 @@ def test_what_frees_a_scale_leaves_one_that_data_move(likelihood, global_random_
 def test_fixed_scales_are_not_freed(name):
     likelihood = resolve(name, 3)
     fixed = likelihood._replaced({}, ())
-    assert fixed.moved_off_limits() is fixed
+    assert fixed.scales.moved_off_limits() is fixed

@@ -176,7 +176,7 @@ def test_posterior_and_its_attributes(global_random_seed):
     assert len(free) == 2 * (n + m) + 1 and free.index[-1] == ("", "", "std(residual)")
     plain = pmf(biases=False, covariance="diag").fit(X, y)
     assert plain.user_covariance_.shape == (n, 2) and not hasattr(plain, "user_biases_")
-    assert model.noise_ == model.likelihood_.noise > 0
+    assert model.noise_ == model.likelihood_.scales.noise > 0
 
 
 def test_intervals_cover(global_random_seed):

@@ -147,8 +147,8 @@ def test_every_likelihood_has_the_evidence_of_quadrature(name, global_random_see
     likelihood, n = ONE_COEFFICIENT[name], 25
     x, offset, weight = rng.standard_normal(n), 0.3 * rng.standard_normal(n), rng.integers(1, 3, n).astype(float)
     y = likelihood.sample(0.8 * x + offset, rng)
-    y = np.column_stack([y * 4, 4 - 4 * y]).round() if likelihood.paired else y
-    if likelihood.ordered:
+    y = np.column_stack([y * 4, 4 - 4 * y]).round() if likelihood.traits.paired else y
+    if likelihood.traits.ordered:
         y[:3] = [0, 1, 2]
     model = BayesianGLMRegressor(likelihood=likelihood, **ALONE)
     quiet(model.fit, x[:, None], y, sample_weight=weight, offset=offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi.likelihoods.discrete import LEAST_COUNTS, _constant, _digamma, _of_counts, _trigamma
+from sksvi.likelihoods.counts import LEAST_COUNTS, _constant, _digamma, _of_counts, _trigamma
 
 MANY = 4 * LEAST_COUNTS
 

@@ -9,7 +9,7 @@ from scipy.special import betainc, expit, logit, logsumexp
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
 from sksvi.expectations import Auto
-from sksvi.likelihoods import Bernoulli, Gaussian, Likelihood, StudentT, Support
+from sksvi.likelihoods import Bernoulli, Gaussian, Likelihood, LikelihoodTraits, StudentT, Support
 from sksvi.likelihoods.links import log_sigmoid_terms, safe_exp
 from sksvi.models.mixed import noise_bounds
 from sksvi.predictive import NoisyPredictive, Predictive
@@ -21,8 +21,7 @@ class ComplementaryLogLog(Likelihood):
     """Two levels, P(y = 1 | f) = 1 - exp(-exp(f)): an event by the end of an interval; not symmetric."""
 
     support = Support(0.0, 1.0, True, "y in {0, 1}")
-    discrete = True
-    classifies = True
+    traits = LikelihoodTraits(discrete=True, classifies=True)
     width = np.pi / 6.0  # exp(-exp(f)) is 1 at f = log(2 pi) + pi i / 2
 
     def derivatives(self, y, f):
@@ -54,8 +53,7 @@ class TwoTrials(Likelihood):
     """Three ordered levels, y ~ Binomial(2, sigmoid(f))."""
 
     support = Support(0.0, 2.0, True, "y in {0, 1, 2}")
-    discrete = True
-    ordered = True
+    traits = LikelihoodTraits(discrete=True, ordered=True)
 
     def derivatives(self, y, f):
         up, down = log_sigmoid_terms(np.asarray(f, float)), log_sigmoid_terms(-np.asarray(f, float))
@@ -84,7 +82,7 @@ class TwoTrials(Likelihood):
 class Logistic(Likelihood):
     """y = f + scale times standard logistic noise; the scale may be learned."""
 
-    additive = True
+    traits = LikelihoodTraits(additive=True)
 
     def __init__(self, *, scale="auto"):
         self.scale = scale

@@ -44,7 +44,7 @@ def trials(rng, n, most, spread=0.0):
 )
 @pytest.mark.parametrize("mean", [0.05, 0.4, 0.9])
 def test_moments_of_the_excess_are_those_of_the_likelihood(likelihood, y, mean):
-    if likelihood.paired:
+    if likelihood.traits.paired:
         p, residual = binom.pmf(y[:, 0], 4, mean), y[:, 0] - 4 * mean
     else:
         mean *= 10.0

@@ -130,8 +130,8 @@ def test_regressor_attributes_and_predictions(likelihood, X, rng):
     y = target(likelihood, X, rng)
     model = BayesianGLMRegressor(likelihood=likelihood, prior_precision=1.0).fit(X, y)
     assert model.coef_.shape == model.coef_std_.shape == (D,) and np.ndim(model.intercept_) == 0
-    assert model.likelihood_.noise is None or model.noise_ > 0
-    assert (model.noise_ is None) == (model.likelihood_.noise is None)
+    assert model.likelihood_.scales.noise is None or model.noise_ > 0
+    assert (model.noise_ is None) == (model.likelihood_.scales.noise is None)
     mean, std = model.predict(X, return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X))
     assert mean.shape == std.shape == (N,) and np.all(std > 0)

@@ -74,7 +74,7 @@ def test_distribution_function_against_a_dense_grid(name, v, sigma):
     for a, w in zip(r, width, strict=True):
         given = v + sigma * a
         if isinstance(likelihood, Gaussian):
-            cdf = ndtr((y - M) / np.sqrt(given + likelihood.noise))
+            cdf = ndtr((y - M) / np.sqrt(given + likelihood.scales.noise))
         else:
             cdf = Predictive(likelihood, M, np.full(3, given)).cdf(y)
         wanted += w * a * np.exp(-0.5 * a * a) * cdf
@@ -119,7 +119,7 @@ def test_intervals_cover(name, global_random_seed):
     inside = ((draws >= interval[:, :1]) & (draws <= interval[:, 1:])).mean(axis=1)
     error = 4 * np.sqrt(0.8 * 0.2 / n)
     assert np.all(inside >= 0.8 - error)
-    if not CASES[name][0].discrete:
+    if not CASES[name][0].traits.discrete:
         assert np.all(inside <= 0.8 + error)
 
 

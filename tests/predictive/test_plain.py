@@ -69,7 +69,7 @@ def test_intervals_cover(name, global_random_seed):
     inside = ((draws >= interval[:, :1]) & (draws <= interval[:, 1:])).mean(axis=1)
     error = 4 * np.sqrt(0.8 * 0.2 / n)
     assert np.all(inside >= 0.8 - error)
-    if not LIKELIHOODS[name].discrete:
+    if not LIKELIHOODS[name].traits.discrete:
         assert np.all(inside <= 0.8 + error)
 
 

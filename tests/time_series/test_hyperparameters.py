@@ -119,7 +119,7 @@ def test_densities_of_later_points_weigh_what_came_between(rng):
     views, weights = model._views, model._weights
     each = [
         DynamicGLM(
-            likelihood=Gaussian(variance=view.likelihood.noise),
+            likelihood=Gaussian(variance=view.likelihood.scales.noise),
             level_variance=float(view.block.chain.noise[0]),
             hyperparameters="point",
         )

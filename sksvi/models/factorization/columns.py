@@ -404,7 +404,7 @@ def columns_of(view: ColumnView, entries: Entries, expect: Any, rng: Any) -> Sid
     """The route that likelihood, covariance and expectation ask for."""
     if view.draws is not None:
         return SampledColumns(view, entries, expect, rng)
-    if view.likelihood.closed_posterior and view.layout.full:
+    if view.likelihood.noise_variance is not None and view.layout.full:
         return SquaredColumns(view, entries, expect, rng)
     kind = JointColumns if expect.joint and view.layout.full else SideColumns
     return kind(view, entries, expect, rng)

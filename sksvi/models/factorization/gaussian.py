@@ -85,7 +85,7 @@ class FactorModel(Bipartite):
         cooling: int = MOST_COOLING,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
-        self.log_unit = float(np.log(unit)) if likelihood.measured else 0.0
+        self.log_unit = float(np.log(unit)) if likelihood.traits.measured else 0.0
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
         self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
@@ -103,7 +103,7 @@ class FactorModel(Bipartite):
     @property
     def held_passes(self) -> int:  # type: ignore[override]
         """First passes with fixed parameters of the likelihood: its dispersion could absorb what factors explain."""
-        return HELD_PASSES if self.likelihood.takes_excess else 0
+        return HELD_PASSES if self.likelihood.scales.takes_excess else 0
 
     @property
     def max_hyper_step(self) -> float:
@@ -116,7 +116,7 @@ class FactorModel(Bipartite):
 
     def tempered(self, passes: int) -> FactorModel | None:
         """The model with more noise than is given, while it comes down."""
-        given = self.likelihood.given_scale
+        given = self.likelihood.scales.given
         if given is None:
             return None
         halvings = float(np.log2(HOT) + 2.0 * np.log2(self.unit / given))
@@ -124,7 +124,7 @@ class FactorModel(Bipartite):
         if passes >= n:
             return None
         scale = given * 2.0 ** (0.5 * halvings * (1.0 - passes / n))
-        return self._with(self.priors, self.likelihood.at_scale(scale))
+        return self._with(self.priors, self.likelihood.scales.at_given(scale))
 
     # ---- blocks
     def begin(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:

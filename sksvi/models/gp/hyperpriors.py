@@ -136,9 +136,8 @@ def hyper_prior(kernel: Any, likelihood: Any, spread: Array, target: float, give
     >>> prior.kernel
     (Deviation(unit=1.0, power=0.5, least=0.0), Length(unit=1.4142135623730951))
     """
-    signal = (
-        target if likelihood.measured else ODDS if likelihood.n_latents > 1 or likelihood.levels is not None else RATES
-    )
+    levels = likelihood.n_latents > 1 or likelihood.levels is not None
+    signal = target if likelihood.traits.measured else ODDS if levels else RATES
     parts, columns = [], []
     for part in kernel.hyperparameters:
         if part.fixed:
@@ -166,13 +165,13 @@ def _of_number(kernel: Any, part: Any, j: int, spread: Array, signal: float) -> 
 
 def _of_likelihood(likelihood: Any, target: float) -> tuple[Prior, ...]:
     """Priors of the likelihood's unconstrained parameters."""
-    size, powers = likelihood.n_unconstrained, {"variance": 0.5, "scale": 1.0}
-    if likelihood.ordered:
+    size, powers = likelihood.scales.size, {"variance": 0.5, "scale": 1.0}
+    if likelihood.traits.ordered:
         return tuple(About(*CUTS[min(k, 1)]) for k in range(size))
     names = likelihood.learned if len(likelihood.learned) == size else ("",) * size
     return tuple(
         Deviation(target, powers[name], likelihood.least)
-        if name in powers and likelihood.measured
+        if name in powers and likelihood.traits.measured
         else About(*LIKELIHOODS.get(name, OTHERS))
         for name in names
     )

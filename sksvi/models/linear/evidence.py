@@ -154,7 +154,7 @@ def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, w
     block, likelihood = q["weights"], model.current_likelihood(q)
     slope = gradient["weights"][0]
     linear, gram = block.message_from_gradient(gradient["weights"]).added()
-    square, least, closed = 0.0, 0.0, likelihood.closed_posterior and "likelihood" in q
+    square, least, closed = 0.0, 0.0, likelihood.noise_variance is not None and "likelihood" in q
     if closed:
         # What the slope in the noise says of E (y - f)², which it holds beside n.
         least = likelihood.least / likelihood.noise_variance

@@ -149,7 +149,7 @@ class LinearModel(LinearLatents):
 
     def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
         """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
-        return self.current_likelihood(q).parameter_prior()  # type: ignore[no-any-return]
+        return self.current_likelihood(q).scales.prior()  # type: ignore[no-any-return]
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
@@ -161,7 +161,7 @@ class LinearModel(LinearLatents):
         prior = self.prior(q)["weights"].precision
         mean = self._prior_mean()
         if self.fit_intercept and self.likelihood.n_latents == 1:
-            mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.by_moments))
+            mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.traits.by_moments))
         q["weights"] = self._start(data, mean, prior)
         return q
 
@@ -172,7 +172,7 @@ class LinearModel(LinearLatents):
             return gradient
         slope, curvature = gradient["weights"]
         hessian, moved = gradient["likelihood"][1], q["likelihood"].value - before["likelihood"].value
-        along = self.current_likelihood(before).shifted(1.0).unconstrained - before["likelihood"].value
+        along = self.current_likelihood(before).scales.shifted(1.0).unconstrained - before["likelihood"].value
         bend = along @ hessian @ along
         if not bend < 0.0:
             return gradient
@@ -182,7 +182,7 @@ class LinearModel(LinearLatents):
 
     def _doubled(self, q: dict[str, Any]) -> bool:
         """Whether the intercept and learned parameters say one thing twice: rows do not feel a shift of both."""
-        return self.fit_intercept and self.likelihood.creeps and "likelihood" in q
+        return self.fit_intercept and self.likelihood.scales.collinear and "likelihood" in q
 
     def recentred(self, q: dict[str, Any]) -> dict[str, Any]:
         """The intercept at its prior mean where learned parameters take the rest of it, as cut points do.
@@ -192,7 +192,7 @@ class LinearModel(LinearLatents):
         if not self._doubled(q):
             return q
         block, mean = q["weights"], q["weights"].mean.copy()
-        shifted = self.current_likelihood(q).shifted(self.intercept_mean - float(mean[-1]))
+        shifted = self.current_likelihood(q).scales.shifted(self.intercept_mean - float(mean[-1]))
         if shifted is None:
             return q
         mean[-1] = self.intercept_mean
@@ -249,7 +249,7 @@ class LinearModel(LinearLatents):
             informed = start.structure.diagonal(start.precision) - prior
             due = np.average(-bend, axis=0)[..., None] * squares
             start = informed_block(mean, prior + np.maximum(due.reshape(mean.shape) - informed, 0.0), curvature)
-        if not self.likelihood.discrete:
+        if not self.likelihood.traits.discrete:
             return start
         # Data without curvature (counts that are all zero) leave the flat prior, under which nothing is finite.
         v = self._project(batch.rows, start)[1]
@@ -264,7 +264,7 @@ class LinearModel(LinearLatents):
         A column that is new to a stream has the prior's spread, under which E exp(f) overflows where rows hold it.
         """
         likelihood = self.current_likelihood(q)
-        if not likelihood.discrete:
+        if not likelihood.traits.discrete:
             return q
         block = q["weights"]
         block = block if block.natural_coordinates else block.natural_form()
@@ -357,7 +357,7 @@ class LinearModel(LinearLatents):
     def separates(self, q: dict[str, Any], data: Table) -> bool:
         """Whether the mean of the latents makes each row's own label, or level, the most probable one."""
         likelihood = self.current_likelihood(q)
-        if likelihood.levels is None or likelihood.paired:
+        if likelihood.levels is None or likelihood.traits.paired:
             return False
         # The first rows answer for nearly all data, at less than a round of all partitions.
         if not self._separates(q, likelihood, data.take(slice(0, FIRST_ROWS))):
@@ -456,7 +456,7 @@ def best_constant(likelihood: Any, data: Table) -> float:
     centre = likelihood.centre(data.y)
     centre = centre if centre.ndim == 1 else centre.mean(axis=0)  # an ordinal level has two edges
     middle = value = float(np.average(centre - offset, weights=data.weight))
-    pull = 0.0 if likelihood.additive else (REACH * width) ** -2
+    pull = 0.0 if likelihood.traits.additive else (REACH * width) ** -2
     for _ in range(50):
         _, d1, d2 = likelihood.derivatives(data.y, value + offset)
         slope = float(np.sum(weight * d1)) - pull * (value - middle)

@@ -78,7 +78,7 @@ class LinearHyperposterior:
     def noise(self) -> float | None:
         """The learned variance of Gaussian noise, None where there is none."""
         likelihood = self.model.current_likelihood(self.q)
-        return likelihood.noise_variance if "likelihood" in self.q and likelihood.closed_posterior else None
+        return likelihood.noise_variance if "likelihood" in self.q else None
 
     @cached_property
     def mode(self) -> Array:

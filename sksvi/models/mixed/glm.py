@@ -93,7 +93,7 @@ class MixedModel(LinearModel):
     def tabulated(self, y: Array) -> MixedModel:
         """The model with a table for the optimal bound of these y, where there is nothing to learn and few differ."""
         wanted = self.noise_prior_scale is not None and self.bound == "optimal" and not self.likelihood.learned
-        smooth = self.likelihood.log_concave and self.likelihood.noise_variance is None
+        smooth = self.likelihood.traits.log_concave and self.likelihood.noise_variance is None
         if wanted and smooth and (n_values := len(np.unique(y, axis=0))) <= MOST_VALUES:
             return self.replaced(table=NoiseTable(self.likelihood, n_values))
         return self

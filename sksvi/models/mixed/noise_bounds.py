@@ -172,15 +172,15 @@ def _changes(likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Arra
     noise = likelihood.noise_variance
     if noise is not None:
         return np.full_like(m, 1.0 / noise), np.zeros(len(m), dtype=bool)
-    if not likelihood.log_concave:
+    if not likelihood.traits.log_concave:
         return 1.0 / np.square(likelihood.cdf_width(y)), np.ones(len(m), dtype=bool)
     sd = np.sqrt(v)
     # a rate exp(f) weighs u most about m + v
-    f = np.stack([m - 2.5 * sd, m, m + (2.5 + likelihood.closed_form_only * sd) * sd])
+    f = np.stack([m - 2.5 * sd, m, m + (2.5 + likelihood.traits.exponential * sd) * sd])
     value, slope, curve = likelihood.derivatives(y, f)
     sharp = np.maximum(np.abs(curve), np.abs(slope) / likelihood.width).max(axis=0)
     best = likelihood.log_prob(y, np.atleast_2d(likelihood.centre(y))).max(axis=0)
-    factor = 0.4 if likelihood.poles_only else 1.0
+    factor = 0.4 if likelihood.traits.poles_only else 1.0
     return factor * np.maximum(1.0 / likelihood.width**2, sharp), best - value.min(axis=0) > _ABRUPT
 
 

@@ -47,7 +47,7 @@ def log_marginal(
     w2 = np.broadcast_to(w2, u.shape[1:])
     if likelihood.scale_mixture is not None:
         return _mixture(likelihood.scale_mixture, y, u, w2, parameters)
-    if not likelihood.log_concave:
+    if not likelihood.traits.log_concave:
         raise ValueError(
             f"bound='optimal' needs a likelihood that is log-concave in f or has a scale_mixture, and "
             f"{type(likelihood).__name__} is neither: choose bound='simple' or 'mean-field'."
@@ -196,7 +196,7 @@ def _grid(likelihood: Likelihood, y: Array, u: Array, root: Array) -> tuple[Arra
     bend = np.minimum(likelihood.d2(y, between).min(axis=0), 0.0)
     sharp = np.minimum(1.0 / np.sqrt(1.0 / root**2 - bend), np.minimum(rho[:n], rho[n:]))
     size = np.ceil(
-        (high - low) / np.minimum(_IN_SD * sharp, (0.75 if likelihood.poles_only else 0.5) * likelihood.width)
+        (high - low) / np.minimum(_IN_SD * sharp, (0.75 if likelihood.traits.poles_only else 0.5) * likelihood.width)
     )
     return low, high, size, np.maximum(rho[:n], rho[n:]) < 0.5 * root
 

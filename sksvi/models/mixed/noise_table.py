@@ -92,7 +92,7 @@ class NoiseTable:
             return noise_bounds.optimal(likelihood, y, m, v, sigma, expect, rng)
         y, m, v = noise_bounds.prepared(y, m, v)
         ratio = np.sqrt(v) / likelihood.width
-        steep = likelihood.closed_form_only & (ratio <= rayleigh.STEEPEST)
+        steep = likelihood.traits.exponential & (ratio <= rayleigh.STEEPEST)
         reach = (REACH + STEEP * steep * ratio) * ratio
         tabulated = (reach <= self._reach) & (np.abs(m) / likelihood.width + reach <= FARTHEST)
         out: list[Array] = []

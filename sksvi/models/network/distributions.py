@@ -373,7 +373,7 @@ def _given_whole(spec: LikelihoodLike) -> likelihoods.Likelihood:
         Where it is another.
     """
     likelihood = likelihoods.resolve(spec)
-    if likelihood.paired:
+    if likelihood.traits.paired:
         raise ValueError(f"{spec!r} has y of shape (n, 2), and data are one number per row: use Binomial(p, trials).")
     if likelihood.n_latents > 1:
         raise ValueError(f"{spec!r} has a latent for every class, and f is one: use Categorical(p).")

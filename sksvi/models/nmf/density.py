@@ -7,7 +7,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from sksvi.families import Gamma
 from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
-from sksvi.likelihoods.discrete import poisson_draw
+from sksvi.likelihoods.counts import poisson_draw
 
 Array = np.ndarray
 

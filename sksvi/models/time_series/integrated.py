@@ -53,7 +53,7 @@ class Integrand:
         self.model, self.data, self.expect, self.q, self.free = model, data, expect, q, free
         self.mode = all_parameters(q)
         #: Of Gaussian noise the evidence, whatever the messages.
-        self.closed = ConjugateOptimum(model, data, 1.0) if model.likelihood.closed_posterior else None
+        self.closed = ConjugateOptimum(model, data, 1.0) if model.likelihood.noise_variance is not None else None
         #: What was found at points that were evaluated, by their bytes.
         self.found: dict[bytes, Settled] = {}
 
@@ -182,7 +182,7 @@ def nodes_of(
     if not model.learned:
         return None
     n, size = len(q["dynamics"].value), len(all_parameters(q))
-    free = np.arange(n if frozen or model.likelihood.ordered else size)
+    free = np.arange(n if frozen or model.likelihood.traits.ordered else size)
     if not len(free):
         return None
     box = np.array([*model.dynamics.box, *[(-np.inf, np.inf)] * (size - n)], float).reshape(-1, 2)[free]

@@ -156,7 +156,7 @@ class DynamicModel(PerLatent):
     def is_optimal(self, q: dict[str, Any], data: Table) -> bool:
         """Whether q is optimal: under Gaussian noise, where the messages are those of the data."""
         likelihood, block = self.current_likelihood(q), q["latents"]
-        if not likelihood.closed_posterior:
+        if likelihood.noise_variance is None:
             return False
         linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)

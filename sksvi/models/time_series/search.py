@@ -12,6 +12,7 @@ from sksvi.algorithms.ascent import WINDOW, finite
 from sksvi.algorithms.newton import climb
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.likelihoods.continuous import expected_from_squares
 from sksvi.models.base import Fit, Table
 from sksvi.models.settled import SettledSearch
 
@@ -35,7 +36,7 @@ def without_offsets(data: Table) -> Array:
 
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     """The message of each point alone: its log density to second order where its value is likely."""
-    if likelihood.closed_posterior:  # of that order already
+    if likelihood.noise_variance is not None:  # of that order already
         return closed_messages(likelihood, without_offsets(data), data.weight)
     f = likelihood.cdf_centre(data.y)
     if f.ndim > 1:  # several places where it bends (ordered levels): between them
@@ -96,7 +97,7 @@ class ConjugateOptimum:
             total = off @ off + np.add.reduce(variance)  # `sum` takes twice as long to begin
         else:
             total = np.square(off) @ weight + variance @ weight
-        value, slope = likelihood.expected_from_squares(float(total), self.n)
+        value, slope = expected_from_squares(likelihood, float(total), self.n)
         settled = {**q, "latents": block}
         slopes = {"dynamics": model.slope(settled)}
         if "likelihood" in q:
@@ -205,7 +206,7 @@ class SeriesSearch(SettledSearch):
         """Evaluation at parameters x, and its slope: q settles from the best messages so far, or has a closed form."""
         self.block = None  # else its arrays are held beside those of this one
         q = self.under(x, self.best.q["latents"])
-        if self.model.likelihood.closed_posterior:
+        if self.model.likelihood.noise_variance is not None:
             here, slopes = self.closed(q)
         else:
             here = self.settled(q)
@@ -231,7 +232,7 @@ class SeriesSearch(SettledSearch):
                 neighbour, step = self.neighbour(x, place)
                 H[:n, place] = (slope[:n] - self.model.slope(self.under(neighbour, block))) / step
             H[:n, :n] = 0.5 * (H[:n, :n] + H[:n, :n].T)
-            if n < len(x) and self.model.likelihood.closed_posterior:
+            if n < len(x) and self.model.likelihood.noise_variance is not None:
                 neighbour, step = self.neighbour(x, n)
                 H[:, n] = H[n] = (slope - self.stacked(self.closed(self.under(neighbour, block))[1])) / step
             elif n < len(x):

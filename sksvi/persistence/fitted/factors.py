@@ -31,7 +31,7 @@ def check_factorization(look: Validator) -> None:
             labels_of(look.at("_features").item(f"{side[:-1]}_features").at("ids"))
         columns = 0 if features is None else features.values.shape[1]
         rows = len(block_of(look, f"{side}_mean").value.value)
-        constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.ordered
+        constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.traits.ordered
         right = rows == columns + (constant or features is not None)
         block_of(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
     look.unless_none("seen_", lambda rated: _rated_items(rated, look))

@@ -65,7 +65,7 @@ def noise_grid():
 def dense_nodes(likelihood, y, u, w2):
     """Nodes f, (L, J), that cover p(y | f) N(f | u, w2) for each u, and their spacing, (J,)."""
     root = np.sqrt(w2)
-    if not likelihood.log_concave:
+    if not likelihood.traits.log_concave:
         # the Gaussian, and the outlier's place where it is near enough to matter
         near = np.abs(y - u) < 20 * root
         low = np.where(near, np.minimum(u, y), u) - 9 * root

@@ -87,7 +87,7 @@ def test_rows_that_are_anything_but_certain(name, rng):
 @pytest.mark.parametrize("name", ["poisson", "logit"])
 def test_the_farthest_rows_lie_within_the_lattice(name, monkeypatch):
     likelihood, sd = LIKELIHOODS[name], np.concatenate([np.linspace(0.01, 16.0, 40), np.linspace(16.01, 76.0, 40)])
-    steep = likelihood.closed_form_only & (sd <= 16.0)
+    steep = likelihood.traits.exponential & (sd <= 16.0)
     m = noise_table.FARTHEST - (noise_table.REACH + noise_table.STEEP * steep * sd) * sd
     sd, m, table = sd[m > 0], 0.999 * m[m > 0], NoiseTable(likelihood)
     monkeypatch.setattr(NoiseTable, "_direct", lambda *arguments: pytest.fail("a row was integrated"))

@@ -151,7 +151,7 @@ def test_a_fit_under_gaussian_noise_begins_at_its_best(share):
         data = series("gaussian", seed=seed)
         data = replace(data, y=170.0 * data.y)
         model = model_for("gaussian", data, learned=True)
-        model = model.replaced(likelihood=model.likelihood.with_less_noise(share))
+        model = model.replaced(likelihood=model.likelihood.scales.with_less_noise(share))
         q = model.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
         known = model.closed_form_optimum(q, data, 1.0)
         assert known is not None and known.bound == pytest.approx(dense_bound(model, data, q)[0], rel=1e-8)

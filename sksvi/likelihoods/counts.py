@@ -1,4 +1,4 @@
-"""Likelihoods of binary y and of counts: Bernoulli, binomial, Poisson, negative binomial."""
+"""Likelihoods of counts: Poisson, negative binomial."""
 
 from __future__ import annotations
 
@@ -7,260 +7,21 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import (
-    betainc,
-    betaincc,
-    betaln,
-    digamma,
-    gammainc,
-    gammaln,
-    ndtr,
-    pdtr,
-    polygamma,
-    xlogy,
-)
+from scipy.special import betainc, betaincc, betaln, digamma, gammainc, gammaln, pdtr, polygamma, xlogy
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
-from sksvi.likelihoods.links import (
-    Array,
-    as_float,
-    log_normal_cdf_terms,
-    log_sigmoid,
-    log_sigmoid_terms,
-    log_softplus,
-    log_softplus_terms,
-    one_where,
-    safe_exp,
-    sigmoid,
-    softplus,
-)
+from sksvi.likelihoods.links import Array, as_float, log_softplus, log_softplus_terms, safe_exp, sigmoid, softplus
 from sksvi.likelihoods.logistic import expected_outcomes
-from sksvi.likelihoods.support import Support
-from sksvi.likelihoods.weighted import weighted_moments
+from sksvi.likelihoods.scales import Scales, weighted_moments
+from sksvi.likelihoods.support import LikelihoodTraits, Support
 
 #: Fewer counts than these are not worth a table of what is asked of them.
 LEAST_COUNTS = 64
 COUNT = Support(0.0, np.inf, False, "y >= 0")
-
-
-class Bernoulli(Likelihood):
-    """Binary likelihood, P(y = 1 | f) = link(f), y in {0, 1}.
-
-    Parameters
-    ----------
-    link : {"logit", "probit"}, default="logit"
-        Logistic function or standard normal distribution function.
-
-    Examples
-    --------
-    >>> from sksvi.likelihoods import Bernoulli
-    >>> print(Bernoulli().mean(0.0))
-    0.5
-    """
-
-    support = Support(0.0, 1.0, True, "y in {0, 1}")
-    discrete = True
-    classifies = True
-    symmetric = True
-    poles_only = True
-
-    def __init__(self, *, link: str = "logit") -> None:
-        self.link = link
-
-    def _is_logit(self) -> bool:
-        if self.link not in ("logit", "probit"):
-            raise ValueError(f'Bernoulli needs link="logit" or "probit"; found {self.link!r}.')
-        return self.link == "logit"
-
-    @property
-    def ratio(self) -> str | None:
-        return "odds" if self._is_logit() else None
-
-    @property
-    def width(self) -> float:
-        return 1.0 if self._is_logit() else 0.75
-
-    @property
-    def link_unit(self) -> float:
-        return 2.0 if self._is_logit() else np.sqrt(0.5 * np.pi)
-
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        f = as_float(f)
-        sign = (2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False)
-        terms = log_sigmoid_terms if self._is_logit() else log_normal_cdf_terms
-        value, slope, curve = terms(sign * f)
-        return value, sign * slope, curve
-
-    def log_prob(self, y: Array, f: Array) -> Array:
-        if not self._is_logit():
-            return super().log_prob(y, f)
-        f = as_float(f)
-        return log_sigmoid((2.0 * as_float(y) - 1.0).astype(f.dtype, copy=False) * f)
-
-    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
-        y = as_float(y)
-        return expected_outcomes(y, 1.0 - y, m, v) if self._is_logit() else None
-
-    def mean(self, f: Array) -> Array:
-        f = as_float(f)
-        return sigmoid(f) if self._is_logit() else ndtr(f)
-
-    def conditional_variance(self, f: Array) -> Array:
-        return self.mean(f) * self.mean(-as_float(f))
-
-    def cdf(self, y: Array, f: Array) -> Array:
-        return _two_point_cdf(y, self.mean(-as_float(f)))
-
-    def ppf(self, p: Array | float, f: Array) -> Array:
-        return np.where(np.asarray(p) > self.mean(-as_float(f)), 1.0, 0.0)
-
-    def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
-
-    def expected_mean(self, m: Array, v: Array) -> Array | None:
-        return None if self._is_logit() else ndtr(m / np.sqrt(1.0 + as_float(v)))
-
-    def log_predictive(self, y: Array, m: Array, v: Array) -> Array | None:
-        if self._is_logit():
-            return None
-        return log_normal_cdf_terms((2.0 * as_float(y) - 1.0) * m / np.sqrt(1.0 + as_float(v)))[0]
-
-    def log_predictive_derivatives(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
-        if self._is_logit():
-            return None
-        scale = 1.0 / np.sqrt(1.0 + v)
-        value, slope, curve = self.derivatives(y, scale * m)
-        return value, scale * slope, scale**2 * curve
-
-    def unit_deviance(self, y: Array, mu: Array) -> Array:
-        y, mu = as_float(y), as_float(mu)
-        # Weights of nodes add up to 1, and a rounding: so may probabilities.
-        return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, np.maximum(1.0 - mu, 0.0)))
-
-
-class Binomial(Likelihood):
-    """Binomial likelihood with logit link; y has a trailing axis (successes, failures), or (successes, trials).
-
-    Moments, `sample`, `cdf` and `ppf` are those of one further trial, so `mean` is the proportion.
-
-    Parameters
-    ----------
-    target : {"failures", "trials"}, default="failures"
-        What stands beside the successes in y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sksvi.likelihoods import Binomial
-    >>> print(np.round(Binomial().log_prob(np.array([[1.0, 1.0]]), np.array([0.0])), 4))
-    [-0.6931]
-    >>> print(np.round(Binomial(target="trials").log_prob(np.array([[1.0, 2.0]]), np.array([0.0])), 4))
-    [-0.6931]
-    """
-
-    discrete = True
-    paired = True
-    symmetric = True
-    ratio = "odds"
-
-    def __init__(self, *, target: str = "failures") -> None:
-        self.target = target
-
-    @property
-    def support(self) -> Support:  # type: ignore[override]
-        return Support(0.0, np.inf, False, f"successes and {self.target} >= 0")
-
-    @property
-    def levels(self) -> np.ndarray:
-        return np.array([0.0, 1.0])
-
-    def outcomes(self, y: Array) -> tuple[Array, Array]:
-        """Successes and failures."""
-        if self.target not in ("failures", "trials"):
-            raise ValueError(f'Binomial needs target="failures" or "trials"; found {self.target!r}.')
-        return y[..., 0], y[..., 1] - y[..., 0] if self.target == "trials" else y[..., 1]
-
-    def overdispersible(self, y: Array) -> bool:
-        successes, failures = self.outcomes(y)
-        return bool(np.any(successes + failures > 1.0))
-
-    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array]:
-        # With z the trials less their mean it is the sum of z_i z_j over pairs i ≠ j: nothing of a single trial.
-        successes, failures = self.outcomes(np.asarray(y, dtype=float))
-        trials = successes + failures
-        one = mean * (1.0 - mean)
-        off, pairs = successes - trials * mean, np.where(trials > 1.0, trials * (trials - 1.0), 0.0)
-        value = off * off - (1.0 - 2.0 * mean) * off - trials * one
-        skew = np.square(1.0 - 2.0 * mean)
-        cube = pairs * one * one * (8.0 * (trials - 2.0) * one + 4.0 * skew)
-        return np.where(trials > 1.0, value, 0.0), 2.0 * pairs * one * one, cube, trials * one
-
-    def null_mean(self, y: Array, weight: Array | None) -> Array:
-        successes, failures = self.outcomes(np.average(y, axis=0, weights=weight))
-        return np.full(len(y), successes / (successes + failures))
-
-    def check_target(self, y: Array) -> None:
-        if np.ndim(y) != 2 or np.shape(y)[1] != 2:
-            raise ValueError(
-                f"Binomial needs y of shape (n, 2), successes and {self.target}; found shape {np.shape(y)}."
-            )
-        super().check_target(y)
-        short = self.outcomes(np.asarray(y, dtype=float))[1] < 0
-        if np.any(short):
-            row = int(np.argmax(short))
-            raise ValueError(
-                f'Binomial(target="trials") needs no more successes than trials; found {np.asarray(y)[row]} in row '
-                f"{row}."
-            )
-
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        f = as_float(f)
-        successes, failures = self.outcomes(np.asarray(y, dtype=f.dtype))
-        trials = successes + failures
-        small = np.exp(-np.abs(f))
-        larger = 1.0 / (1.0 + small)
-        ways = _ways(successes, failures)
-        # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
-        value = successes * np.minimum(f, 0.0) - failures * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
-        up, down = one_where(f <= 0, small) * larger, one_where(f > 0, small) * larger
-        small *= larger
-        return value, successes * up - failures * down, -trials * (small * larger)
-
-    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
-        successes, failures = self.outcomes(np.asarray(y, dtype=np.result_type(m)))
-        value, dm, dv = expected_outcomes(successes, failures, m, v)
-        return value + _ways(successes, failures), dm, dv
-
-    def mean(self, f: Array) -> Array:
-        return sigmoid(as_float(f))
-
-    def conditional_variance(self, f: Array) -> Array:
-        f = as_float(f)
-        return sigmoid(f) * sigmoid(-f)
-
-    def cdf(self, y: Array, f: Array) -> Array:
-        return _two_point_cdf(y, sigmoid(-as_float(f)))
-
-    def ppf(self, p: Array | float, f: Array) -> Array:
-        return np.where(np.asarray(p) > sigmoid(-as_float(f)), 1.0, 0.0)
-
-    def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
-
-    def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
-        successes = rng.binomial(n_trials, self.mean(f))
-        beside = np.full_like(successes, n_trials) if self.target == "trials" else n_trials - successes
-        return np.stack([successes, beside], axis=-1)
-
-    def centre(self, y: Array) -> Array:
-        return np.zeros(np.shape(y)[:-1])
-
-    def unit_deviance(self, y: Array, mu: Array) -> Array:
-        (successes, failures), mu = self.outcomes(as_float(y)), as_float(mu)
-        trials = np.where(successes + failures > 0, successes + failures, 1.0)
-        best = xlogy(successes, successes / trials) + xlogy(failures, failures / trials)
-        return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, np.maximum(1.0 - mu, 0.0)))
+#: Traits of Poisson counts, by their rate.
+_EXP = LikelihoodTraits(discrete=True, exponential=True)
+_SOFTPLUS = LikelihoodTraits(discrete=True, poles_only=True)
 
 
 class Poisson(Likelihood):
@@ -279,22 +40,13 @@ class Poisson(Likelihood):
     """
 
     support = COUNT
-    discrete = True
 
     def __init__(self, *, rate: str = "exp") -> None:
         self.rate = rate
 
     @property
-    def closed_form_only(self) -> bool:  # type: ignore[override]
-        return self._is_exp()
-
-    @property
-    def exponential(self) -> bool:  # type: ignore[override]
-        return self._is_exp()
-
-    @property
-    def poles_only(self) -> bool:  # type: ignore[override]
-        return not self._is_exp()
+    def traits(self) -> LikelihoodTraits:  # type: ignore[override]
+        return _EXP if self._is_exp() else _SOFTPLUS
 
     @property
     def variance_function(self) -> tuple[float, float] | None:
@@ -377,6 +129,46 @@ LEAST_LEFT = 0.02
 LEAST_EXCESS = 1e-6
 
 
+class LearnedDispersion(Scales["NegativeBinomial"]):
+    """The dispersion of a negative binomial distribution, on the scale of its logarithm."""
+
+    @property
+    def size(self) -> int:
+        return len(self.likelihood.learned)
+
+    @property
+    def noise(self) -> float:
+        return self.likelihood._number("dispersion")
+
+    @property
+    def takes_excess(self) -> bool:  # type: ignore[override]
+        return bool(self.likelihood.learned)
+
+    def with_less_dispersion(self, share: float) -> NegativeBinomial:
+        own = self.likelihood
+        if not own.learned:
+            return own
+        return own._replaced({"dispersion": max(share * self.noise, LEAST_LEFT)}, own.learned)
+
+    def moved_off_limits(self) -> NegativeBinomial:
+        return self.with_less_dispersion(1.0)
+
+    def informed(self, y: Array) -> bool:
+        """Counts that are all zero are explained by any dispersion, the better the larger it is."""
+        return bool(np.any(np.asarray(y) > 0))
+
+    def prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
+        """Log prior of a learned dispersion with its derivatives; None where it is not learned.
+
+        The root of the dispersion, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017).
+        """
+        if not self.likelihood.learned:
+            return None
+        root = np.sqrt(self.noise)
+        gradient, hessian = np.array([0.5 - 0.5 * root]), np.array([[-0.25 * root]])
+        return float(np.log(0.5 * root) - root), gradient, hessian
+
+
 class NegativeBinomial(Likelihood):
     """Negative binomial likelihood with mean exp(f) and variance mean + dispersion * mean^2; y >= 0.
 
@@ -394,12 +186,8 @@ class NegativeBinomial(Likelihood):
     """
 
     support = COUNT
-    discrete = True
+    traits = LikelihoodTraits(discrete=True)
     ratio = "rate"
-
-    @property
-    def noise(self) -> float:
-        return self._number("dispersion")
 
     @property
     def variance_function(self) -> tuple[float, float]:
@@ -497,35 +285,12 @@ class NegativeBinomial(Likelihood):
         return started
 
     @property
-    def takes_excess(self) -> bool:
-        return bool(self.learned)
-
-    def with_less_dispersion(self, share: float) -> Likelihood:
-        if not self.takes_excess:
-            return self
-        return self._replaced({"dispersion": max(share * self._number("dispersion"), LEAST_LEFT)}, self.learned)
-
-    def moved_off_limits(self) -> Likelihood:
-        return self.with_less_dispersion(1.0)
-
-    def informed(self, y: Array) -> bool:
-        """Counts that are all zero are explained by any dispersion, the better the larger it is."""
-        return bool(np.any(np.asarray(y) > 0))
+    def scales(self) -> Scales[NegativeBinomial]:
+        return LearnedDispersion(self)
 
     @property
     def unconstrained(self) -> np.ndarray:
         return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
-
-    def parameter_prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
-        """Log prior of a learned dispersion with its derivatives; None where it is not learned.
-
-        The root of the dispersion, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017).
-        """
-        if not self.learned:
-            return None
-        root = np.sqrt(self._number("dispersion"))
-        gradient, hessian = np.array([0.5 - 0.5 * root]), np.array([[-0.25 * root]])
-        return float(np.log(0.5 * root) - root), gradient, hessian
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {"dispersion": max(float(np.exp(unconstrained[0])), self.least)} if self.learned else {}
@@ -542,12 +307,6 @@ class NegativeBinomial(Likelihood):
         first = y - digammas - (y + size) * share + size * log_one_plus
         second = digammas + trigammas - (y + size) * share * sigmoid(-u) + size * (2.0 * share - log_one_plus)
         return first[None], second[None, None]
-
-
-def _ways(successes: Array, failures: Array) -> Array:
-    """log of the number of orders in which outcomes come."""
-    found: Array = -betaln(successes + 1.0, failures + 1.0) - np.log1p(successes + failures)
-    return found
 
 
 def _constant(y: Array, size: float) -> Array:
@@ -590,11 +349,6 @@ def _of_one(function: Callable[[Array, float], Array], y: float, size: float) ->
 def _table(function: Callable[[Array, float], Array], size: float, top: int) -> Array:
     """Values of a function at 0, 1, ... below `top`."""
     return function(np.arange(float(top)), size)
-
-
-def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
-    y = np.asarray(y, dtype=float)
-    return np.where(y < 0, 0.0, np.where(y < 1, probability_of_zero, 1.0))
 
 
 def poisson_draw(mean: np.ndarray, rng: np.random.Generator) -> np.ndarray:
