@@ -15,7 +15,7 @@ from sksvi._typing.arrays import MatrixLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
 from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.posterior import Posterior
@@ -25,7 +25,6 @@ from sksvi.estimators.validation import StrOptions, validate_data, with_own_meth
 from sksvi.inference.passes.sampler import sampling_state
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
-from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
@@ -34,8 +33,8 @@ from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
-#: Rows of a batch when the user leaves it to us, and rows up to which all are taken.
-BATCH_ROWS, SMALL_ROWS = 250, 500
+#: Rows of a step when the user leaves it to us.
+BATCHES = BatchRule(whole=500, smallest=250, largest=250)
 #: Most passes when the user leaves them to us, and sweeps of the full sampler, which no rule ends.
 PASSES, SWEEPS = 1000, 100
 #: Rows of a column, fewer than which ask for a precision of the weights that is learned (`beta_process.weights`).
@@ -144,6 +143,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     noise_precision_: float | np.ndarray
 
     _outgrown_at = ANEW
+    _batch_rule = BATCHES
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
@@ -328,7 +328,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         if algorithms.resolve(self.algorithm).row.sampler:
             numbers = 30.0 * K * d + n * (3.0 * K + 3.0 * d)
         else:
-            numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCH_ROWS) * (2 + self.n_local_samples))
+            numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCHES.largest) * (2 + self.n_local_samples))
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
@@ -337,23 +337,14 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1], int(self.n_components))
 
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if algorithm.row.sampler:
-            return None
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_ROWS else BATCH_ROWS
-
     def _most_passes(self) -> int:
         if self.max_iter != "auto":
             return int(self.max_iter)
         return SWEEPS if self._algorithm().row.sampler else PASSES
 
-    def _new_state(self, problem: Problem) -> State:
-        seed = self._seed()
+    def _model_at_start(self, problem: Problem, seed: int) -> Any:
         model = problem.model.replaced(seed=seed)
-        start = self._start(replace(problem, model=model))
-        return first_state(replace(problem, model=model.replaced(start=start)), seed)
+        return model.replaced(start=self._start(replace(problem, model=model)))
 
     def _start(self, problem: Problem) -> dict[str, Any] | None:
         """The first q; None: the model's own, a random one."""
@@ -368,11 +359,6 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
             return sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
         return None
-
-    def _seed(self) -> int:
-        from sklearn.utils import check_random_state
-
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         state = super()._run(problem, state, passes, monitor)

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
@@ -14,7 +13,7 @@ from sksvi._runtime import memory
 from sksvi._typing.arrays import MatrixLike
 from sksvi.algorithms.specs import SVI
 from sksvi.decomposition._gamma_predictions import GammaPredictions
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.refit import COMPONENTS, SHARED, STREAMED, UNCHECKED, stays, string_or_array
@@ -22,9 +21,7 @@ from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
-from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
-from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import CountMatrix, table
 from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, merged, some_rows
@@ -32,8 +29,6 @@ from sksvi.partitions.summary import DataSummary, Total
 
 Array = np.ndarray
 
-#: Rows up to which a step takes all of them, and rows of a batch beyond.
-SMALL_ROWS, BATCH_ROWS = 20_000, 5_000
 #: Passes of a start's components at most, and the relative change of the bound at which they end (spectra of 2 to 50
 #: counts a cell, digits and texts: 3 to 18 passes).
 START_PASSES, START_TOL = 30, 0.01
@@ -64,8 +59,7 @@ class GammaFit(BaseSVI):
         "activation_shape": UNCHECKED,
         "init": stays("a fit that goes on has begun", string_or_array),
     }
-    #: Rows up to which a step takes all of them, and rows of a batch beyond.
-    _whole_rows, _batch_rows = SMALL_ROWS, BATCH_ROWS
+    _batch_rule = BatchRule(whole=20_000, smallest=5_000, largest=5_000)
     #: Numbers that a fit holds for each component of a row.
     _numbers_of_row = 1.2
 
@@ -113,15 +107,8 @@ class GammaFit(BaseSVI):
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data
 
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= self._whole_rows else self._batch_rows
-
-    def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        begun = replace(problem, model=problem.model.replaced(start=self._start(problem, seed)))
-        return first_state(begun, seed)
+    def _model_at_start(self, problem: Problem, seed: int) -> Any:
+        return problem.model.replaced(start=self._start(problem, seed))
 
     def _start(self, problem: Problem, seed: int) -> Array:
         """Means (K, F) of first components; from rows more than are wanted, of which those alike are merged."""

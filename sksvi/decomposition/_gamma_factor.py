@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
@@ -20,7 +19,7 @@ from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredi
 from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
 from sksvi.decomposition._gamma_factor_warnings import common_noise_warnings, least_noise_warnings
 from sksvi.estimators import fit_warnings
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, drawn_seed
 from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, truth
@@ -155,6 +154,8 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     """
 
     _outgrown_at = ANEW
+    #: A step is on the scatter of all rows.
+    batch_size = None
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: rule
@@ -381,12 +382,9 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
 
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        return None
-
     def _initialized(self, problem: Any, go_on: bool) -> tuple[Problem, State]:
         if not go_on:
-            return self._begun(problem, int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))
+            return self._begun(problem, drawn_seed(self.random_state))
         before, without_mean = self.state_, self.fit_mean == "auto" and not self.fit_mean_
         if before.finished and without_mean:  # other rows may have means
             without_mean = as_chance_leaves(problem.model.away(before.q, problem.data))

@@ -10,6 +10,7 @@ import numpy as np
 
 from sksvi.decomposition._gamma_base import GammaFit
 from sksvi.decomposition._gamma_posterior import GammaPosterior
+from sksvi.estimators.base import BatchRule
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import Gamma, Point
@@ -65,7 +66,7 @@ class PoissonFit(GammaPosterior, GammaFit):
     activation_shape: Any
     _dtype: str
 
-    _batch_rows = 100
+    _batch_rule = BatchRule(whole=20_000, smallest=100, largest=100)
     _parameter_constraints: dict[str, list[Any]] = {
         **GammaFit._parameter_constraints,
         "init": ["array-like", StrOptions({"groups", "rows", "random"})],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
@@ -52,6 +53,34 @@ Array = np.ndarray
 def _names(cls: type[BaseSVI]) -> tuple[str, ...]:
     """Names of an estimator's parameters, which scikit-learn reads off the signature each time that it is asked."""
     return tuple(super(BaseSVI, cls)._get_param_names())  # type: ignore[misc]  # scikit-learn has no types
+
+
+@dataclass(frozen=True)
+class BatchRule:
+    """Rows of a step where the user leaves it to us: all of few rows, of more a share within limits.
+
+    Parameters
+    ----------
+    whole : int
+        Rows up to which a step takes all of them.
+    smallest, largest : int
+    share : int, default=1
+        A step takes one row of so many.
+    """
+
+    whole: int
+    smallest: int
+    largest: int
+    share: int = 1
+
+    def rows(self, n: int) -> int | None:
+        """Rows of a step on `n` rows; None: all."""
+        return None if n <= self.whole else min(max(n // self.share, self.smallest), self.largest)
+
+
+def drawn_seed(random_state: RandomState) -> int:
+    """The seed of a fit."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 class BaseSVI(CallbackSupport, BaseEstimator):
@@ -101,6 +130,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     _score_name = SCORE
     #: A warm fit to so many times the rows that the last start was made among begins anew.
     _outgrown_at = np.inf
+    #: Rows of a step of `fit` where the user leaves it to us; None: as many as the algorithm says.
+    _batch_rule: BatchRule | None = None
     #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
     _portion_rows: int | None = None
 
@@ -253,17 +284,23 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return int(self.max_iter)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
+        if algorithm.row.sampler:  # it sweeps over all rows
+            return None
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        return algorithm.row.rows(n)
+        return (self._batch_rule or algorithm.row).rows(n)
 
     def _initialized(self, problem: Problem, go_on: bool) -> tuple[Problem, State]:
         """The problem of a fit and its first state, a new one or that of the last fit; a start may change the model."""
         return problem, self._warm_state(problem) if go_on else self._new_state(problem)
 
     def _new_state(self, problem: Problem) -> State:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return first_state(problem, seed)
+        seed = drawn_seed(self.random_state)
+        return first_state(replace(problem, model=self._model_at_start(problem, seed)), seed)
+
+    def _model_at_start(self, problem: Problem, seed: int) -> Any:
+        """The model with the start of a new fit."""
+        return problem.model
 
     def _continued(self, problem: Problem) -> State:
         """The state that the last fit left, for a fit that goes on from it."""

@@ -18,7 +18,7 @@ from sksvi._names import own_name
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
@@ -40,8 +40,8 @@ from sksvi.predictive.coverage import tail_of
 Array = np.ndarray
 
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
-#: Rows up to which a step takes all of them; beyond, a share of them within these limits: fits end in better optima.
-SMALL_ROWS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 64, 10, 20, 2000
+#: Rows up to which a step takes all of them; beyond, a share of them within limits: fits end in better optima.
+BATCHES = BatchRule(whole=64, smallest=20, largest=2000, share=10)
 #: Most judged passes after the moves of a fit that was cut off.
 SETTLING_PASSES = 10
 #: Share of the bound that an end of fewer components must gain for a stream to go on from there: later rows part what
@@ -64,6 +64,7 @@ class Mixture(DensityMixin, FirstRows):
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
+    _batch_rule = BATCHES
     _parameter_constraints: dict[str, list[Any]] = {
         **{k: v for k, v in BaseSVI._parameter_constraints.items() if k not in ("covariance", "expectation")},
         "algorithm": [StrOptions(set(ALGORITHMS)), algorithms.Algorithm],
@@ -210,13 +211,6 @@ class Mixture(DensityMixin, FirstRows):
             learns_prior=isinstance(self.probability_prior, str),
             binary=self._binary,
         )
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if algorithm.row.sampler:
-            return None
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_ROWS else min(max(n // BATCH_SHARE, SMALLEST_BATCH), LARGEST_BATCH)
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
         started = perf_counter()
