@@ -13,7 +13,7 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_base import CountFactorization
 from sksvi.decomposition._gamma_recommend import ColumnRecommendations
 from sksvi.decomposition._poisson_fit import PoissonFit
-from sksvi.estimators.refit import resets
+from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
@@ -124,7 +124,7 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactoriz
         **PoissonFit._parameter_constraints,
         "bound": [StrOptions(set(MODELS))],
     }
-    _changes = {**CountFactorization._changes, "bound": resets("messages", "progress")}
+    _changes = {**CountFactorization._changes, "bound": UNCHECKED}
 
     def __init__(
         self,

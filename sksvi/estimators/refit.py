@@ -69,12 +69,10 @@ class ParameterChange:
 
     why : reason that a fit which goes on refuses another value; empty where it takes it.
     must_match : what of the value must stay, where it refuses.
-    resets : parts of the fit's state that begin anew with another value.
     """
 
     why: str = ""
     must_match: Extract = value
-    resets: tuple[str, ...] = ()
 
 
 #: Another value serves from here on.
@@ -88,16 +86,11 @@ def stays(why: str, must_match: Extract = value) -> ParameterChange:
     return ParameterChange(why, must_match)
 
 
-def resets(*parts: str) -> ParameterChange:
-    """Entry of a parameter whose new value is used from then on, while these parts of the state begin anew."""
-    return ParameterChange(resets=parts)
-
-
 #: Parameters that every estimator has.
 SHARED = {
-    "algorithm": resets("memory", "messages", "locals", "progress"),
+    "algorithm": UNCHECKED,
     "expectation": UNCHECKED,
-    "batch_size": resets("messages", "progress"),
+    "batch_size": UNCHECKED,
     "max_iter": UNCHECKED,
     "tol": UNCHECKED,
     "total_samples": UNCHECKED,

@@ -16,7 +16,7 @@ from sksvi._typing.arrays import MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, resets, stays
+from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
@@ -161,7 +161,7 @@ class CorrelatedTopicModel(TopicModel):
         "topic_word_prior": UNCHECKED,
         "covariance_prior": UNCHECKED,
         "prior_words": UNCHECKED,
-        "covariance": resets("locals"),
+        "covariance": UNCHECKED,
     }
 
     def __init__(

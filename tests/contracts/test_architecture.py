@@ -34,6 +34,8 @@ COUNTS = {
     "sixteen": 16,
     "seventeen": 17,
     "eighteen": 18,
+    "nineteen": 19,
+    "twenty": 20,
 }
 
 
