@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,40 @@ def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: 
     return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
 
 
+def posterior_of_nodes(nodes_of: Callable[[Any], Any], columns_of: Callable[[Any, Any], dict[str, Any]]) -> property:
+    """Property `hyperparameter_posterior_` of an estimator.
+
+    Parameters
+    ----------
+    nodes_of : function
+        Nodes of an estimator, or None.
+    columns_of : function
+        Names to values (k,) in the user's units, of an estimator and values (k, H) of its nodes.
+    """
+
+    def table(self: Any) -> DataFrame:
+        import pandas as pd
+
+        nodes = nodes_of(self)
+        if nodes is None:
+            raise AttributeError(
+                "hyperparameter_posterior_ is there after a fit with hyperparameters='integrated' that learned any."
+            )
+        columns = columns_of(self, nodes.values)
+        return pd.DataFrame({"weight": nodes.weights, **columns}).rename_axis(index="node")
+
+    return property(
+        table,
+        doc="""Nodes of the hyperparameters' posterior: a row a node, `weight` and a column per hyperparameter.
+
+        Raises
+        ------
+        AttributeError
+            Before a fit, and of one whose hyperparameters are a point.
+        """,
+    )
+
+
 class IntegratedHyperparameters:
     """An estimator whose `hyperparameters` are "integrated" over nodes, or a "point".
 
@@ -74,20 +109,6 @@ class IntegratedHyperparameters:
         """Names to values (k,) in the user's units, of values (k, H) of nodes."""
         raise AttributeError(f"{type(self).__name__} does not name its hyperparameters")
 
-    @property
-    def hyperparameter_posterior_(self) -> DataFrame:
-        """Nodes of the hyperparameters' posterior: a row a node, `weight` and a column per hyperparameter.
-
-        Raises
-        ------
-        AttributeError
-            Before a fit, and of one whose hyperparameters are a point.
-        """
-        import pandas as pd
-
-        if self._nodes is None:
-            raise AttributeError(
-                "hyperparameter_posterior_ is there after a fit with hyperparameters='integrated' that learned any."
-            )
-        columns = self._hyperparameter_columns(self._nodes.values)
-        return pd.DataFrame({"weight": self._nodes.weights, **columns}).rename_axis(index="node")
+    hyperparameter_posterior_ = posterior_of_nodes(
+        lambda self: self._nodes, lambda self, values: self._hyperparameter_columns(values)
+    )

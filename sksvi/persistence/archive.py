@@ -131,6 +131,8 @@ REGISTRY: dict[str, str] = {
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "BinaryEncoding": "sksvi.mixture._bernoulli:BinaryEncoding",
     "CategoricalEncoding": "sksvi.mixture._categorical:CategoricalEncoding",
+    "SeriesEncoding": "sksvi.time_series._encoding:SeriesEncoding",
+    "SeriesFit": "sksvi.time_series._fit:SeriesFit",
     "FitRecord": "sksvi.estimators.fit_record:FitRecord",
     "Nodes": "sksvi.integrals.nodes:Nodes",
     "LogScales": "sksvi.models.mixed.group_scales:LogScales",

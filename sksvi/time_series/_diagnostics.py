@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import expectations
-from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
@@ -20,11 +18,12 @@ from sksvi.estimators.posterior_target import PosteriorTarget
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
-from sksvi.models.time_series.ahead import Ahead, one_step_ahead
+from sksvi.models.time_series.ahead import one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
+from sksvi.time_series._fit import NodeView
+from sksvi.time_series._forecasting import Forecasts
 from sksvi.time_series._index import paired_index
-from sksvi.time_series._integrated import NodeView
 from sksvi.time_series._rows import TOO_FAR, check_series, filled, observed, series
 
 Array = np.ndarray
@@ -41,74 +40,44 @@ class LogEvidence(NamedTuple):
     effective_sample_size: float
 
 
-class Diagnostics:
+class Diagnostics(Forecasts):
     """One-step-ahead predictions, residuals and the evidence of a `DynamicGLM`."""
-
-    likelihood_: Any
-    index_: Any
-    mean_: float
-    lower_bound_: float
-    _series: Any
-    _block: Any
-    _views: Any
-    _weights: Any
-    _mixed_predictive: Any
-    _values: Any
-    _table: Any
-    _new_columns: Any
-    _after: Any
-    _share: Any
-    _places: Any
-    _with_times: Any
-    _stored_index: Any
-    _check_whole: Any
 
     def _rule(self) -> Any:
         """The rule of expectations, without noise."""
         rule = expectations.resolve(self.expectation)  # type: ignore[attr-defined]
         return rule if rule.exact else expectations.resolve("auto")
 
-    @cached_property
-    def _one_ahead(self) -> list[Ahead]:
-        """Predictions of each fitted point from those before it, at each node of the hyperparameters."""
-        with parallel.working():
-            return [one_step_ahead(v.likelihood, v.block, self._series, self._rule()) for v in self._views]
-
     def _predicted(self) -> Predictive:
         """Distribution of each fitted observation given those before it."""
         check_is_fitted(self)
-        self._stored_index("what is predicted one step ahead")
-        shift = 0.0 if self._series.offset is None else self._series.offset
-        each = iter(self._one_ahead)
+        self._series.stored_index("what is predicted one step ahead")
+        shift = 0.0 if self._series.series.offset is None else self._series.series.offset
+        each = iter(self._series.ahead(self._rule()))
 
         def ahead(view: NodeView) -> tuple[Array, Array]:
             found = next(each)
             return found.mean + shift, found.variance
 
-        return self._mixed_predictive(ahead)  # type: ignore[no-any-return]
-
-    def _observed_mask(self) -> Array:
-        """Which points have an observation, (T,)."""
-        weight = self._series.weight
-        return np.ones(len(self._series), bool) if weight is None else weight > 0
+        return self._series.predictive(ahead)
 
     def _steps_ahead(self) -> tuple[Array, Array]:
         """P(Y < y) and P(Y <= y) of the points that were observed, each as predicted one step ahead."""
-        below, at_most = self._predicted().cdf_steps(self._series.y)
-        mask = self._observed_mask()
+        below, at_most = self._predicted().cdf_steps(self._series.series.y)
+        mask = self._series.observed
         return below[mask], at_most[mask]
 
     def _observed(self) -> Any:
         """Observations on ``index_``, NaN where there is none; of a binomial the shares of successes."""
         import pandas as pd
 
-        y = self._series.y
+        y = self._series.series.y
         if y.ndim > 1:
             y = np.divide(*_shares(self.likelihood_, y))
         elif self.likelihood_.traits.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
-        index = self._stored_index("what was observed")
-        return pd.Series(np.where(self._observed_mask(), y, np.nan), index=index, name="y")
+        index = self._series.stored_index("what was observed")
+        return pd.Series(np.where(self._series.observed, y, np.nan), index=index, name="y")
 
     def filter(self, coverage: float = 0.9) -> DataFrame:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.
@@ -124,7 +93,7 @@ class Diagnostics:
             Columns mean, std, median, lower, upper on ``index_``. The first points, as many as there are states, are
             predicted from the wide prior of these: their means behind exp say nothing.
         """
-        return self._table(self._predicted(), coverage, self._stored_index("filter"))
+        return self._table(self._predicted(), coverage, self._series.stored_index("filter"))
 
     def log_predictive_density(
         self,
@@ -164,8 +133,8 @@ class Diagnostics:
                     f"{given[0]} was given without y: give the observations whose "
                     "density is wanted, or nothing for that of the fitted ones."
                 )
-            mask = self._observed_mask()
-            return np.where(mask, self._predicted().log_prob(self._series.y), np.nan)
+            mask = self._series.observed
+            return np.where(mask, self._predicted().log_prob(self._series.series.y), np.nan)
         values = self._target(y)
         there = observed(values)
         offset = with_exposure(self, offset, exposure, X, y=y)
@@ -173,22 +142,24 @@ class Diagnostics:
         columns, _ = self._new_columns(X, len(values), "log_predictive_density")
         if len(columns) != len(values):
             raise ValueError(f"X and y differ in length: {len(columns)} and {len(values)} rows.")
-        at, T = self._places(paired_index(X, y), columns, values), len(self._series)
+        at, T = self._places(paired_index(X, y), columns, values), len(self._series.series)
         shift = offset_of(self, offset, len(values))
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
         requested = Table(columns, values, there.astype(float), shift)
-        logs = [self._log_densities(k, requested, at, T) for k in range(len(self._views))]
+        logs = [self._log_densities(k, requested, at, T) for k in range(len(self._series.views))]
         return np.where(there, self._sequential(np.array(logs), at, at < T), np.nan)
 
     def _log_densities(self, k: int, rows: Table, at: Array, T: int) -> Array:
         """Log densities of observations at node k, each given those before it; 0 where there is none."""
-        view, there = self._views[k], rows.weight > 0
+        view, there = self._series.views[k], rows.weight > 0
         mean, variance = np.empty(len(rows)), np.empty(len(rows))
         fitted = at < T
         if np.any(fitted):
             all_columns = np.zeros((T, rows.X.shape[1]))
             all_columns[at[fitted]] = rows.X[fitted]
-            m, v = self._one_ahead[k].block.combined(self._share(), np.ones(1), all_columns, back=False)
+            m, v = self._series.ahead(self._rule())[k].block.combined(
+                self._series.share(), np.ones(1), all_columns, back=False
+            )
             mean[fitted], variance[fitted] = m[at[fitted], 0], v[at[fitted], 0]
         if not np.all(fitted):
             mean[~fitted], variance[~fitted] = self._later(view, rows.take(np.flatnonzero(~fitted)), at[~fitted] - T)
@@ -197,7 +168,7 @@ class Diagnostics:
 
     def _sequential(self, logs: Array, at: Array, fitted: Array) -> Array:
         """Log densities over the nodes, (k, n) to (n,): those of later points weigh what observations between say."""
-        weights = np.log(self._weights)[:, None]
+        weights = np.log(self._series.weights)[:, None]
         out = np.logaddexp.reduce(weights + logs, axis=0)
         later = np.flatnonzero(~fitted)
         if len(logs) > 1 and len(later):
@@ -314,8 +285,8 @@ class Diagnostics:
 
         if kind not in ("quantile", "pearson", "response"):
             raise ValueError(f"kind={kind!r} is unknown: choose 'quantile', 'pearson' or 'response'.")
-        predicted, mask = self._predicted(), self._observed_mask()
-        y = self._series.y
+        predicted, mask = self._predicted(), self._series.observed
+        y = self._series.series.y
         if kind == "quantile":
             seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
             low, high = predicted.cdf_steps(y)
@@ -326,19 +297,21 @@ class Diagnostics:
             successes, trials = _shares(self.likelihood_, y) if y.ndim > 1 else (y, 1.0)
             response, spread = successes / trials - predicted.mean(), predicted.std() / np.sqrt(trials)
             found = response / spread if kind == "pearson" else response
-        return pd.Series(np.where(mask, found, np.nan), index=self._stored_index("residuals"), name=f"{kind} residual")
+        return pd.Series(
+            np.where(mask, found, np.nan), index=self._series.stored_index("residuals"), name=f"{kind} residual"
+        )
 
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its series, for a comparison of q with its posterior."""
         check_is_fitted(self)
-        self._check_whole("check_posterior")
+        self._series.check_whole("check_posterior")
         given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset}
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise ValueError(f"{type(self).__name__} holds its series: leave {', '.join(named)} out.")
-        twin, q = copy.copy(self), self._block
+        twin, q = copy.copy(self), self._series.block
         return PosteriorTarget(
-            problem=twin._problem(self._model_of(self._series), self._series),  # type: ignore[attr-defined]
+            problem=twin._problem(self._model_of(self._series.series), self._series.series),  # type: ignore[attr-defined]
             q={**self.state_.shown, "latents": q},  # type: ignore[attr-defined]
             block="latents",
             index=self.index_,
@@ -366,10 +339,10 @@ class Diagnostics:
             others is to be trusted.
         """
         check_is_fitted(self)
-        self._check_whole("log_evidence")
+        self._series.check_whole("log_evidence")
         pairs = (check_count(n_samples, "n_samples", 2, bytes_each=48.0) + 1) // 2
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-        q, data = self._block, self._series
+        q, data = self._series.block, self._series.series
         model, prior, parts = self._model_of(data), ChainGaussian(q.chain), []
         for begin in range(0, pairs, max(1, NUMBERS_AT_ONCE // len(data))):
             draws = q.sample(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from numbers import Integral, Real
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory
@@ -18,27 +17,27 @@ from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.levels import given_order
-from sksvi.estimators.offsets import offset_of, remember_exposure, with_exposure
+from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
-from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import Stage
-from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.records import replace
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood, NegativeBinomial
-from sksvi.likelihoods.scales import unit_of, weighted_moments
 from sksvi.models.base import Table
-from sksvi.models.time_series.components import WIDE, Dynamics, dominant_period
-from sksvi.models.time_series.model import DynamicModel, first_messages
+from sksvi.models.time_series.components import dominant_period
+from sksvi.models.time_series.integrated import nodes_of
+from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
-from sksvi.time_series._dynamics import dynamics_of, long_seasons, periods_of, plain
-from sksvi.time_series._forecasting import Forecasts, parameters_of
-from sksvi.time_series._index import frequency_warning, index_from_record, index_of, index_record, only_times
+from sksvi.time_series._dynamics import long_seasons, periods_of, plain
+from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
+from sksvi.time_series._fit import SeriesFit
+from sksvi.time_series._forecasting import parameters_of
+from sksvi.time_series._index import frequency_warning
 from sksvi.time_series._level import KINDS, choose, requested_kind, structure_of
 from sksvi.time_series._long import begun_from, first_part
 from sksvi.time_series._needs import arrays_held
@@ -46,14 +45,8 @@ from sksvi.time_series._online import Online
 from sksvi.time_series._overdispersion import noise_taken_in
 from sksvi.time_series._panel import Panel, by_series
 from sksvi.time_series._rows import (
-    check_series,
     count_warnings,
-    middle_spread,
-    observed,
-    own_units,
-    roughness,
-    same_length,
-    series,
+    shown,
     unobserved_seasons,
 )
 
@@ -81,7 +74,7 @@ STATES = stays("the fit has states for it, or none")
 
 @by_series
 @with_own_methods
-class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseSVI):
+class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -222,6 +215,8 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
     groups_: np.ndarray
     diffuse_lower_bound_: float
 
+    _encoding_class = SeriesEncoding
+    _encoding: SeriesEncoding
     _at_hand: tuple[str, ...] = ("*",)
     _parameter_constraints: dict[str, list[Any]] = {
         **{
@@ -407,132 +402,29 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     # ---- from rows to a model
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if not start.fresh:
-            self._check_choices()
-        base = likelihoods.resolve(self._likelihood_given) if start.fresh else self.likelihood_
-        if base.n_latents > 1:
-            raise ValueError(
-                f"likelihood={self.likelihood!r} has a latent for every class: choose one with one latent."
-            )
-        data, index = self._read(base, X, y, sample_weight, offset, start.fresh)
-        for name in ("_left_out", "_dynamics"):
-            vars(self).pop(name, None)
-        self._leave_nodes()
-        self._set_times(index_record(index))
-        if start.fresh:
-            for name in ("level_", "level_evidence_"):
-                vars(self).pop(name, None)
-            data = self._fix_units(base, data)
-        self._series = self._working(data)
-        return self._series
-
-    def _set_times(self, times: dict[str, Any]) -> None:
-        """Store the points in time, and forget what was found at others."""
-        vars(self).pop("index_", None)
-        self._leave_mixture()
-        self._times = times
-
-    @cached_property
-    def index_(self) -> Index:
-        """Points in time that the fit has rows of."""
-        return index_from_record(self._times)
-
     @property
     def _likelihood_given(self) -> Any:
         """The parameter, or where counts choose between several the first of these."""
         return "poisson" if self.likelihood == "auto" else self.likelihood
 
-    def _read(
-        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
-    ) -> tuple[Table, Any]:
-        """Rows as given, checked, and their index."""
-        values = check_series(self, y, base.traits.paired) if not base.traits.ordered else None
-        columns = self._columns(X, fresh)
-        if values is None:
-            values, there = self._ordered(base, y, fresh)
-        else:
-            there = observed(values)
-        same_length(None if X is None else columns, values)
-        n = len(values)
-        weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
-        index = index_of(X, y, n)
-        there = there if weight is None else there & (weight > 0)
-        if least and np.count_nonzero(there) < least:
-            raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
-        if not base.traits.ordered:
-            _check_observed(base, values, there)
-        columns = np.zeros((n, 0)) if columns is None else columns
-        return series(columns, values, there, weight, offset_of(self, offset, n)), index
+    @property
+    def index_(self) -> Index:
+        """Points in time that the fit has rows of."""
+        return self._fitted_series("index_").index
 
-    def _columns(self, X: Any, fresh: bool) -> Array | None:
-        """X as numbers; without columns of its own a fit has none."""
-        if X is None or only_times(X):
-            if not fresh and self.n_features_in_:
-                raise ValueError(
-                    f"X {'is None' if X is None else 'has no columns'}, and this {type(self).__name__} was fitted to "
-                    f"{self.n_features_in_} columns."
-                )
-            self.n_features_in_, self._dtype = 0, "float64"
-            vars(self).pop("feature_names_in_", None)
-            return None if X is None else np.zeros((len(X), 0))
-        X = validate_data(self, X, reset=fresh, dtype=[np.float64, np.float32], order="C")
-        self._dtype = X.dtype.name
-        return np.asarray(X, dtype=float)
-
-    def _ordered(self, base: Any, y: Any, fresh: bool) -> tuple[Array, Array]:
-        """Positions of an ordered target among its levels, and where it has one."""
-        import pandas as pd
-
-        there = ~np.asarray(pd.isna(y))
-        if not fresh and not np.any(there):
-            return np.zeros(len(there)), there
-        present = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
-        codes = self._positions(base, present, fresh)
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        data = super()._encoded(given, fresh, part)
         if fresh:
-            codes = self._fix_levels(base, codes, given_order(present) is not None)
-        values = np.zeros(len(there))
-        values[there] = codes
-        return values, there
-
-    def _fix_units(self, base: Any, data: Table) -> Table:
-        """Likelihood, units and centres, from these rows."""
-        rows = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
-        y, weight = data.y[rows], None if data.weight is None else data.weight[rows]
-        at = y if data.offset is None or base.traits.discrete else y - data.offset[rows]
-        shared = self._shared
-        self.likelihood_ = shared["likelihood"] if shared else base.start(at, weight)
-        if self.likelihood_.traits.measured and not shared:  # what a slope moves is no scale of the noise
-            self.likelihood_ = self.likelihood_.scales.with_less_noise(roughness(at))
-        measured = self.likelihood_.traits.measured
-        mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
-        self._unit = unit_of(mean, variance) if measured else self._latent_unit(data)
-        self._spread = min(self._unit, middle_spread(at)) if measured else self._unit
-        has_level = bool(self.level)
-        self.mean_ = mean if has_level else 0.0
-        self._centre, self._scale = own_units(data.X, has_level)
+            for name in ("level_", "level_evidence_"):
+                vars(self).pop(name, None)
+            self.likelihood_ = self._encoding.likelihood
         return data
 
-    def _latent_unit(self, data: Table) -> float:
-        """1 behind a link, and more where what single points say of f lies beyond the wide prior of that unit."""
-        linear, weights = first_messages(self.likelihood_, data)
-        informative = weights > 0
-        size = (
-            float(np.sqrt(np.mean(np.square(linear[informative] / weights[informative]))))
-            if np.any(informative)
-            else 0.0
-        )
-        return max(1.0, size / np.sqrt(WIDE))
-
-    def _working(self, data: Table) -> Table:
-        """Columns in their own units, and the constant part of f as an offset."""
-        offset = data.offset
-        if self.mean_:
-            offset = np.full(len(data), self.mean_) if offset is None else offset + self.mean_
-        return replace(data, X=np.ascontiguousarray((data.X - self._centre) / self._scale), offset=offset)
-
-    def _build_model(self, data: Table, periods: list[float] | None = None) -> tuple[DynamicModel, Table]:
-        turn, *others = self._first_periods([self._shown(data)]) if periods is None else periods
+    def _build_model(
+        self, data: EncodedSeries, periods: list[float] | None = None
+    ) -> tuple[DynamicModel, EncodedSeries]:
+        encoding = self._encoding
+        turn, *others = self._first_periods([shown(self.likelihood_, data)]) if periods is None else periods
         derived = {"length": len(data), "turn": turn}
         structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | derived
         kind, found, walked = vars(self).get("level_", requested_kind(self)), None, None
@@ -544,33 +436,28 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
             self.level_evidence_ = {f"{t.kind}, {type(t.likelihood).__name__}": t.evidence for t in tried}
             walked = tried[0].block
             kind, self.likelihood_ = found.kind, found.likelihood
-        self.level_, self._structure = kind, structure_of(kind, structure)
-        self._dynamics.turns = others
+        self.level_ = kind
+        points = Table(data.X, data.y, data.weight, data.offset)
+        self._series = SeriesFit(encoding, structure_of(kind, structure), points, data.times, self.likelihood_)
+        dynamics = self._series.dynamics
+        dynamics.turns = others
         if found is None or len(found.block.chain) != len(data) or self.hyperparameters != "integrated":
             return self._model_of(data, walked=walked), data
-        theta = np.array([found.values[p.name] for p in self._dynamics.parameters])
-        self._found_nodes = found.nodes
+        theta = np.array([found.values[p.name] for p in dynamics.parameters])
+        self._series = replace(self._series, candidates=found.nodes)
+        vars(self._series)["dynamics"] = dynamics
         return self._model_of(data, walked=walked, theta=theta, messages=found.block), data
 
     def _check_points(self, n: int, kind: str, structure: dict[str, Any]) -> None:
         """An error where a fit of n points in time takes more memory than there is."""
-        dynamics, tries = self._states_of(structure_of("walk" if kind == "auto" else kind, structure)), kind == "auto"
+        tries = kind == "auto"
+        dynamics = self._encoding.dynamics(structure_of("walk" if tries else kind, structure))
         searched = 0 if self._shared else len(dynamics.parameters) + len(self.likelihood_.learned)
         n_arrays = arrays_held(
             dynamics.n_states, searched, closed=self.likelihood_.noise_variance is not None, tries=tries
         )
         what = f"a smoother of {n} points in time and {dynamics.n_states} states"
         memory.need(8.0 * n * n_arrays, what, "take fewer points, or shorter seasons")
-
-    def _shown(self, data: Table) -> Array:
-        """Value of f that each point alone suggests, (T,), interpolated where a point says nothing."""
-        linear, weights = first_messages(self.likelihood_, data)
-        informative, at = weights > 0, np.arange(len(data))
-        return (
-            np.interp(at, at[informative], linear[informative] / weights[informative])
-            if np.any(informative)
-            else np.zeros(0)
-        )
 
     def _first_periods(self, shown: Iterable[Array]) -> list[float]:
         """Periods that the search for that of a cycle begins with: the one that dominates f as single points show it.
@@ -587,24 +474,11 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         """The model of a series with the states of the fit; `start`: where it begins, as `DynamicModel` takes it."""
         own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
         prior = None
+        encoding, dynamics = self._encoding, self._series.dynamics
         if self.hyperparameters == "integrated":
-            prior = WeakPrior(self._dynamics, self.likelihood_, self._spread, self._structure["length"])
-        own |= {"unit": self._unit, "prior": prior, **start}
-        return DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, **own)
-
-    @cached_property
-    def _dynamics(self) -> Dynamics:
-        """The states, as the parameters of the fit have them."""
-        return self._states_of(self._structure)
-
-    def _states_of(self, structure: dict[str, Any]) -> Dynamics:
-        """The states that parameters ask for."""
-        names = [str(name) for name in getattr(self, "feature_names_in_", range(len(self._scale)))]
-        length, turn = structure["length"], structure["turn"]
-        return dynamics_of(SimpleNamespace(**structure), self._unit, names, self._scale, length, turn)
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        return None
+            prior = WeakPrior(dynamics, self.likelihood_, encoding.spread, self._series.structure["length"])
+        own |= {"unit": encoding.unit, "prior": prior, **start}
+        return DynamicModel(self.likelihood_, dynamics, data.X, data.weight, **own)
 
     #: What a series learned together with others: parameters of its states, and the likelihood.
     _shared: dict[str, Any] = {}
@@ -644,14 +518,38 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
 
     # ---- what a fit leaves behind
     def _finish(self, model: DynamicModel, state: State, weight: float, bounds: Array | None = None) -> None:
-        self._leave_mixture()
         block = state.q["latents"]
-        if "swept" in vars(block):  # points that were appended are swept alone
-            self._last, self._last_cov = block.swept.last, block.swept.last_cov
         super()._finish(model, state, weight, bounds)
+        ends = {}
+        if "swept" in vars(block):  # points that were appended are swept alone
+            ends = {"last": block.swept.last, "last_cov": block.swept.last_cov}
+        dynamics = self._series.dynamics
+        self._series = replace(self._series, likelihood=self.likelihood_, block=self.state_.shown["latents"], **ends)
+        vars(self._series)["dynamics"] = dynamics
         self._add_gain()
-        if self._nodes is None:
-            _ = self._views  # predictions leave an estimator as it is
+        if self._series.nodes is None:
+            _ = self._series.views  # predictions leave an estimator as it is
+
+    def _add_gain(self) -> None:
+        """Turn the bound at the mode into the log evidence, by the gain of the integral."""
+        self.lower_bound_ += self._series.gain
+        self.diffuse_lower_bound_ += self._series.gain
+
+    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
+        """Nodes of what was learned."""
+        fit, found = self._series, None
+        if self.hyperparameters == "integrated":
+            frozen = "likelihood" in problem.frozen
+            found = fit.candidates
+            if not fit.near_end(state.shown):
+                found = nodes_of(problem.model, problem.data, self._rule(), state.shown, frozen)
+        if found is not None:
+            gain = float(found[0].log_integral - self.lower_bound_)
+            self._series = replace(fit, nodes=found[0], node_messages=found[1], gain=gain, candidates=None)
+            vars(self._series)["dynamics"] = fit.dynamics
+            self._add_gain()
+            _ = self._series.views  # predictions leave an estimator as it is
+        return super()._refine(problem, state, looks)
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q
@@ -664,20 +562,33 @@ class DynamicGLM(Panel, Online, Diagnostics, Forecasts, RegressionMethods, BaseS
         """Variances, dampings and periods under the user's names."""
         for name in LEARNED:
             vars(self).pop(f"{name}_", None)
-        for name, value in parameters_of(dynamics, theta, self._scale).items():
+        for name, value in parameters_of(dynamics, theta, self._encoding.scale).items():
             setattr(self, f"{name}_", value)
+
+    def _without_rows(self) -> Any:
+        bare = super()._without_rows()
+        if "_members" in vars(self):
+            bare._members = [member._without_rows() for member in self._members]
+            bare._rows = [np.zeros(0, np.int64)] * len(bare._members)
+        elif self._series is not None:
+            bare._series = self._series.without_rows
+            q = {**bare.state_.q, "latents": bare._series.block}
+            bare.state_ = replace(bare.state_, q=q)
+        return bare
+
+    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
+        """Posterior draws of f at the points whose rows are held, as ArviZ's InferenceData (extra ``arviz``).
+
+        Parameters
+        ----------
+        n_samples : int, default=1000
+        random_state : int, RandomState or None
+        """
+        check_is_fitted(self)
+        self._series.stored_index("to_arviz")
+        return super().to_arviz(n_samples, random_state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _check_observed(likelihood: Any, y: Array, there: Array) -> None:
-    """The likelihood's own check of the values that are there; its error names the row among all."""
-    if there.all():
-        likelihood.check_target(y)
-        return
-    # A value of the support stands for what is missing.
-    low = likelihood.support.low
-    likelihood.check_target(np.where(there if y.ndim == 1 else there[:, None], y, low if np.isfinite(low) else 0.0))

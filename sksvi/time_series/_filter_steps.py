@@ -9,19 +9,20 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import MatrixLike, PerRow
+from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
 from sksvi.estimators.streaming import check_finished
 from sksvi.expectations import Expectation
-from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._filter import PointMessage, Steps, filter_step, states, value_of
+from sksvi.time_series._fit import SeriesFit
 from sksvi.time_series._index import extended_record
-from sksvi.time_series._integrated import after
 
 Array = np.ndarray
 
@@ -49,32 +50,21 @@ class FittedSeries(Protocol):
     n_features_in_: int
     likelihood_: Likelihood
     mean_: float
-    _last: Array
-    _last_cov: Array
+    _encoding: SeriesEncoding
+    _series: SeriesFit
 
     @property
     def state_(self) -> State:
         """The state of the fit."""
         ...
 
-    @property
-    def _block(self) -> ChainGaussian: ...
-
     def _validate_params(self) -> None: ...
-
-    def _check_finished(self) -> None: ...
 
     def _check_choices(self) -> None: ...
 
     def _rule(self) -> Expectation: ...
 
     def _most_passes(self) -> int: ...
-
-    def _read(
-        self, base: Any, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool, least: int = 1
-    ) -> tuple[Table, Any]: ...
-
-    def _working(self, data: Table) -> Table: ...
 
 
 Fitted = TypeVar("Fitted", bound=FittedSeries)
@@ -108,7 +98,7 @@ class OnlineFilter(Generic[Fitted]):
         model._check_choices()
         self._model = model
         self._state, self._likelihood = model.state_, model.likelihood_
-        self._states = states(model._block.chain, model._last, model._last_cov)
+        self._states = states(model._series.block.chain, model._series.last, model._series.last_cov)
         self._steps = Steps(self._likelihood, model._rule(), model.tol, model._most_passes())
         own = self._likelihood
         self._numbers = not (own.traits.ordered or own.traits.paired or model.n_features_in_)
@@ -177,8 +167,9 @@ class OnlineFilter(Generic[Fitted]):
     def _read(self, y: Any, X: Any, sample_weight: Any, offset: Any) -> Table:
         """A row as `partial_fit` reads it."""
         self._had_offset = self._had_offset or (offset is not None and bool(np.any(offset)))
-        data, _ = self._model._read(self._likelihood, X, [y], sample_weight, offset, False, least=0)
-        return self._model._working(data)
+        encoding = self._model._encoding
+        rows = encoding.read(self._model, GivenRows(X, [y], sample_weight, offset), encoding, CHUNK)
+        return encoding.encode(self._model, rows, CHUNK)
 
     def update(self) -> Fitted:
         """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.
@@ -206,14 +197,14 @@ class OnlineFilter(Generic[Fitted]):
             data = self._row(self._rows[0])
             for row in self._rows[1:]:
                 data = data.appended(self._row(row))
-            chain = after(new._block.chain, new._last, new._last_cov, data.X)
-            own = DynamicModel(self._likelihood, new._dynamics, data.X, data.weight, unit=new._unit, chain=chain)
+            chain, unit = new._series.after(data.X), new._encoding.unit
+            own = DynamicModel(self._likelihood, new._series.dynamics, data.X, data.weight, unit=unit, chain=chain)
             remember_offset(new, float(self._had_offset), before=new._record.had_offset)
             new._append_points(
                 data,
                 own,
                 filter_step(self._messages, self._states),
-                extended_record(new._times, len(self._rows)),
+                extended_record(new._series.times, len(self._rows)),
                 started,
             )
         self._state, self._rows, self._messages = model.state_, [], []

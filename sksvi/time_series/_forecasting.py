@@ -13,16 +13,17 @@ from sksvi._runtime.kinds import NUMBERS
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
+from sksvi.estimators.hyperparameters import posterior_of_nodes
 from sksvi.estimators.offsets import checked_offset, with_exposure
-from sksvi.estimators.regression import is_ordered
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.regression import RegressionMethods, is_ordered
 from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows
 from sksvi.estimators.validation import validate_data
-from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
-from sksvi.time_series._compact import WithoutRows
+from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, node_rows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
-from sksvi.time_series._integrated import IntegratedSeries, NodeView, after, mixed_table, node_rows
 
 Array = np.ndarray
 
@@ -30,31 +31,39 @@ Array = np.ndarray
 TAIL = 4.0
 
 
-class Forecasts(WithoutRows, IntegratedSeries):
+class Forecasts(RegressionMethods):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
     likelihood_: Any
-    posterior_: Any
-    index_: Any
     mean_: float
     n_features_in_: int
-    _centre: Array
-    _scale: Array
-    _series: Any
-    _last: Array
-    _last_cov: Array
-    _dynamics: Any
-    _values: Any
+    #: The fit; None before it.
+    _series: SeriesFit | None = None
+    hyperparameter_posterior_ = posterior_of_nodes(
+        lambda self: self._series and self._series.nodes,
+        lambda self, values: self._series.hyperparameter_columns(values),
+    )
 
-    # ---- the chain
-    def _share(self) -> Array:
-        """Weights of the states in f, (1, n), 0 for coefficients."""
-        chain = self._block.chain
-        return np.concatenate([chain.h, np.zeros(chain.X.shape[1])])[None]
+    def _fitted_series(self, name: str) -> SeriesFit:
+        """The fit, for an attribute that is there after it."""
+        if self._series is None or self._series.block is None:
+            raise AttributeError(f"{name} is there after fit")
+        return self._series
 
-    def _after(self, X: Array) -> Chain:
-        """The chain of points after the last one; rows of X in units of their own."""
-        return after(self._block.chain, self._last, self._last_cov, X)
+    @property
+    def posterior_(self) -> Posterior:  # type: ignore[override]  # found when it is asked for
+        """The posterior of f, over the nodes of the hyperparameters."""
+        return self._fitted_series("posterior_").posterior
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients of X at the last point."""
+        return self._fitted_series("coef_").coefficients[0]
+
+    @property
+    def coef_std_(self) -> Array:
+        """Standard deviations of the coefficients of X at the last point."""
+        return self._fitted_series("coef_std_").coefficients[1]
 
     def _new_columns(self, X: Any, n: int | None, what: str) -> tuple[Array, Any]:
         """Columns of new rows in their own units, and the index that they bring."""
@@ -77,38 +86,32 @@ class Forecasts(WithoutRows, IntegratedSeries):
             return np.zeros((found[0], 0)), own_index(X)
         index = own_index(X)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C")
-        return np.ascontiguousarray((np.asarray(X, dtype=float) - self._centre) / self._scale), index
+        return self._encoding.columns(np.asarray(X, dtype=float)), index
 
     def _places(self, index: Any, columns: Array, y: Array | None = None) -> Array:
         """Which point in time each row is; those that do not say are the first fitted ones where equal, else follow."""
-        n, T = len(columns), len(self._series)
-        if not without_times(self.index_, index):
-            at = positions(self.index_, index) - self._left_out
-            self._check_places(at, index)
-            if counts_rows(index) and self._differs_from_fit(at, columns, y):
+        fit = self._series
+        n, T = len(columns), len(fit.series)
+        if not without_times(fit.index, index):
+            at = positions(fit.index, index) - fit.left_out
+            fit.check_places(at, index)
+            if counts_rows(index) and fit.differs_at(at, columns, y):
                 warn_user(
                     f"rows whose index only counts them, 0 to {n - 1}, are fitted points by it, and hold other values "
                     "than these did: where they follow the fit, give them their own index, or ask forecast."
                 )
             return at
-        self._check_places(None, None)
-        same = n <= T and np.array_equal(columns, self._series.X[:n])
+        fit.check_places(None, None)
+        same = n <= T and np.array_equal(columns, fit.series.X[:n])
         if same and not columns.shape[1]:
-            same = y is not None and np.array_equal(y, self._observations()[:n], equal_nan=True)
-        if not same and not counts_rows(self.index_):
+            same = y is not None and np.array_equal(y, fit.observations[:n], equal_nan=True)
+        if not same and not counts_rows(fit.index):
             warn_user(
-                f"rows without times were taken as the {n} that follow {self.index_[-1]!r}, the last fitted point: "
+                f"rows without times were taken as the {n} that follow {fit.index[-1]!r}, the last fitted point: "
                 "give them an index. A step of a Pipeline keeps it under "
                 'sklearn.set_config(transform_output="pandas").'
             )
         return np.arange(n) + (0 if same else T)
-
-    def _differs_from_fit(self, at: Array, columns: Array, y: Array | None) -> bool:
-        """Whether rows of fitted points hold other columns than these; without columns, another y."""
-        fitted = at < len(self._series)
-        if columns.shape[1]:
-            return not np.array_equal(columns[fitted], self._series.X[at[fitted]])
-        return y is not None and not np.array_equal(y[fitted], self._observations()[at[fitted]], equal_nan=True)
 
     def _with_times(self, X: Any, y: Any) -> Any:
         """X with the times that X or y has; None: the fitted points, all of them, or points without columns or times.
@@ -125,33 +128,26 @@ class Forecasts(WithoutRows, IntegratedSeries):
             if index is None or own_index(X) is index or np.shape(X)[0] != n:
                 return X
             return X.set_axis(index) if hasattr(X, "set_axis") else pd.DataFrame(np.asarray(X), index=index)
-        timeless, stored = without_times(self.index_, index), self.index_[self._left_out :]
-        if not (timeless and self._left_out) and (n == len(stored) if timeless else index.equals(stored)):
+        fit = self._series
+        timeless, stored = without_times(fit.index, index), fit.index[fit.left_out :]
+        if not (timeless and fit.left_out) and (n == len(stored) if timeless else index.equals(stored)):
             return None
         if self.n_features_in_:
             self._new_columns(None, n, "score")
         return np.zeros((n, 0)) if timeless else pd.DataFrame(index=index)
 
-    def _observations(self) -> Array:
-        """y of the fit, NaN where it is missing."""
-        y, weight = self._series.y, self._series.weight
-        if weight is None:
-            return y
-        return np.where((weight > 0).reshape(-1, *[1] * (y.ndim - 1)), y, np.nan)
-
     # ---- latents
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
-        found = self._latents(X, offset)
-        return self._mixture(found)
+        return self._series.mixture(self._latents(X, offset))
 
     def _latents(self, X: Any, offset: Any) -> Callable[[NodeView], tuple[Array, Array]]:
         """Function of a `NodeView` that returns mean and variance of f + offset at rows as in `predict`."""
         check_is_fitted(self)
-        T = len(self._block.chain)
+        T = len(self._series.block.chain)
         if X is None and not (offset is not None and np.size(offset) != T):
-            index = self._stored_index("predict without X")
-            given = self._series.offset if offset is None else self.mean_ + checked_offset(self, offset, index)
+            index = self._series.stored_index("predict without X")
+            given = self._series.series.offset if offset is None else self.mean_ + checked_offset(self, offset, index)
             shift = 0.0 if given is None else given
             return lambda view: (view.block.mean + shift, view.block.variance)
         columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
@@ -181,11 +177,11 @@ class Forecasts(WithoutRows, IntegratedSeries):
             return np.concatenate([m for m, _ in parts]), np.concatenate([v for _, v in parts])
         all_columns = np.zeros((len(block.chain), columns.shape[1]))
         all_columns[at] = columns
-        mean, variance = block.combined(self._share(), np.ones(1), all_columns, back)
+        mean, variance = block.combined(self._series.share(), np.ones(1), all_columns, back)
         return mean[at, 0], variance[at, 0]
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        return self._mixed_predictive(self._latents(X, offset))
+        return self._series.predictive(self._latents(X, offset))
 
     @overload
     def predict(
@@ -306,7 +302,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
         check_is_fitted(self)
         if steps is None and X is not None:
             steps = len(X)
-        steps = check_count(steps, "steps", bytes_each=8.0 * (len(self._block.chain.noise) + 8))
+        steps = check_count(steps, "steps", bytes_each=8.0 * (len(self._series.block.chain.noise) + 8))
         columns, given = self._new_columns(X, steps, what)
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
@@ -362,8 +358,8 @@ class Forecasts(WithoutRows, IntegratedSeries):
             As `forecast`.
         """
         columns, shift, index = self._future(steps, X, offset, exposure, "forecast_latent")
-        means, variances = zip(*map(self._ahead(columns, shift), self._views), strict=True)
-        table = mixed_table(np.array(means), np.sqrt(variances), self._weights, coverage, index)
+        means, variances = zip(*map(self._ahead(columns, shift), self._series.views), strict=True)
+        table = mixed_table(np.array(means), np.sqrt(variances), self._series.weights, coverage, index)
         return table.drop(columns="direction")
 
     def forecast(
@@ -400,7 +396,7 @@ class Forecasts(WithoutRows, IntegratedSeries):
             Columns that are missing, or as many rows as there are no steps.
         """
         columns, shift, index = self._future(steps, X, offset, exposure, "forecast")
-        predictive = self._mixed_predictive(self._ahead(columns, shift))
+        predictive = self._series.predictive(self._ahead(columns, shift))
         table = self._table(predictive, coverage, index)
         self._warn_of_tails(predictive)
         return table
@@ -457,8 +453,9 @@ class Forecasts(WithoutRows, IntegratedSeries):
         columns, shift, index = self._future(steps, X, offset, exposure, "simulate")
         n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * len(columns))
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-        counts, paths = [n_samples] if len(self._views) == 1 else rng.multinomial(n_samples, self._weights), []
-        for view, count in zip(self._views, counts, strict=True):
+        views, weights, paths = self._series.views, self._series.weights, []
+        counts = [n_samples] if len(views) == 1 else rng.multinomial(n_samples, weights)
+        for view, count in zip(views, counts, strict=True):
             f = ChainGaussian(view.after(columns)).prior_draws(int(count), rng) + shift
             paths.append(self._values(view.likelihood.sample(f, rng)))
         drawn = np.concatenate(paths)
@@ -475,10 +472,11 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
     def _parts(self) -> tuple[list[str], Array, Array]:
         """Names of the parts of f, their combinations of states, and their shares of the columns."""
-        dynamics, n = self._dynamics, self._dynamics.n_states
+        dynamics, encoding = self._series.dynamics, self._encoding
+        n = dynamics.n_states
         E = dynamics.n_coefficients
         h = np.concatenate([dynamics.h, np.zeros(E)])
-        shift = np.concatenate([np.zeros(n - E), -self._centre / self._scale])
+        shift = np.concatenate([np.zeros(n - E), -encoding.centre / encoding.scale])
         seasons = [group for group in dynamics.groups if group.startswith("seasonal_")]
         names, parts, by = [], [], []
         for group, states in dynamics.groups.items():
@@ -501,11 +499,11 @@ class Forecasts(WithoutRows, IntegratedSeries):
         """
         import pandas as pd
 
-        if not hasattr(self, "posterior_"):
+        if self._series is None:
             raise AttributeError("components_ is there after fit")
-        index = self._stored_index("components_")
+        index = self._series.stored_index("components_")
         names, parts, by = self._parts()
-        mean, variance = self._mixture(lambda view: view.block.combined(parts, by))
+        mean, variance = self._series.mixture(lambda view: view.block.combined(parts, by))
         if "level" in names:
             mean[:, names.index("level")] += self.mean_
         table = {}
@@ -518,11 +516,11 @@ class Forecasts(WithoutRows, IntegratedSeries):
         """Every state at every point, given all data: (name, mean or std); columns of X are centred and scaled."""
         import pandas as pd
 
-        if not hasattr(self, "posterior_"):
+        if self._series is None:
             raise AttributeError("states_ is there after fit")
-        index = self._stored_index("states_")
-        names = self._dynamics.names
-        mean, variance = self._mixture(lambda view: view.block.combined(np.eye(len(names))))
+        index = self._series.stored_index("states_")
+        names = self._series.dynamics.names
+        mean, variance = self._series.mixture(lambda view: view.block.combined(np.eye(len(names))))
         table = {}
         for k, name in enumerate(names):
             table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
@@ -560,8 +558,8 @@ class Forecasts(WithoutRows, IntegratedSeries):
         shown = [(name, part) for name, part, use in zip(names, parts, by, strict=True) if not use]
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         index = [name for name, _ in shown] + [f"coefficient {name}" for name in columns]
-        means, stds = zip(*(self._last_parts(view, shown) for view in self._views), strict=True)
-        effects = mixed_table(np.array(means), np.array(stds), self._weights, coverage, pd.Index(index))
+        means, stds = zip(*(self._last_parts(view, shown) for view in self._series.views), strict=True)
+        effects = mixed_table(np.array(means), np.array(stds), self._series.weights, coverage, pd.Index(index))
         if check_flag(exponentiate, "exponentiate"):
             effects = exponentiated(effects, self.likelihood_, type(self).__name__)
         first = self._learned_numbers(coverage).reindex(columns=list(effects)).rename_axis("quantity")
@@ -569,9 +567,9 @@ class Forecasts(WithoutRows, IntegratedSeries):
 
     def _last_parts(self, view: NodeView, shown: list[tuple[str, Array]]) -> tuple[Array, Array]:
         """Mean and std at the last point of the parts of f and of the coefficients for columns as given, at a node."""
-        E = self._dynamics.n_coefficients
+        E = self._series.dynamics.n_coefficients
         combined = np.array([part for _, part in shown]).reshape(len(shown), len(view.last))
-        units = np.eye(len(view.last))[len(view.last) - E :] / self._scale[:, None]
+        units = np.eye(len(view.last))[len(view.last) - E :] / self._encoding.scale[:, None]
         whole = np.concatenate([combined, units])
         centre = np.array([self.mean_ if name == "level" else 0.0 for name, _ in shown] + [0.0] * E)
         variance = np.einsum("rn,nm,rm->r", whole, view.last_cov, whole)
@@ -580,22 +578,26 @@ class Forecasts(WithoutRows, IntegratedSeries):
     def _learned_numbers(self, coverage: float) -> DataFrame:
         """Rows of variances, dampings, periods and noise: over the nodes, or the points that they are."""
         values = [
-            numbers_of(self._dynamics, theta, self._scale, likelihood)
+            numbers_of(self._series.dynamics, theta, self._encoding.scale, likelihood)
             for theta, likelihood in (
                 [(self.state_.shown["dynamics"].value, self.likelihood_)]  # type: ignore[attr-defined]
-                if self._nodes is None
-                else [self._at_node(k) for k in range(len(self._nodes.weights))]
+                if self._series.nodes is None
+                else [self._series.at_node(k) for k in range(len(self._series.nodes.weights))]
             )
         ]
-        return node_rows({name: np.array([one[name] for one in values]) for name in values[0]}, self._weights, coverage)
+        return node_rows(
+            {name: np.array([one[name] for one in values]) for name in values[0]}, self._series.weights, coverage
+        )
 
     def _learned_by_likelihood(self, coverage: float) -> DataFrame:
         """Rows of the likelihood's parameters as it calls them; of cut points those of the mode."""
         learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)  # type: ignore[attr-defined]
-        if self._nodes is None or self.likelihood_.traits.ordered or not len(learned):
+        if self._series.nodes is None or self.likelihood_.traits.ordered or not len(learned):
             return learned
-        columns = self._hyperparameter_columns(self._nodes.values)
-        return node_rows({name: columns[name] for name in learned.index if name in columns}, self._weights, coverage)
+        columns = self._series.hyperparameter_columns(self._series.nodes.values)
+        return node_rows(
+            {name: columns[name] for name in learned.index if name in columns}, self._series.weights, coverage
+        )
 
 
 def numbers_of(dynamics: Any, theta: Array, scale: Array, likelihood: Any) -> dict[str, float]:

@@ -141,12 +141,12 @@ def _tried(
     walk: LevelFit | None,
 ) -> LevelFit | None:
     """A fit with a level of this kind; None where there is none, or one far behind the walk's."""
-    dynamics = estimator._states_of(structure_of(kind, structure))
+    dynamics = estimator._encoding.dynamics(structure_of(kind, structure))
     dynamics.turns = turns
     if walk is not None:
         likelihood = walk.likelihood
-    prior = WeakPrior(dynamics, likelihood, estimator._spread, structure["length"])
-    model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._unit, prior=prior)
+    prior = WeakPrior(dynamics, likelihood, estimator._encoding.spread, structure["length"])
+    model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._encoding.unit, prior=prior)
     if walk is not None:
         model = model.replaced(theta=_starting_parameters(model, walk), messages=walk.block)
     rule = estimator._rule()

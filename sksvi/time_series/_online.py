@@ -12,6 +12,7 @@ from sksvi import algorithms
 from sksvi._runtime import parallel
 from sksvi._runtime.growing import extended
 from sksvi._runtime.warned import warn_user
+from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.streaming import check_finished
@@ -23,6 +24,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._filter import FilterResult, FilterStep, Steps, filter_step, states, value_of
 from sksvi.time_series._filter_steps import Fitted, OnlineFilter
 from sksvi.time_series._index import (
@@ -50,7 +52,7 @@ class Online:
     def _partial_fit(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         if not hasattr(self, "state_"):
             self.fit(X, y, sample_weight, offset)
-            n_observed = int(np.sum(self._observed_mask()))
+            n_observed = int(np.sum(self._series.observed))
             if n_observed < FEW and np.size(self.state_.q["dynamics"].value):
                 warn_user(
                     f"partial_fit began with {n_observed} points: variances were learned from these alone, and stay as "
@@ -63,10 +65,10 @@ class Online:
             self._validate_params()
             check_finished(self)
             self._check_choices()
-            data, index = self._read(self.likelihood_, X, y, sample_weight, offset, False, least=0)
-            times = self._following(index, own_index(X) is not None or own_index(y) is not None)
+            rows = SeriesEncoding.read(self, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
+            times = self._following(rows.index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._record.had_offset)
-            data = self._working(data)
+            data = self._encoding.encode(self, rows, CHUNK)
             model, found = self._filter_rows(data)
             self._append_points(data, model, found, times, started)
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
@@ -80,8 +82,8 @@ class Online:
         ValueError
             Points that the series has, that lie before its end, or that leave a gap.
         """
-        if not own or counts_rows(index) or follows(self._times, index):
-            return extended_record(self._times, len(index))
+        if not own or counts_rows(index) or follows(self._series.times, index):
+            return extended_record(self._series.times, len(index))
         before = self.index_
         late = later(index, before)
         if not np.all(late):
@@ -99,11 +101,12 @@ class Online:
 
     def _filter_rows(self: Any, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""
-        chain = self._after(data.X)
-        model = DynamicModel(self.likelihood_, self._dynamics, data.X, data.weight, unit=self._unit, chain=chain)
+        fit = self._series
+        chain, unit = fit.after(data.X), self._encoding.unit
+        model = DynamicModel(self.likelihood_, fit.dynamics, data.X, data.weight, unit=unit, chain=chain)
         if len(data) == 1:
             steps = Steps(self.likelihood_, self._rule(), self.tol, self._most_passes())
-            here = states(self._block.chain, self._last, self._last_cov)
+            here = states(fit.block.chain, fit.last, fit.last_cov)
             message = steps(*here.ahead(data.X), *value_of(data))
             here.update(message)
             return model, filter_step([message], here)
@@ -122,12 +125,11 @@ class Online:
         self: Any, data: Table, model: DynamicModel, filtered: FilterStep, times: dict[str, Any], started: float
     ) -> None:
         """Append filtered points to the series, and expose the fit with them."""
-        was, before = with_own_lists(self.state_), self._block
+        was, before = with_own_lists(self.state_), self._series.block
         whole = replace(before.chain, X=extended(before.chain.X, data.X))
         block = ChainGaussian(
             whole, extended(before.linear, filtered.linear), extended(before.weights, filtered.weights)
         )
-        self._last, self._last_cov = filtered.last, filtered.last_cov
         state = replace(was, q={**was.q, "latents": block})
         began, share = (was.history[-1]["seconds"] if was.history else 0.0), data.total_weight / len(filtered.how)
         for one in filtered.how:
@@ -136,8 +138,7 @@ class Online:
             seconds = began + perf_counter() - started
             state = thinned(recorded(state, StepInfo(state.bound, True, 1.0, 0), seconds))
         state.converged = filtered.how[-1].settled
-        self._set_times(times)
-        self._series = self._series.appended(data)
+        self._series = self._series.appended(data, block, filtered.last, filtered.last_cov, times)
         one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
         bounds = extended(self.lower_bounds_, np.array([state.bound])) if one_more else None
         self._finish(model, state, self.n_samples_seen_ + data.total_weight, bounds)
@@ -172,13 +173,13 @@ class Online:
             Itself.
         """
         check_is_fitted(self)
-        self._check_whole("smooth")
+        self._series.check_whole("smooth")
         with self._all_or_nothing(), parallel.working():
-            problem = self._problem(self._model_of(self._series), self._series)
+            problem = self._problem(self._model_of(self._series.series), self._series.series)
             problem = hyper.still(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
-            self._node_messages = None  # those of the sweep know all points
+            self._series = replace(self._series, node_messages=None)  # those of the sweep know all points
             self._finish(problem.model, state, self.n_samples_seen_)
         return self
 

@@ -23,9 +23,9 @@ from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import DataFrame
 from sksvi.callbacks import KeepInterrupted
 from sksvi.estimators.checks import check_row_values, check_seed
+from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
-from sksvi.estimators.stage import FIT
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.base import Table
@@ -33,7 +33,7 @@ from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import JointPanel
 from sksvi.partitions.lazy import at_hand
 from sksvi.time_series._index import own_index, regular
-from sksvi.time_series._rows import check_series, observed
+from sksvi.time_series._rows import check_series, observed, shown
 
 Array = np.ndarray
 
@@ -267,9 +267,11 @@ class Panel:
         copies = [copy.copy(member) for member in members]
         tables = self._each(labels, copies, _encoded, calls)
         # One period for all: its search begins where all of them show it.
-        periods = self._first_periods(member._shown(table) for member, table in zip(copies, tables, strict=True))
+        periods = self._first_periods(
+            shown(member.likelihood_, table) for member, table in zip(copies, tables, strict=True)
+        )
         build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
-        dynamics, units = self._each(labels, copies, build, tables), [member._unit for member in copies]
+        dynamics, units = self._each(labels, copies, build, tables), [member._encoding.unit for member in copies]
         whole = _concatenated(tables)
         rows = slice(None) if whole.weight is None else whole.weight > 0
         at = whole.y if whole.offset is None or base.traits.discrete else whole.y - whole.offset
@@ -283,7 +285,8 @@ class Panel:
 
 def _encoded(member: Any, own: dict[str, Any]) -> Table:
     """A series' rows in its own units."""
-    data: Table = member._encode(own.get("X"), own["y"], own.get("sample_weight"), own.get("offset"), FIT)
+    given = GivenRows(own.get("X"), own["y"], own.get("sample_weight"), own.get("offset"))
+    data: Table = member._encoded(given, True, Part())
     return data
 
 

@@ -13,6 +13,7 @@ from sksvi.estimators.magnitudes import LEAST_SPREAD, check_magnitudes
 from sksvi.estimators.validation import check_numeric_target, columns_named
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.models.base import Table
+from sksvi.models.time_series.model import first_messages
 
 Array = np.ndarray
 
@@ -199,3 +200,12 @@ def series(X: Array, y: Array, there: Array, weight: Array | None, offset: Array
     if weight is not None or not whole:
         weight = np.where(there, 1.0 if weight is None else weight, 0.0)
     return Table(X, y if whole else filled(y, there), weight, offset)
+
+
+def shown(likelihood: Any, data: Table) -> Array:
+    """Value of f that each point alone suggests, (T,), interpolated where a point says nothing."""
+    linear, weights = first_messages(likelihood, data)
+    informative, at = weights > 0, np.arange(len(data))
+    if not np.any(informative):
+        return np.zeros(0)
+    return np.interp(at, at[informative], linear[informative] / weights[informative])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -310,13 +311,13 @@ def test_crafted_times_and_no_points_are_refused(tmp_path):
     model = walk().fit(*series(pd.date_range("2001-01-01", periods=FEW), 0))
     bare = model._without_rows()
     for name, value, match in (
-        ("_left_out", 0, "has no point"),
-        ("_left_out", -1, "below 0"),
-        ("_times", {**bare._times, "even": 2**60}, "tells of"),
-        ("_times", {**bare._times, "even": FEW + 1}, f"{FEW + 1} times for {FEW}"),
+        ("left_out", 0, "has no point"),
+        ("left_out", -1, "below 0"),
+        ("times", {**bare._series.times, "even": 2**60}, "tells of"),
+        ("times", {**bare._series.times, "even": FEW + 1}, f"{FEW + 1} times for {FEW}"),
     ):
         crafted = copy.copy(bare)
-        setattr(crafted, name, value)
+        crafted._series = replace(bare._series, **{name: value})
         crafted.save(tmp_path / "crafted")
         with pytest.raises(ValueError, match=match):
             sksvi.load(tmp_path / "crafted")

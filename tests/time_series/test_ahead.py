@@ -47,7 +47,7 @@ def test_predictions_one_step_ahead_know_the_past_alone(likelihood):
     y = y if likelihood == "poisson" else (y > 4.0) * 1.0
     y[7] = np.nan
     model = DynamicGLM(likelihood=likelihood, **FIXED).fit(None, y)
-    (ahead,) = model._one_ahead
+    (ahead,) = model._series.ahead(model._rule())
     m, s = by_hand(model.likelihood_, y, 0.02, 100.0)
     np.testing.assert_allclose(ahead.mean, m, atol=2e-4 * np.sqrt(s).max())
     np.testing.assert_allclose(ahead.variance, s, rtol=2e-4)

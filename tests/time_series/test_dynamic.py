@@ -329,7 +329,7 @@ def test_parts_add_up_to_the_latent(options):
     total = parts.xs("mean", axis=1, level=1).drop(columns="trend", errors="ignore").sum(axis=1)
     np.testing.assert_allclose(total, model.predict_latent()[0], atol=1e-7)
     assert np.all(parts.xs("std", axis=1, level=1) >= 0)
-    assert model.states_.shape == (80, 2 * len(model._dynamics.names))
+    assert model.states_.shape == (80, 2 * len(model._series.dynamics.names))
     assert np.all(np.isfinite(model.forecast(5, X.iloc[-5:].set_axis(range(80, 85))).to_numpy()))
     table = model.summary()
     assert list(table.columns) == ["mean", "std", "lower", "upper", "direction"]

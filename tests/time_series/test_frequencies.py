@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from dataclasses import replace
 from pathlib import Path
 
 import dateutil.tz
@@ -183,7 +184,7 @@ def check_is_fitted_and_not_saved(index, match, folder):
 
 def test_a_frequency_that_files_cannot_tell_is_fitted_and_not_saved(tmp_path):
     index = pd.date_range("2024-01-03", periods=20, freq=OpenDays())
-    check_is_fitted_and_not_saved(index, r"_times\['freq'\].*all of the frequency.*Fit to times with", tmp_path)
+    check_is_fitted_and_not_saved(index, r"times\['freq'\].*all of the frequency.*Fit to times with", tmp_path)
 
 
 def test_a_time_zone_that_files_cannot_tell_is_fitted_and_not_saved(tmp_path):
@@ -193,7 +194,7 @@ def test_a_time_zone_that_files_cannot_tell_is_fitted_and_not_saved(tmp_path):
     with open(path / "Europe/Berlin", "rb") as file:
         zone = zoneinfo.ZoneInfo.from_file(file)
     index = pd.date_range("2024-03-25", periods=20, tz=zone)
-    check_is_fitted_and_not_saved(index, r"_times\['tz'\].*all of the time zone.*tz_convert", tmp_path)
+    check_is_fitted_and_not_saved(index, r"times\['tz'\].*all of the time zone.*tz_convert", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,8 @@ def test_a_time_zone_that_files_cannot_tell_is_fitted_and_not_saved(tmp_path):
 )
 def test_a_crafted_frequency_is_refused(parts, match, tmp_path):
     model = level(pd.date_range("2024-01-03", periods=20, freq=offsets.Week()))
-    model._times = {**model._times, "freq": {**model._times["freq"], **parts}}
+    times = model._series.times
+    model._series = replace(model._series, times={**times, "freq": {**times["freq"], **parts}})
     model.save(tmp_path / "crafted")
     with pytest.raises(ValueError, match=match):
         sksvi.load(tmp_path / "crafted")
@@ -220,7 +222,7 @@ def test_a_crafted_frequency_is_refused(parts, match, tmp_path):
 @pytest.mark.parametrize("zone", ["dateutil//etc/passwd", "dateutil/../secret", "Nowhere"])
 def test_a_crafted_time_zone_is_refused(zone, tmp_path):
     model = level(pd.date_range("2024-01-03", periods=20, tz="Europe/Berlin"))
-    model._times = {**model._times, "tz": zone}
+    model._series = replace(model._series, times={**model._series.times, "tz": zone})
     model.save(tmp_path / "crafted")
     with pytest.raises(ValueError, match="crafted"):
         sksvi.load(tmp_path / "crafted")

@@ -26,7 +26,7 @@ def walk(rng, n, likelihood, variance=0.05):
 
 def on_a_grid(model, y, hs):
     """Log evidence, and mean and variance of the last level, of a Gaussian series whose noise is given."""
-    prior = WeakPrior(model._dynamics, model.likelihood_, model._spread, len(y))
+    prior = WeakPrior(model._series.dynamics, model.likelihood_, model._encoding.spread, len(y))
     fixed = {"likelihood": model.likelihood, "level": "walk", "hyperparameters": "point"}
     fits = [DynamicGLM(**fixed, level_variance=float(np.exp(h))).fit(None, y) for h in hs]
     logs = np.array([fit.lower_bound_ for fit in fits]) + [prior.dynamic(np.array([h]))[0] for h in hs]
@@ -50,7 +50,7 @@ def test_nodes_are_a_grid_of_exact_evidences(rng):
 def test_the_slope_of_the_prior_is_that_of_its_density(rng):
     model = DynamicGLM(likelihood="student-t", level="damped", trend=True, seasonal=4, cycle=9.0)
     model.fit(None, walk(rng, 60, "gaussian")[1])
-    prior = WeakPrior(model._dynamics, model.likelihood_, model._spread, 60)
+    prior = WeakPrior(model._series.dynamics, model.likelihood_, model._encoding.spread, 60)
     for ask, at in (
         (prior.dynamic, model.state_.q["dynamics"].value),
         (prior.of_likelihood, model.state_.q["likelihood"].value),
@@ -116,7 +116,7 @@ def test_densities_of_later_points_weigh_what_came_between(rng):
     model = DynamicGLM(likelihood="gaussian", level="walk").fit(None, y[:30])
     X = pd.DataFrame(index=range(30, 40))
     together = model.log_predictive_density(X, y[30:])
-    views, weights = model._views, model._weights
+    views, weights = model._series.views, model._series.weights
     each = [
         DynamicGLM(
             likelihood=Gaussian(variance=view.likelihood.scales.noise),
@@ -140,10 +140,10 @@ def test_intervals_of_short_series_hold(likelihood, n):
         if not y[:n].any():
             continue
         model = DynamicGLM(likelihood=likelihood, level="walk").fit(None, y[:n])
-        views, ahead = model._views, model.forecast_latent(12).iloc[-1]
+        views, ahead = model._series.views, model.forecast_latent(12).iloc[-1]
         means = np.array([view.block.mean for view in views]) + model.mean_
         stds = np.array([view.block.std for view in views])
-        low, high = (normal_quantiles(means, stds, model._weights, p) for p in (0.05, 0.95))
+        low, high = (normal_quantiles(means, stds, model._series.weights, p) for p in (0.05, 0.95))
         fitted = np.mean((low < f[:n]) & (f[:n] < high))
         inside.append([fitted, ahead["lower"] < f[-1] < ahead["upper"]])
     found, error = np.mean(inside, axis=0), np.std(inside, axis=0) / np.sqrt(len(inside))

@@ -96,4 +96,4 @@ def test_series_choose_one_by_one_and_together_walk():
     apart = DynamicGLM(groups="s").fit(table[["s"]], table["y"])
     assert {type(one.likelihood_) for one in apart.series_.values()} == {NegativeBinomial, Poisson}
     shared = DynamicGLM(groups="s", share_variances=True).fit(table[["s"]], table["y"])
-    assert all(one.level_ == "walk" and one._nodes is None for one in shared.series_.values())
+    assert all(one.level_ == "walk" and one._series.nodes is None for one in shared.series_.values())

@@ -91,10 +91,10 @@ def test_points_one_by_one_leave_what_rows_one_by_one_leave(name):
         if t == 36:
             stream.update()
     assert stream.update() is fits[1]
-    for attribute in ("lower_bounds_", "index_", "coef_", "n_iter_", "n_samples_seen_", "_last", "_last_cov"):
+    for attribute in ("lower_bounds_", "index_", "coef_", "n_iter_", "n_samples_seen_"):
         np.testing.assert_array_equal(getattr(fits[1], attribute), getattr(rowwise, attribute))
     for message in ("linear", "weights", "mean"):
-        np.testing.assert_array_equal(getattr(fits[1]._block, message), getattr(rowwise._block, message))
+        np.testing.assert_array_equal(getattr(fits[1]._series.block, message), getattr(rowwise._series.block, message))
 
 
 def test_a_filter_refuses_what_its_series_does():

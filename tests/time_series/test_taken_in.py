@@ -54,7 +54,7 @@ def test_counts_are_not_told(mean, variance, global_random_seed):
 def test_the_slope_in_noise_is_that_of_the_evidence():
     """Of messages under Gaussian noise, more noise is a smaller precision of each message."""
     model = DynamicGLM(likelihood="gaussian", level_variance=1469.0).fit(None, NILE)
-    block, more = model._block, 1.0
+    block, more = model._series.block, 1.0
     weights = 1.0 / (1.0 / block.weights + more)
     values = block.linear / block.weights
     other = type(block)(block.chain, values * weights, weights)
@@ -71,6 +71,6 @@ def test_the_slope_in_noise_is_that_of_the_evidence():
 def test_residuals_of_a_level_that_does_not_move_do_not_alternate(global_random_seed):
     rng = np.random.default_rng([global_random_seed, 19])
     model = DynamicGLM(likelihood="gaussian", level_variance=0.0).fit(None, rng.standard_normal(400))
-    share, errors = alternating(model._block)
+    share, errors = alternating(model._series.block)
     assert abs(errors) < 4.0
     assert errors == pytest.approx(share * np.sqrt(398.0))

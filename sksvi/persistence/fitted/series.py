@@ -13,20 +13,21 @@ from sksvi.persistence.validator import Validator
 def check_dynamic(look: Validator) -> None:
     """Check points in time, the states of the fit, and the messages over them."""
     d = look.at("n_features_in_").count()
-    for name in ("_centre", "_scale"):
-        look.at(name).array((d,), above=0.0 if name == "_scale" else None)
-    look.at("_unit").number(above=0.0)
-    look.at("_spread").number(above=0.0)
+    encoding, fit = look.at("_encoding"), look.at("_series")
+    for name in ("centre", "scale"):
+        encoding.at(name).array((d,), above=0.0 if name == "scale" else None)
+    encoding.at("unit").number(above=0.0)
+    encoding.at("spread").number(above=0.0)
     look.at("mean_").number()
-    series = look.at("_series")
+    series = fit.at("series")
     T, width = series.at("X").array((None, d)).shape
-    before = look.at("_left_out").count()
+    before = fit.at("left_out").count()
     series.require(T + before >= 1, "has no point")
-    structure = look.at("_structure").a(dict)
+    structure = fit.at("structure").a(dict)
     structure.require("length" in structure.value, "has no length")
     structure.item("length").count(1)
     try:
-        dynamics = look.value._dynamics
+        dynamics = look.value._series.dynamics
     except (AttributeError, TypeError, ValueError) as error:
         raise structure.fail(f"describes no states: {error}") from error
     n, chain = dynamics.n_states, block_of(look, "latents").at("chain")
@@ -35,11 +36,11 @@ def check_dynamic(look: Validator) -> None:
         right, f"has {len(chain.value.noise)} states and rows {chain.value.X.shape}, not {n} and {(T, width)}"
     )
     block_of(look, "dynamics").at("value").array((len(dynamics.parameters),))
-    look.at("_last").array((n,))
-    look.at("_last_cov").array((n, n))
-    if getattr(look.value, "_nodes", None) is not None:
-        check_nodes(look, len(dynamics.parameters), n)
-    times = look.at("_times").a(dict)
+    fit.at("last").array((n,))
+    fit.at("last_cov").array((n, n))
+    if fit.value.nodes is not None:
+        check_nodes(look, fit, len(dynamics.parameters), n)
+    times = fit.at("times").a(dict)
     times.require({"kind", "values", "name"} <= times.value.keys(), "is no index")
     try:
         found = len(look.value.index_)
@@ -48,26 +49,26 @@ def check_dynamic(look: Validator) -> None:
     times.require(found == T + before, f"has {found} times for {T + before} points")
 
 
-def check_nodes(look: Validator, p: int, n: int) -> None:
+def check_nodes(look: Validator, fit: Validator, p: int, n: int) -> None:
     """Check the nodes: values of p parameters of states and the likelihood's, messages, and last states of n each."""
-    k = len(look.at("_nodes").at("weights").value)
+    k, value = len(fit.at("nodes").at("weights").value), fit.value
     P = p + np.size(look.value.likelihood_.unconstrained)
-    look.at("_nodes").at("values").array((k, P))
-    if look.value._node_messages is not None:
-        messages = look.at("_node_messages")
+    fit.at("nodes").at("values").array((k, P))
+    if value.node_messages is not None:
+        messages = fit.at("node_messages")
         n_points, T = messages.array((k, 2, None)).shape[2], len(block_of(look, "latents").at("chain").value)
         messages.require(n_points <= T, f"are of {n_points} points, the series of {T}")
-    if look.value._node_ends is not None:
-        ends = look.at("_node_ends").a(tuple)
+    if value.node_ends is not None:
+        ends = fit.at("node_ends").a(tuple)
         ends.require(len(ends.value) == 2, "is no pair")
         ends.item(0).array((k, n))
         ends.item(1).array((k, n, n))
-    own = look.value._node_messages
+    own = value.node_messages
     if np.any(block_of(look, "latents").value.weights < 0) or (own is not None and np.any(own[:, 1] < 0)):
         try:  # under the prior of every node
-            _ = look.value._views
+            _ = value.views
         except (ArithmeticError, ValueError) as error:
-            raise look.at("_nodes").fail(f"has no posterior: {error}") from error
+            raise fit.at("nodes").fail(f"has no posterior: {error}") from error
 
 
 def check_panel(look: Validator) -> list[Any]:
