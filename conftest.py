@@ -21,8 +21,8 @@ ROUTED = {
     "test_offset_and_weight_are_routed_through_a_pipeline",
     "test_functions_take_an_offset_through_wrappers[search]",
 }
-#: Of a test of more cases than this the short part runs one in so many, drawn by their names; the exhaustive part the
-#: others.
+#: Of a test of more cases than this, or of one that is marked as costly, the short part runs one case in so many, drawn
+#: by their names; the exhaustive part the others.
 MANY, ONE_IN = 5, 3
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("exhaustive") is None:
             of_one_test[item.nodeid.split("[")[0]].append(item)
     for cases in of_one_test.values():
-        if len(cases) > MANY:
+        if len(cases) > MANY or cases[0].get_closest_marker("costly"):
             cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
             for item in cases[-(-len(cases) // ONE_IN) :]:
                 item.add_marker(pytest.mark.exhaustive)

@@ -185,6 +185,7 @@ def test_steps_follow_from_the_number_of_patches():
     assert [model.n_components for model in sizes] == [6, 62, 134, 250, 250]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("gain, steps", [(1.0, 30), (-np.inf, 60)])
 def test_a_fit_ends_where_held_out_pixels_gain_nothing(monkeypatch, gain, steps):
     """Of a budget of 60 steps: the first check from half of it on ends the fit, or none does."""

@@ -12,6 +12,7 @@ N_SETS = [25, pytest.param(200, marks=pytest.mark.exhaustive)]
 LOW, HIGH = 0.88, 0.92
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n_sets", N_SETS)
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # chance brings it once in 1000 sets

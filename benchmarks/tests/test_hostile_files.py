@@ -24,6 +24,7 @@ def test_hostile_files_are_refused_or_do_no_harm(tmp_path, monkeypatch, global_r
     assert table["all"]["number"] == 100 and table["all"]["refused"] > 60
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("seed", range(8))
 def test_files_that_would_be_large_are_not(seed, tmp_path):
     path = tmp_path / "model"

@@ -111,6 +111,7 @@ def test_a_step_of_rate_zero_stays(full, global_random_seed):
     np.testing.assert_array_equal(new.precision, target.start().precision)
 
 
+@pytest.mark.costly
 @KINDS
 @pytest.mark.parametrize("name", VARIATIONAL)
 def test_every_algorithm_climbs_to_the_optimum(name, full, global_random_seed):

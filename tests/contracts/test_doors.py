@@ -231,6 +231,7 @@ def test_labels_of_another_kind_are_named():
 
 
 # ---- counts beyond the digits of floats
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(dispersion=0.3)], ids=repr)
 def test_intervals_of_huge_counts_do_not_cross(likelihood):
     m = np.linspace(35, 60, 26)
@@ -295,6 +296,7 @@ def test_a_stream_takes_the_memory_of_all_columns_and_a_fit_that_of_its_rows(mon
             one.partial_fit(X, np.arange(5.0))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "case",
     [

@@ -46,6 +46,7 @@ BEGIN = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name",
     [

@@ -316,6 +316,7 @@ def test_constant_and_duplicated_columns(likelihood, covariance, X, rng):
     assert_finite(zeros, np.zeros((60, 2)), y)
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
 @found
@@ -345,6 +346,7 @@ def test_many_more_columns_than_rows(rng):
             assert_finite(model.fit(container(X), labels), container(X), labels)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", sorted(VARIATIONAL))
 @pytest.mark.parametrize("n_classes", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -202,6 +202,7 @@ def test_groups_that_make_no_sense(name, X, rng):
     refused(MODELS[name](groups="site"), "X contains NaN", frame.assign(x=np.nan), y)
 
 
+@pytest.mark.costly
 @GROUPED
 @pytest.mark.filterwarnings("ignore:y is .* in all")
 @pytest.mark.filterwarnings("ignore:a combination of columns, mostly")
@@ -216,6 +217,7 @@ def test_groups_of_few_rows(name, X, rng):
 
 
 # ---- finite numbers
+@pytest.mark.costly
 @EVERY
 @pytest.mark.filterwarnings("ignore:column 2 is 3.5 in all 40 rows")
 def test_constant_and_duplicated_columns(name, X, rng):
@@ -245,6 +247,7 @@ def test_a_column_far_from_zero(name, X, rng):
     assert_fits_or_refuses(MODELS[name](), frame, y, "time stamp", "kernel")
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("name", ["GMERegressor", "SparseGPRegressor"])
 @pytest.mark.filterwarnings("ignore:y is .* in all")
@@ -263,6 +266,7 @@ def test_extreme_targets(name, X, rng):
             )
 
 
+@pytest.mark.costly
 @EVERY
 def test_huge_offsets(name, X, rng):
     y = target(name, X, rng)

@@ -62,6 +62,7 @@ def test_a_fit_that_was_cut_off_resumes_to_the_same_bits(case, global_random_see
         assert fit_bytes(resumed.fit(X, y), X) == fit_bytes(straight, X), after
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", [CASES[i] for i in ONE_EACH[::4]], ids=str)
 def test_killed_at_a_random_moment(case, global_random_seed, tmp_path):
     rng = np.random.default_rng([global_random_seed, 6])
@@ -69,6 +70,7 @@ def test_killed_at_a_random_moment(case, global_random_seed, tmp_path):
     assert not set(found) - {"", "no file"}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("how", ["fresh", "resumed", "warm", "streamed"])
 @pytest.mark.parametrize("name", ["BayesianGLMRegressor", "GeneralizedPMF", "CorrelatedTopicModel"])
 def test_interrupted_at_a_random_moment(name, how, global_random_seed, tmp_path):
@@ -77,6 +79,7 @@ def test_interrupted_at_a_random_moment(name, how, global_random_seed, tmp_path)
     assert not found - {"", "too late"}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("how", ["fresh", "resumed", "warm", "streamed"])
 def test_a_handler_that_exits_at_a_random_moment(how, global_random_seed, tmp_path):
     """As a user's own for SIGTERM."""
@@ -111,6 +114,7 @@ def test_a_stream_says_that_it_was_interrupted(global_random_seed, monkeypatch):
     assert fingerprint(model) == held
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "model",
     [GPClassifier(), SparseGPRegressor(n_inducing=8, random_state=0)],
@@ -145,6 +149,7 @@ def test_a_warm_fit_of_a_wide_design_to_other_rows_leaves_the_one_before(global_
 
 
 # ---- threads
+@pytest.mark.costly
 @pytest.mark.parametrize("run", range(3))
 def test_four_threads_have_the_bits_of_one(run, global_random_seed, tmp_path):
     rng = np.random.default_rng([global_random_seed, 8, run])

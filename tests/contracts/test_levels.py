@@ -50,6 +50,7 @@ def problem(name, rng):
     return X, y, np.array(LEVELS)[y]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MODELS)
 def test_names_are_their_positions(name, rng):
     X, y, names = problem(name, rng)
@@ -198,6 +199,7 @@ def test_which_numbers_are_levels(rng):
     np.testing.assert_array_equal(without.levels_, [1, 2, 3])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MODELS)
 def test_levels_go_on(name, rng, tmp_path):
     X, _, names = problem(name, rng)

@@ -276,6 +276,7 @@ def test_wide_warm_starts(rng):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("algorithm", STREAMING)
 def test_wide_classes(algorithm, rng, tmp_path):

@@ -39,6 +39,7 @@ def rows(rng, likelihood, wide, n=N):
     return X, ids, y.astype(float)
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore:y varies far less than counts do:UserWarning")  # that is what it is about
 @pytest.mark.parametrize("likelihood", ["negative-binomial", "student-t"])
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -56,6 +57,7 @@ def test_a_warm_fit_to_wider_rows_is_a_fresh_one(name, likelihood, global_random
     assert np.log(list(one.values())) == pytest.approx(np.log(list(other.values())), abs=0.3)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
     "name", ["BayesianGLMRegressor", pytest.param("SparseGPRegressor", marks=pytest.mark.exhaustive), "GMERegressor"]

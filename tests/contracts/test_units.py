@@ -122,6 +122,7 @@ def test_units_of_columns_in_streams_and_sparse(name, rng):
         same(one, other, of(X), of(Z), 1e-6)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gaussian", "student-t", "poisson", "logit"])
 def test_units_of_columns_of_mixed_models(name, rng):
     X = table(rng)
@@ -167,6 +168,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MEASURED)
 def test_unit_and_origin_of_a_measured_target(name, rng):
     X = table(rng)
@@ -264,6 +266,7 @@ def test_a_fixed_prior_for_uneven_columns_is_questioned(rng):
         BayesianGLMRegressor(prior_precision=1.0).fit(X[:3], y[:3])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("prior", ["flat", 0, 0.0])
 def test_flat_priors_that_the_data_do_not_make_proper(prior, rng):
     X = pd.DataFrame(table(rng), columns=["w", "x", "y", "z"])

@@ -72,6 +72,7 @@ def test_every_pair_fits_and_predicts(algorithm, local_step, problem):
     assert np.all(np.diff(model.feature_probability_) <= 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("init", ["random", "gibbs", "data"])
 def test_held_out_entries_are_found(init, problem):
     X, held_out, truth, held = problem
@@ -372,6 +373,7 @@ def test_a_sampler_that_was_cut_off_goes_on(problem, tmp_path):
     assert further.n_iter_ == 12 and np.all(np.isfinite(further.components_))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shape", [(150, 8), (300, 12)])
 def test_a_default_fit_ends_by_itself(shape, global_random_seed):
     """Its bound has the noise of drawn weights, which no tolerance is below; a warning would be an error here.
@@ -393,6 +395,7 @@ def test_a_default_fit_by_mini_batches_ends_soon():
     assert model.n_effective_components_ < 15
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("algorithm", "most"), [("mc-ssvi", 1000), ("gibbs", 100)])
 def test_auto_passes_are_those_of_the_algorithm(algorithm, most):
     """A sampler runs all its sweeps: the many passes that a variational fit may take, and hardly takes, are not its."""

@@ -135,6 +135,7 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
 def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
     X = rows(global_random_seed)[0] + away * (np.arange(6) == 2)
@@ -247,6 +248,7 @@ def test_a_warm_fit_asks_of_means_what_a_new_one_does():
 
 
 # ---- intervals
+@pytest.mark.costly
 @pytest.mark.parametrize("noise", KINDS)
 def test_intervals_hold_what_loadings_share(noise, global_random_seed):
     X, _ = rows(global_random_seed, 300, d=8)
@@ -364,6 +366,7 @@ def test_threads_change_no_bit(monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("noise", KINDS)
 def test_chunks_say_what_all_rows_say(noise, global_random_seed):
     X, _ = rows(global_random_seed, 300, d=8)  # of three columns a factor, sixty rows may say that one has no noise

@@ -160,6 +160,7 @@ def test_sparse_is_dense():
     np.testing.assert_allclose(single.components_, model.components_, rtol=1e-3)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
 @pytest.mark.parametrize("batch_size", [None, 100])
 def test_threads_change_no_bit(algorithm, batch_size):
@@ -288,6 +289,7 @@ def test_a_stream_learns(global_random_seed, monkeypatch):
     assert stream.score(rest) > batch.score(rest) - 0.1 * abs(batch.score(rest))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
     """Not one component, which is where steps from one row or a few would stay."""

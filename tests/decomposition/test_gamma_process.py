@@ -155,6 +155,7 @@ def test_sparse_frames_and_float32():
     np.testing.assert_allclose(single.components_, model.components_, rtol=1e-3)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["svi", "ssvi-a"])
 @pytest.mark.parametrize("batch_size", [None, 40])
 def test_threads_change_no_bit(algorithm, batch_size):

@@ -120,6 +120,7 @@ def test_deterministic_passes_never_lower_the_bound(name, covariance, global_ran
     assert model.history_["exact"].all() and len(model.history_) == model.n_iter_
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("expectation", ["quadrature", "gauss-hermite", expectations.MonteCarlo(n=10)])
 def test_every_expectation_fits(expectation, global_random_seed):
     X, y = ratings("logit", global_random_seed, 40, 30, observed=1.0, variance=6.0)
@@ -132,6 +133,7 @@ def test_every_expectation_fits(expectation, global_random_seed):
     assert gained > 0.6 * gain if noisy else model.lower_bound_ == pytest.approx(auto.lower_bound_, rel=0.01)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "options",
     [{}, {"covariance": "diag"}, {"algorithm": "mc-ssvi", "batch_size": 20}, {"expectation": "monte-carlo"}],

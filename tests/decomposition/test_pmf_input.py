@@ -133,6 +133,7 @@ def test_duplicates_are_repeated_observations(global_random_seed):
     assert moved.mean() > 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_very_small_and_very_wide(name):
     y, pairs = [1.0, 0.0], [("a", "b"), ("a", "c")]

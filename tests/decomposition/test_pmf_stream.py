@@ -79,6 +79,7 @@ def test_two_chunks_come_near_to_all_at_once(global_random_seed):
     assert stream.n_samples_seen_ == len(y) and stream.n_iter_ == 2 and np.isfinite(stream.lower_bound_)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
@@ -184,6 +185,7 @@ def test_first_ratings_that_stand_for_a_population_are_fitted_too(global_random_
     assert density(stream, test, truth) > density(model, test, truth) - 0.2
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
 def test_a_stream_after_a_fit_does_not_undo_it(algorithm, global_random_seed):
     """Chunks with a few ratings of each user: their noise is not taken for news."""
@@ -349,6 +351,7 @@ def test_ids_of_any_kind_are_found_again(kind, tmp_path, global_random_seed):
     assert len(model.users_) == 12 and same(again.partial_fit(table[:9], y[:9]), model, later)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_stream_goes_on_from_a_file_or_a_fit(algorithm, tmp_path, global_random_seed):
     X, y, test, truth = ratings(global_random_seed, 60, 40, share=0.8)
@@ -398,6 +401,7 @@ def test_a_pair_is_remembered_once_however_often_it_comes(tmp_path):
         assert of == told
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("chunk", [500, 1000])
 def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
     """A first chunk of five entries per user has no evidence for factors; what it shrank to zero never came back."""

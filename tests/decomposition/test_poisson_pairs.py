@@ -60,6 +60,7 @@ def test_a_fit_is_that_of_the_matrix_to_the_bit(algorithm, global_random_seed):
     assert np.all(ours["std"] <= theirs["std"] * (1 + 1e-12))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("options", [{}, {"batch_size": 10}, {"algorithm": "mc-ssvi"}])
 def test_threads_change_no_bit(options, global_random_seed):
     X, y, _ = plays(global_random_seed, 200)

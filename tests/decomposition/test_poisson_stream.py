@@ -64,6 +64,7 @@ def test_every_count_belongs_to_its_user_and_item(options, share, global_random_
     assert model._seen_counts.sum() == y.sum()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("by", ["rows", "users", "items"])
 def test_a_stream_comes_near_the_fit_to_all_pairs(by, global_random_seed):
     X, y, _ = plays(global_random_seed, 120, 60)

@@ -77,6 +77,7 @@ def test_quadrature_serves_any_sd():
                 assert np.all(np.isfinite(part))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["logit", "binomial", "negative-binomial"])
 def test_tables_hold_far_from_zero_and_rows_beyond_them_have_nodes(name, global_random_seed):
     likelihood, y, _ = CASES[name]

@@ -222,6 +222,7 @@ def rows(kind, seed=7, n=40):
     return X, targets[kind]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("cls", "options", "kind"), MODELS)
 def test_every_likelihood_and_bound(cls, options, kind, tmp_path):
     """Nodes there, predictions finite, in files to the same bits and for any number of threads."""

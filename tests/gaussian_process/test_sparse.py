@@ -260,6 +260,7 @@ def test_gradient_at_fixed_q(name, bound, full, global_random_seed):
         np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.costly
 @FULL
 @pytest.mark.parametrize(("name", "bound"), [*PAIRS, ("gaussian", "v2"), ("gaussian", "optimal")])
 def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypatch):
@@ -368,6 +369,7 @@ def test_hyperparameters_raise_the_bound(global_random_seed):
     assert np.all(np.diff(model.lower_bounds_) > -1e-6 * abs(model.lower_bound_))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("bound", ["simple", "v1", "v2"])
 def test_threads_change_no_bit(bound, global_random_seed, monkeypatch):
     monkeypatch.setattr(parallel, "CHUNK_NUMBERS", 2**10)
@@ -456,6 +458,7 @@ def test_classification(global_random_seed):
         assert np.all(np.diff(model.lower_bounds_) > -1e-5 * abs(model.lower_bound_))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["poisson", "student-t", "negative-binomial", "ordinal", "binomial"])
 def test_other_likelihoods(likelihood, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
@@ -473,6 +476,7 @@ def test_other_likelihoods(likelihood, global_random_seed):
     assert np.corrcoef(model.predict_latent(X)[0], f)[0, 1] > 0.9
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "binomial"])
 def test_the_unit_of_an_exposure_changes_no_prediction(likelihood, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
@@ -587,6 +591,7 @@ def test_frozen_blocks_stay(global_random_seed):
     assert divergence(problem, state, q) > 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch_size", [None, 20])
 def test_save_and_load(batch_size, tmp_path, global_random_seed):
     data = data_for("gaussian", global_random_seed, weight=False)

@@ -17,6 +17,7 @@ QUICK = {"plot_ordinal", "plot_robust", "plot_network"}
 TEXT = {name: (FOLDER / f"{name}.py").read_text(encoding="utf-8") for name in EXAMPLES}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in QUICK)) for name in EXAMPLES]
 )

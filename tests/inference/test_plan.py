@@ -242,6 +242,7 @@ def test_a_change_is_decided_anew():
 
 
 # ---- what an algorithm's parameters reach
+@pytest.mark.costly
 @pytest.mark.parametrize("batch_size", [None, 20], ids=["full batch", "mini-batch"])
 @pytest.mark.parametrize("algorithm", [HybridMCSSVI, SDSVI])
 def test_topics_by_adagrad_heed_its_rate(algorithm, batch_size):

@@ -120,6 +120,7 @@ def test_a_rare_column_of_one_label_takes_in_its_first_row_of_the_other(rng):
     assert_allclose(found.std, batch.std, rtol=0.15)
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore:y is 0 in all")
 @pytest.mark.parametrize("sample", [0, "auto"])
 @pytest.mark.parametrize("precision", ["auto", "ard"])
@@ -173,6 +174,7 @@ def test_a_first_chunk_that_says_nothing_leads_nowhere(rng, kind):
     assert_allclose(stream.coef_std_, batch.coef_std_, rtol=4 / np.sqrt(2 * 20))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "kind", ["logit", pytest.param("softmax", marks=pytest.mark.exhaustive), "poisson", "gaussian"]
 )
@@ -338,6 +340,7 @@ def waves(rng, n):
     return X, 5.0 + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(n)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("first", [1, 5, 20])
 def test_a_sparse_process_learns_anew_from_more_rows(rng, first):
     """What five rows say of kernel, mean and inducing points is no ground for a thousand."""
@@ -351,6 +354,7 @@ def test_a_sparse_process_learns_anew_from_more_rows(rng, first):
     assert stream.history_["rows"].iloc[-1] == 1000
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["regressor", "poisson", "classes", "offset"])
 def test_a_process_that_begins_anew_is_the_one_that_begins_with_all_rows(rng, kind, tmp_path):
     X, y = waves(rng, 60)
@@ -437,6 +441,7 @@ def test_forgetting_with_a_whole_sample_is_exact_for_counts_too(rng):
     assert_same_posterior(stream, batch, 1e-6)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"])
 def test_what_forgets_follows_a_drift(rng, algorithm):
     """The slope turns round in the middle of the stream."""
@@ -488,6 +493,7 @@ def test_other_streams_forget(rng, kind, algorithm):
         assert forgets < keeps
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
 def test_a_long_stream_keeps_a_bounded_history(algorithm, monkeypatch, tmp_path):
     monkeypatch.setattr("sksvi.inference.state.MOST_RECORDS", 40)

@@ -29,6 +29,7 @@ def stood_for(model):
     return model.posterior_["weights"].concentration.sum() - model.concentration
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [100, pytest.param(300, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("first", ["fit", "stream"])
 @pytest.mark.parametrize("kind", ["topics", "mixture"])
@@ -54,6 +55,7 @@ def chunked_rows(model, X, size):
     return model
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "model",
     [
@@ -75,6 +77,7 @@ def test_the_bound_of_steps_is_that_of_all_that_came(model, size, rng):
         assert 1.15 * fit.lower_bound_ < streamed.lower_bound_ < 0.98 * fit.lower_bound_
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [20, 100, 500])
 def test_deviations_of_streamed_weights_are_those_of_all_rows(rng, size):
     X = rng.standard_normal((4000, 4))
@@ -87,6 +90,7 @@ def test_deviations_of_streamed_weights_are_those_of_all_rows(rng, size):
     assert np.max(np.abs(stream.coef_ - fit.coef_) / fit.coef_std_) < 2.5
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [50, 1200])
 def test_what_is_forgotten_altogether_is_no_ground_to_stand_on(size, rng):
     """Half a row's life is so short that the share left of earlier chunks is 0: a chunk stands for itself."""

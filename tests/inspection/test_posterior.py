@@ -158,6 +158,7 @@ def test_every_likelihood_has_the_evidence_of_quadrature(name, global_random_see
     assert found.lower_bound == pytest.approx(model.lower_bound_, abs=1e-6)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_classes_have_the_evidence_of_quadrature(covariance, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

@@ -316,6 +316,7 @@ def term_by_trapezoid(likelihood, y, m, v, sigma, bound):
     return total
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("bound", ["optimal", "simple"])
 @pytest.mark.parametrize("name", OWN)
 def test_noise_bounds_are_those_of_dense_quadrature(name, bound):

@@ -25,6 +25,7 @@ def lean(covariance, n_sets, seed, shift=0.0):
     return found.mean(axis=0), found.std(axis=0) / np.sqrt(n_sets)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n_sets", [80, pytest.param(1500, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_calibration_probabilities_are_symmetric(covariance, n_sets, global_random_seed):

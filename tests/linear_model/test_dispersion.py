@@ -69,6 +69,7 @@ def test_overdispersed_counts_are_told_of(global_random_seed):
     assert sum(map(bool, found)) >= 19 and "GMERegressor(noise=True)" in next(filter(None, found))[0]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("n", "mean"), [(20, 0.05), (200, 0.05), (20, 3.0), (200, 3.0)])
 def test_poisson_counts_are_not_told_of(n, mean, global_random_seed):
     """At most once in a thousand by chance: 2 of 50 in one run of a thousand."""

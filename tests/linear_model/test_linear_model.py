@@ -492,6 +492,7 @@ def test_intervals_through_every_wrapper(X, rng):
 # ---- bits
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("batch_size", [None, 700])
 def test_no_number_of_threads_changes_a_bit(algorithm, batch_size, rng):

@@ -31,6 +31,7 @@ def fitted(model, X, y):
         return model.fit(X, y)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "prior", ["auto", 1.0, 1e-6, *(pytest.param(p, marks=pytest.mark.exhaustive) for p in (1e3, 1e-3))]
 )

@@ -94,6 +94,7 @@ def test_other_links_have_no_ratios(likelihood, X, rng):
 
 
 # ---- classes
+@pytest.mark.costly
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_contrasts_have_the_moments_of_draws(covariance, wide, rng):
@@ -157,6 +158,7 @@ def test_contrasts_of_what_the_prior_shrinks_to_nothing_have_a_width(X, rng):
 
 
 # ---- parameters of the likelihood
+@pytest.mark.costly
 @pytest.mark.parametrize("name", list(ROWS))
 def test_learned_parameters_follow_the_coefficients(name, X, rng, tmp_path):
     y = drawn(TRUTH[name], X, rng)

@@ -451,6 +451,7 @@ def test_the_arrow_is_the_dense_fit(frame, monkeypatch):
         monkeypatch.undo()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "cvi", "fp", "h-mc-ssvi", "s-dsvi"])
 def test_algorithms_of_the_estimator(algorithm, frame):
     X, y = frame
@@ -468,6 +469,7 @@ def test_algorithms_of_the_estimator(algorithm, frame):
     assert model.bound == "auto" and model._bound() == ("mean-field" if algorithm == "cvi" else "optimal")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "settings", [{}, {"batch_size": 50, "max_iter": 5}, {"expectation": "monte-carlo", "max_iter": 5}]
 )
@@ -646,6 +648,7 @@ def test_chunks_of_cvi_are_the_batch_fit(chunks, frame):
     assert stream.n_samples_seen_ == 160
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "algorithm", ["cvi", "mc-ssvi", *(pytest.param(a, marks=pytest.mark.exhaustive) for a in ("h-mc-ssvi", "s-dsvi"))]
 )
@@ -730,6 +733,7 @@ def simulated(kind, rng, n=1500):
     return X, rng.poisson(np.exp(0.5 * f + 0.6 * rng.standard_normal(n) * (kind == "noisy"))).astype(float)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("groups", [None, "g"])
 @pytest.mark.parametrize("kind", ["measured", "counts", "noisy"])
 @pytest.mark.parametrize("how", ["stream", pytest.param("after a fit", marks=pytest.mark.exhaustive)])

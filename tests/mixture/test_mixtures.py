@@ -96,6 +96,7 @@ with warnings.catch_warnings():
 
 
 # ---- what it finds
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_groups_are_found(algorithm, global_random_seed):
     X, labels, probability = bits(global_random_seed)
@@ -229,6 +230,7 @@ def test_a_category_that_no_row_had_is_named(global_random_seed):
         CategoricalMixture(2).fit(pd.DataFrame({"a": [None, np.nan]}))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
 def test_little_data_has_an_answer(cls):
     one = cls(7, **QUICK).fit([[1, 0]])
@@ -273,6 +275,7 @@ def test_the_bound_of_a_chain_is_the_evidence_of_one_component(missing, global_r
 
 
 # ---- how a fit ends
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("n", "D", "K", "m"),
     [
@@ -294,6 +297,7 @@ def test_groups_of_a_small_survey_are_found_by_default(n, D, K, m, global_random
     assert default.converged_ and default.score(X) > one + 0.85 * (few.score(X) - one) and few.score(X) > one + 0.02
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("c", [0.2, 1.0])
 def test_as_many_components_as_groups_are_those(c, global_random_seed):
     rng = np.random.default_rng([global_random_seed, 37])
@@ -320,6 +324,7 @@ def test_a_fit_by_batches_ends_where_steps_on_all_rows_do(global_random_seed):
 
 
 # ---- the prior count of each value
+@pytest.mark.costly
 @pytest.mark.parametrize("c", [0.2, 1.0, 4.0])
 def test_the_prior_count_is_learned(c, global_random_seed):
     """Groups that no row is mistaken about: c has the evidence of counts given the true groups for it."""
@@ -343,6 +348,7 @@ def test_the_prior_count_is_learned(c, global_random_seed):
     assert chain.probability_prior_ == pytest.approx(wanted, rel=4.0 * np.sqrt(2.0 / (3 * D)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
 def test_images_are_predicted_better_by_a_learned_prior_count(cls, global_random_seed):
     """Most pixels of a digit are sure: a uniform prior takes half of the groups that there are, and less of each."""
@@ -423,6 +429,7 @@ def test_moves_end_a_fit_higher(global_random_seed):
         assert BernoulliMixture(15, concentration=1.0, moves=moves, **QUICK).fit(X).lower_bound_ == bound
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("moves", [pytest.param("merge", marks=pytest.mark.exhaustive), "all"])
 @pytest.mark.parametrize("n", [50, 100, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (300, 1000))])
 def test_noise_is_one_component(n, moves, global_random_seed):

@@ -91,6 +91,7 @@ def test_bound_against_draws(name, global_random_seed):
     assert abs(mean - network.lower_bound_) < 4 * error + 1e-6
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("rate", [0.5, 1.0])
 @pytest.mark.parametrize("order", ["in turn", "parallel"])
 def test_without_the_safeguard_a_poisson_network_diverges(order, rate):

@@ -40,6 +40,7 @@ def close(found, wanted, rtol=1e-8):
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.max(np.abs(wanted)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("missing", [True, False])
 @pytest.mark.parametrize("prior", ["auto", "flat"])
 def test_as_in_memory(prior, missing, global_random_seed):

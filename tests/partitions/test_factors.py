@@ -63,6 +63,7 @@ def same(model, here, apart, score=True):
     return found
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "model",
     [GammaProcessNMF(**NMF), GammaPoissonFactorization(**NMF), GammaPoissonFactorization(**{**NMF, "init": "rows"})],

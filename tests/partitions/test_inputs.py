@@ -133,6 +133,7 @@ def test_a_partition_without_one_of_the_classes():
     assert_refused(model, "at least 2 classes", framed(X)[["a", "b", "c"]], framed(pd.Series(np.full(N, "yes"))))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["object", "string", "category", "float", "bool"])
 def test_labels_of_any_type(kind):
     X, y = labels(words=kind in ("object", "string", "category"))

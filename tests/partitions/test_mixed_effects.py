@@ -77,6 +77,7 @@ def both(model, X, y, weight=None):
 CROSSED, SLOPES = {"groups": ["g", "h"]}, {"groups": "g", "random_slopes": {"g": ["b"]}}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("likelihood", "options"),
     [

@@ -45,6 +45,7 @@ def same(apart, here):
     np.testing.assert_allclose(apart.means_, here.means_, rtol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("algorithm", "moves"),
     [("map", "none"), pytest.param("svi", "merge", marks=pytest.mark.exhaustive), ("svi", "all")],
@@ -71,6 +72,7 @@ def test_centres_are_among_the_same_few_rows(table, monkeypatch):
     same(binary(max_iter=3).fit(chunked(table)), binary(max_iter=3).fit(table))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch_size", [None, 40])
 def test_draws_are_the_same_bits_for_any_scheduler(table, batch_size):
     model = binary(algorithm="ssvi", batch_size=batch_size, max_iter=2)

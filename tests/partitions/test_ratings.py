@@ -30,6 +30,7 @@ def parts(values, n=4):
     return dd.from_pandas(values, npartitions=n)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_same_bits(likelihood, weighted, global_random_seed, monkeypatch, tmp_path):

@@ -66,6 +66,7 @@ def of(likelihood, **options):
     return SparseGPRegressor(likelihood=likelihood, **options)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "ordinal", "logit", "softmax"])
 def test_same_bits(likelihood, global_random_seed, monkeypatch):
     # Blocks of a few rows, as a fit to many has them: parts hold one, two or four of them.

@@ -120,6 +120,7 @@ def test_a_fit_starts_where_the_fit_in_memory_does(likelihood, with_offset, look
     assert sorted(looks) == ([0, 2, 3] if looks_again else [])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["poisson", "student-t"])
 def test_mixed_effects_start_there_too(likelihood, small):
     rng = np.random.default_rng(0)

@@ -228,6 +228,7 @@ def test_small_whole_numbers_that_vary_far_less_than_counts_are_told_of(small, g
         DynamicGLM(level_variance=0.01).fit(None, y)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("mean", [0.2, 1.0, 5.0, 400.0])
 def test_the_chance_that_counts_lie_near_each_other_is_none_too_small(mean, global_random_seed):
     """A level that does not move is the worst case; of small and of large chances both."""
@@ -391,6 +392,7 @@ SEVERAL_TOPS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", SEVERAL_TOPS)
 def test_a_learned_variance_is_no_worse_than_none(case):
     """A fit that may choose any variance reaches the bound of one that is told to have none."""

@@ -131,6 +131,7 @@ def test_densities_of_later_points_weigh_what_came_between(rng):
     assert together.sum() == pytest.approx(logsumexp(logs, b=weights), abs=0.05)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood, n", [("poisson", 10), ("gaussian", 20)])
 def test_intervals_of_short_series_hold(likelihood, n):
     """A variance as a point held 0.69 to 0.81 of them."""

@@ -30,6 +30,7 @@ def both(monkeypatch, y, **parameters):
     return own, DynamicGLM(**parameters).fit(None, y)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("still", [False, True], ids=["moves", "first_points_still"])
 def test_ends_where_any_fit_does(monkeypatch, global_random_seed, still):
     variances = np.full(T, 0.02)

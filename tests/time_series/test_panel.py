@@ -141,6 +141,7 @@ def test_a_shared_cycle_begins_where_all_series_show_it(global_random_seed):
     assert model.converged_ and len({member.cycle_period_ for member in model.series_.values()}) == 1
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 def test_a_shared_cycle_is_found_that_some_series_hardly_show(likelihood, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

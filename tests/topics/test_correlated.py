@@ -362,6 +362,7 @@ def test_projections_are_told(corpus):
 
 
 # ---- when a fit is done
+@pytest.mark.costly
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("options", [{}, {"topics": "point"}, {"algorithm": "cvi"}], ids=str)
 def test_a_default_fit_converges_and_has_little_left_to_gain(options, global_random_seed):
@@ -409,6 +410,7 @@ class Cut:
             raise KeyboardInterrupt
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("after", [11, 12, 13])
 def test_a_fit_cut_off_at_the_end_of_the_forming_passes_goes_on_to_the_same_bits(corpus, after, tmp_path):
     path, options = tmp_path / "fit.sksvi", {"batch_size": 50, "max_iter": 18}

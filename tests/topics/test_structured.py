@@ -98,6 +98,7 @@ def test_every_algorithm_and_local_step_finds_the_topics(apart, algorithm, local
     np.testing.assert_allclose(model.transform(corpus.data[:5]).sum(1), 1.0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("key", [(19, 1), (20, 3)])
 def test_a_start_that_few_documents_cannot_tell_is_chosen_by_the_bound(key):
     """Predictions of 60 documents were for the even start by 0.1 and 0.6 standard errors, the bounds against it."""
@@ -109,6 +110,7 @@ def test_a_start_that_few_documents_cannot_tell_is_chosen_by_the_bound(key):
     assert model.lower_bound_ == pytest.approx(other.lower_bound_, abs=50.0)  # 2,899 and 1,903 below it
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("learned", ["auto", pytest.param("symmetric", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("local_step", "share"), [("mean-field", 0.61), ("cvb0", 0.83), ("gibbs", 0.75)])
 def test_learned_priors_are_near_the_truth(apart, learned, local_step, share):
@@ -128,6 +130,7 @@ def test_learned_priors_are_near_the_truth(apart, learned, local_step, share):
         assert model.lower_bound_ > small(**options).fit(corpus.data).lower_bound_
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 def test_a_small_alpha_is_learned_from_few_words(local_step, global_random_seed):
     """Thirty words of one or two topics: ψ at the mean of their counts made 0.13 of 0.05 under CVB0."""
@@ -153,6 +156,7 @@ def test_topics_keep_their_alpha_until_they_have_formed(global_random_seed):
 
 
 # ---- what does not matter, and what does
+@pytest.mark.costly
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 @pytest.mark.parametrize("algorithm", ["map", "ssvi"])
 def test_threads_do_not_change_a_bit(corpus, algorithm, local_step):
@@ -216,6 +220,7 @@ def test_a_fit_goes_on(corpus, tmp_path):
 
 
 # ---- hostile input
+@pytest.mark.costly
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 def test_odd_shapes(corpus, local_step):
     """Empty documents, one word, one topic, columns of zeros, more topics than documents, counts of 1e9 and more."""

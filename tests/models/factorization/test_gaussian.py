@@ -130,6 +130,7 @@ def test_plain_route_is_the_gradient_of_the_surrogate(name, full, global_random_
         np.testing.assert_allclose(along, slope(values=packed(E, full)), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gaussian", "poisson", "poisson-softplus", "logit", "ordinal"])
 def test_joint_route_is_the_sum_over_a_jointly_gaussian_row(name, global_random_seed):
     """Every side sees the other's coordinates, constants included, in the place of u."""
@@ -180,6 +181,7 @@ def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
     assert error(joint) < 0.6 * error(plain) and error(joint) < 0.05
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])
 @pytest.mark.parametrize("name", ["logit", "poisson-softplus"])
 def test_sampled_route_is_unbiased_for_the_true_bound(name, full, global_random_seed):
@@ -276,6 +278,7 @@ def test_fully_observed_matrix_has_the_analytic_solution(global_random_seed):
 
 
 # ---- bounds
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gaussian", "logit"])
 def test_bound_is_below_the_evidence(name, global_random_seed):
     """10 x 10. The logistic surrogate is no bound: the true bound of its q is, and the two are close."""

@@ -133,6 +133,7 @@ def test_joint_gaussian_is_the_formula_of_its_moments(name, global_random_seed):
     assert np.linalg.eigvalsh(D)[-1] <= 1e-12
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", sorted(SCALARS))
 def test_true_term_by_finite_differences(name, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

@@ -29,6 +29,7 @@ def made(seed, noise_size):
     return model, q, scatter_of(rng.standard_normal((15, D)), True, 1)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("noise_size", [0, 1, pytest.param(D, marks=pytest.mark.exhaustive)])
 def test_the_curvature_is_that_of_the_bound(noise_size, global_random_seed):
     """By second differences of the bound itself, over the same points."""

@@ -53,6 +53,7 @@ def test_gradients_are_those_of_the_bound(full, global_random_seed):
     check_model(problem.model, problem.data, tolerance=RULE_ERROR)
 
 
+@pytest.mark.costly
 @FULL
 def test_the_search_follows_the_slope(full, global_random_seed, monkeypatch):
     # The slope is a small rest of a gradient ten times as long, of which the 192 points of a fit miss up to 1 / 400.
@@ -136,6 +137,7 @@ def test_what_a_fit_leaves(tmp_path, global_random_seed):
     np.testing.assert_allclose(np.sqrt(at[1]).T, model.posterior_.inducing.std, atol=1e-3)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", "mc-ssvi"])
 def test_chunks(algorithm, global_random_seed):
     X, y = rows(global_random_seed, 600)

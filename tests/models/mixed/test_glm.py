@@ -157,6 +157,7 @@ def grid_terms(bound, likelihood, y, m, v, scale):
     return -min(ends)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_bound_on_a_grid(name, bound, rng):
@@ -314,6 +315,7 @@ PRODUCT = [
 ]  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("name", "bound", "algorithm", "expectation", "batch_size"), PRODUCT)
 def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_size, rng):
     data = data_for(name, rng, n=60)

@@ -102,6 +102,7 @@ def dense(likelihood, y, m, v, sigma):
     return total
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("name", "sigma", "v"), ON_GRID)
 def test_optimal_against_a_dense_grid(name, sigma, v):
     likelihood, y = CASES[name]
@@ -266,6 +267,7 @@ def test_misprinted_mean_of_the_inverse_noise_does_not_match(global_random_seed)
     assert abs(np.sqrt(2 * np.pi) / sigma - inverse.mean()) > 0.5
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["logit", "softplus", "gaussian", "student", "binomial"])
 def test_monte_carlo_agrees_with_quadrature(name, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

@@ -72,6 +72,7 @@ def test_derivatives_are_those_of_the_value(name, rng):
         assert np.all(np.abs(slope - wanted) <= 1e-4 * np.abs(wanted) + 1e-5 * (1.0 + np.abs(value_of))), of
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["poisson", "softplus", "logit"])
 def test_rows_that_are_anything_but_certain(name, rng):
     """Spreads of u of 4 to 15 widths, as data leave that say nothing."""
@@ -84,6 +85,7 @@ def test_rows_that_are_anything_but_certain(name, rng):
         np.testing.assert_allclose(part, other, rtol=1e-4, atol=1e-4 * np.median(np.abs(other)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["poisson", "logit"])
 def test_the_farthest_rows_lie_within_the_lattice(name, monkeypatch):
     likelihood, sd = LIKELIHOODS[name], np.concatenate([np.linspace(0.01, 16.0, 40), np.linspace(16.01, 76.0, 40)])

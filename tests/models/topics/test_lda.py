@@ -68,6 +68,7 @@ def logs_of_proportions(alpha, N):
 
 
 # ---- local steps
+@pytest.mark.costly
 @pytest.mark.parametrize("counts", [[1, 1, 2], [3, 0, 1, 1], [4, 3], [1]])
 def test_gibbs_is_the_enumeration(counts, global_random_seed):
     """Moments of N, E log θ, and expected counts of words: two dozen numbers, within five standard errors."""
