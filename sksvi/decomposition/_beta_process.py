@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,23 +13,20 @@ from sksvi import algorithms
 from sksvi._runtime import memory
 from sksvi._typing.arrays import MatrixLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
-from sksvi.decomposition._factor_predictions import ROWS, FactorPredictions
-from sksvi.decomposition._factor_summaries import FactorSummaries, effective_number
+from sksvi.decomposition._beta_process_encoding import BetaProcessEncoding
+from sksvi.decomposition._beta_process_methods import BetaProcessMethods, FactorRecord, effective_number
 from sksvi.estimators.base import BaseSVI, BatchRule
-from sksvi.estimators.from_partitions import RowsFromPartitions
-from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
+from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.stage import ANEW, Stage
-from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
-from sksvi.inference.passes.sampler import sampling_state
+from sksvi.estimators.stage import ANEW
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START
+from sksvi.inference.progress import START, SamplingState
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
 from sksvi.models.beta_process.start import data_start, given_factors, start_at
-from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -37,8 +34,6 @@ Array = np.ndarray
 BATCHES = BatchRule(whole=500, smallest=250, largest=250)
 #: Most passes when the user leaves them to us, and sweeps of the full sampler, which no rule ends.
 PASSES, SWEEPS = 1000, 100
-#: Rows of a column, fewer than which ask for a precision of the weights that is learned (`beta_process.weights`).
-ROWS_PER_COLUMN = 1.5
 #: Draws kept of the full sampler.
 KEPT_DRAWS = 50
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
@@ -46,7 +41,7 @@ INIT_ROWS, INIT_SWEEPS = 2000, 50
 
 
 @with_own_methods
-class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, BaseSVI):
+class BetaProcessFA(BetaProcessMethods):
     """Sparse factor analysis with a learned number of factors and missing entries (beta process factor analysis).
 
     Each row is y = (z∘w)Φ + noise: of K factors Φ_k it uses those with z_k = 1, which is rare, with weights w_k.
@@ -139,11 +134,9 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
     ((300, 10), (300, 8))
     """
 
-    feature_probability_: np.ndarray
-    noise_precision_: float | np.ndarray
-
     _outgrown_at = ANEW
     _batch_rule = BATCHES
+    _encoding_class = BetaProcessEncoding
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in BaseSVI._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "gibbs"}), algorithms.Algorithm],
@@ -259,65 +252,30 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             The estimator itself.
         """
         self._validate_params()
-        if algorithms.resolve(self.algorithm).row.sampler:
+        if self._algorithm().row.sampler:
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'mc-ssvi'.")
         return self._partial_fit(X, None, None, None)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        X = self._checked(X, start.fresh)
-        if start.fresh:
-            self._fix_units(Units.of(X), len(X))
-        elif not start.share:
-            self._check_choices()
-        return Table(self._scaled(X), np.broadcast_to(0.0, (len(X),)))
-
-    def _checked(self, X: Any, fresh: bool) -> Array:
-        """Rows of a fit."""
-        X = validate_data(self, X, reset=fresh, any_unit=True, **ROWS)
-        self._draws: Any = None
-        if fresh:
-            self._dtype = X.dtype.name
-        return np.asarray(X)
-
-    def _fix_units(self, units: Units, n: int) -> None:
-        self.mean_, self.scale_ = units.of_fit(getattr(self, "feature_names_in_", None))
-        self._noise_size = self.n_features_in_ if self.noise == "columns" else 1
-        self._wide = max(n, self.total_samples or 0) < ROWS_PER_COLUMN * self.n_features_in_
-
-    # ---- rows in partitions
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
-        X = self._checked(X, fresh)
-        (n, d), dtype, own = X.shape, np.dtype(self._dtype), {"units": Units.of(X)}
-        return DataSummary({number: (n, float(n))}, self._features, dtype, None, d, 8.0 * (d + 5), False, own)
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        self._draws = None
-        if fresh:
-            self._fix_units(facts.own["units"], facts.n)
-
-    def _scaled(self, X: Array) -> Array:
-        """Rows in the unit of the fit, in which magnitudes are limited."""
-        with np.errstate(over="ignore"):
-            scaled = (X.astype(np.float64) - self.mean_) / self.scale_
-        check_magnitudes(scaled, "X", getattr(self, "feature_names_in_", None), f" in the fit's unit, {self.scale_:g}")
-        return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        check_variational(self)
+        return super()._in_partitions(given, fixed)
 
     def _fixed_weight_precision(self) -> float | None:
         """The fixed precision of the weights; None where it is learned, which few rows of many columns need."""
         if not isinstance(self.weight_precision, str):
             return float(self.weight_precision)
-        return None if self.weight_precision == "learned" or self._wide else 1.0
+        return None if self.weight_precision == "learned" or self._encoding.wide else 1.0
 
-    def _model(self, n_features: int, n_components: int) -> BetaProcess:
+    def _model(self, n_components: int) -> BetaProcess:
         return BetaProcess(
             n_components,
-            n_features,
+            len(self._encoding.mean),
             a=float(self.a),
             b=float(self.b),
             local_step=self.local_step,
             n_burn_in=self.n_burn_in,
             n_local_samples=self.n_local_samples,
-            noise_size=self._noise_size,
+            noise_size=self._encoding.noise_size,
             noise=None if isinstance(self.noise, str) else float(self.noise) / self.scale_,
             weight_precision=self._fixed_weight_precision(),
             start_use=float(self.init_factors),
@@ -325,7 +283,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
 
     def _check_memory(self, data: Table) -> None:
         K, (n, d) = float(self.n_components), data.X.shape
-        if algorithms.resolve(self.algorithm).row.sampler:
+        if self._algorithm().row.sampler:
             numbers = 30.0 * K * d + n * (3.0 * K + 3.0 * d)
         else:
             numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCHES.largest) * (2 + self.n_local_samples))
@@ -335,7 +293,7 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         return self._streaming_model(data, True), data
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        return self._model(data.X.shape[1], int(self.n_components))
+        return self._model(int(self.n_components))
 
     def _most_passes(self) -> int:
         if self.max_iter != "auto":
@@ -360,16 +318,6 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
             return sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
         return None
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        state = super()._run(problem, state, passes, monitor)
-        if not problem.algorithm.row.sampler:
-            return state
-        from sksvi.models.beta_process.sampler import thinned
-
-        progress = sampling_state(state)
-        self._draws = thinned(progress.draws or [progress.draw.globals], KEPT_DRAWS)
-        return replace(state, progress=START)
-
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q
@@ -377,71 +325,21 @@ class BetaProcessFA(FactorPredictions, FactorSummaries, RowsFromPartitions, Base
         order = np.argsort(-use.mean, kind="stable")
         if self.prune:
             order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
-        self._order = order
+        self._factors = FactorRecord(order, self._stored_draws(state))
         features = q["features"]
         selected = features[order]
         self.posterior_ = Posterior({**q, "probabilities": use[order], "features": selected})
-        self.components_ = (selected.mean * self.scale_).astype(self._dtype)
+        self.components_ = (selected.mean * self.scale_).astype(self._encoding.dtype)
         self.feature_probability_ = use.mean[order]
         precision = q["noise_precision"].mean / self.scale_**2
-        self.noise_precision_ = float(precision[0]) if self._noise_size == 1 else precision
+        self.noise_precision_ = float(precision[0]) if self._encoding.noise_size == 1 else precision
         self.n_effective_components_ = float(effective_number(self.feature_probability_))
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
+    def _stored_draws(self, state: State) -> dict[str, Any] | None:
+        """Draws of the sampler, where one has ended: its progress is left behind."""
+        if not (state.finished and isinstance(state.progress, SamplingState)):
+            return None
+        from sksvi.models.beta_process.sampler import thinned
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-@dataclass(frozen=True)
-class Units:
-    """Moments of rows for their unit, relative to their largest number: squares then neither overflow nor vanish.
-
-    top: the largest absolute number. observed (D,): number of observed entries of each column. mean (D,): their mean.
-    square: sum of the squared deviations of all entries from their column's mean.
-    """
-
-    top: float
-    observed: Array
-    mean: Array
-    square: float
-
-    @classmethod
-    def of(cls, X: Array) -> Units:
-        """Largest number, counts, means and squared deviations of the rows X (n, D), NaN where an entry is missing."""
-        top = float(np.fmax.reduce(np.abs(X), axis=None, initial=0.0))
-        scaled = X.astype(np.float64) / (top or 1.0)
-        observed = (~np.isnan(X)).sum(0)
-        mean = np.nansum(scaled, 0) / np.maximum(observed, 1)
-        return cls(top, observed, mean, float(np.nansum(np.square(scaled - mean))))
-
-    def merged(self, other: Units) -> Units:
-        """The units of two sets of rows together, by the pairwise update of means and squared deviations."""
-        top, observed = max(self.top, other.top), self.observed + other.observed
-        a, b = (part.top / (top or 1.0) for part in (self, other))
-        apart, share = b * other.mean - a * self.mean, other.observed / np.maximum(observed, 1)
-        square = a**2 * self.square + b**2 * other.square + float(np.sum(self.observed * share * np.square(apart)))
-        return Units(top, observed, a * self.mean + share * apart, square)
-
-    def of_fit(self, names: Any = None) -> tuple[Array, float]:
-        """Column means and one common standard deviation of the observed entries.
-
-        Raises
-        ------
-        ValueError
-            For a column in which nothing was observed.
-        """
-        empty, top = np.flatnonzero(self.observed == 0), self.top or 1.0
-        if len(empty):
-            name = repr(names[empty[0]]) if names is not None else str(empty[0])
-            raise ValueError(f"column {name} of X has no observed entry: drop it, or give it one.")
-        if top < 1.0 / LARGEST_UNIT:
-            raise ValueError(f"X is at most {top:g}, whose square is no number: give X in another unit.")
-        sd = float(np.sqrt(self.square / self.observed.sum()))
-        # Rounding is all that constant columns leave, and no scale.
-        return self.mean * top, sd * top if sd > 1e-14 else 1.0
+        self.state_ = replace(self.state_, progress=START)
+        return thinned(state.progress.draws or [state.progress.draw.globals], KEPT_DRAWS)

@@ -100,6 +100,8 @@ REGISTRY: dict[str, str] = {
     "Message": "sksvi.families.base:Message",
     "PlateMessages": "sksvi.families.gaussian.plates:PackedMessage",
     "IdFeatures": "sksvi.decomposition._ids:Features",
+    "BetaProcessEncoding": "sksvi.decomposition._beta_process_encoding:BetaProcessEncoding",
+    "FactorRecord": "sksvi.decomposition._beta_process_methods:FactorRecord",
     "Rayleigh": "sksvi.families.rayleigh:Rayleigh",
     "Beta": "sksvi.families.dirichlet:Beta",
     "Gamma": "sksvi.families.gamma:Gamma",

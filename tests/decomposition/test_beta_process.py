@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from sksvi import BetaProcessFA
 from sksvi.datasets import make_beta_process
-from sksvi.decomposition import _factor_predictions
+from sksvi.decomposition import _beta_process_methods
 from sksvi.families import DiagonalGaussian
 from sksvi.models.beta_process import model as beta_process
 
@@ -166,10 +166,11 @@ def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, 
         return np.nansum(logs_here, -1)
 
     logs = np.concatenate(
-        [np.concatenate(part) for part in model._local(model._scaled(X), 10, collect, min_samples=300)], 1
+        [np.concatenate(part) for part in model._local(model._encoding.scaled(model, X), 10, collect, min_samples=300)],
+        1,
     )
     wanted, few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, logs[::100]))
-    monkeypatch.setattr(_factor_predictions, "DENSITY_SAMPLES", 300)
+    monkeypatch.setattr(_beta_process_methods, "DENSITY_SAMPLES", 300)
     found = model.log_predictive_density(X, held_out)
     spread = np.exp(logs - wanted)
     error = np.sqrt(np.sum(np.var(spread, 0, ddof=1) / len(spread)))

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import sksvi
 from sksvi import BetaProcessFA, GammaFactorModel, GammaPoissonFactorization, GammaProcessNMF
 from sksvi.decomposition import _gamma_base
-from sksvi.decomposition._beta_process import Units
+from sksvi.decomposition._beta_process_encoding import Units
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")

@@ -94,7 +94,11 @@ def test_the_fits_are_of_every_estimator():
         ("gp-classes", lambda m: m._rows.__setitem__(0, -1), "rows has the value -1, below 0"),
         ("glm", lambda m: m.state_.q["weights"].precision.__setitem__((0, 0), -1.0), "diagonal that is not positive"),
         ("glm", lambda m: m.state_.bounds.append(float("nan")), r"lower_bounds_|bounds\[\d+\] is not finite"),
-        ("sparse-factors", lambda m: m._order.__setitem__(0, m._order[1]), "_order names a feature twice"),
+        (
+            "sparse-factors",
+            lambda m: m._factors.order.__setitem__(0, m._factors.order[1]),
+            "order names a feature twice",
+        ),
         ("classes", lambda m: vars(m).update(classes_=np.array(["a", "b", "c"])), "classes_ has 3 classes"),
         ("glm", lambda m: vars(m).pop("coef_"), "coef_ is missing"),
         ("glm", lambda m: vars(m).update(state_=None), "state_ is a NoneType, not a State"),

@@ -77,18 +77,21 @@ def check_beta_process(look: Validator) -> None:
     k, d = _sizes(look)
     look.at("mean_").array((d,))
     look.at("scale_").number(above=0.0)
-    noise = look.at("_noise_size").count(1)
-    look.at("_noise_size").require(noise in (1, d), f"is {noise}, neither 1 nor {d}")
-    if look.value.weight_precision == "auto":
-        look.at("_wide").flag()
+    encoding = look.at("_encoding")
+    encoding.at("mean").array((d,))
+    encoding.at("scale").number(above=0.0)
+    encoding.at("wide").flag()
+    noise = encoding.at("noise_size").count(1)
+    encoding.at("noise_size").require(noise in (1, d), f"is {noise}, neither 1 nor {d}")
     features = block_of(look, "features")
     found = np.shape(features.value.mean)
     features.require(sorted(found) == sorted((k, d)), f"has shape {found}, not {(k, d)}")
     of_size(block_of(look, "probabilities"), k)
     of_size(block_of(look, "weight_precision"), 1)
     of_size(block_of(look, "noise_precision"), noise)
-    n_used = len(look.at("_order").array((None,), "i", least=0, below=k))
-    look.at("_order").require(len(set(look.value._order.tolist())) == n_used >= 1, "names a feature twice, or none")
+    order = look.at("_factors").at("order")
+    n_used = len(order.array((None,), "i", least=0, below=k))
+    order.require(len(set(order.value.tolist())) == n_used >= 1, "names a feature twice, or none")
     look.at("components_").array((n_used, d), "x")
     local = look.at("state_").at("locals")
     if isinstance(local.value, Locals):
@@ -98,8 +101,8 @@ def check_beta_process(look: Validator) -> None:
     shown(look, "probabilities", (n_used,))
     precision = look.at("noise_precision_")
     precision.array((d,), above=0.0) if isinstance(precision.value, np.ndarray) else precision.number(above=0.0)
-    if look.has("_draws"):
-        draws = look.at("_draws")
+    if look.at("_factors").has("draws"):
+        draws = look.at("_factors").at("draws")
         draws.require(
             draws.a(dict).value.keys() >= {"features", "logit", "noise", "weight"}, "lacks a part of the draws"
         )

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 
 from sksvi._runtime import parallel
 from sksvi.algorithms import CVI, MCSSVI
-from sksvi.decomposition._factor_predictions import local_draws, log_density
+from sksvi.decomposition._beta_process_methods import local_draws, log_density
 from sksvi.expectations import Auto
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.inference import engine, plan

@@ -1,24 +1,30 @@
-"""Predictions of a fitted beta process factor analysis for rows: codes, missing entries, densities."""
+"""Methods of a fitted beta process factor analysis: codes, missing entries and densities of rows, tables of factors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import gammaincinv, logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import ArrayLike, MatrixLike, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, RandomState, Series
+from sksvi.decomposition._beta_process_encoding import ROWS, BetaProcessEncoding
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import halved_entries
-from sksvi.estimators.validation import check_table, validate_data
+from sksvi.estimators.encoding import WHOLE, GivenRows
+from sksvi.estimators.validation import check_table
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 from sksvi.partitions.lazy import added
+from sksvi.predictive.beta import beta_quantiles
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -27,37 +33,51 @@ Array = np.ndarray
 GLOBAL_DRAWS, DENSITY_SAMPLES = 10, 20
 
 
-#: How scikit-learn validates rows: NaN is what was not observed.
-ROWS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
+@dataclass(frozen=True)
+class FactorRecord:
+    """Which factors of the model the results have.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n_used,)
+        Positions of those in the results, the most used first.
+    draws : dict or None
+        Of the full sampler: factors, probabilities and precisions by name.
+    """
+
+    order: Array
+    draws: dict[str, Any] | None = None
 
 
-class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Needs `_model(n_features, n_components)`, `_scaled(X)`, and what a fit leaves behind."""
+class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
+    """Methods of a fitted beta process factor analysis."""
 
-    posterior_: Any
     components_: Array
+    feature_probability_: Array
     mean_: Array
     scale_: float
-    noise_precision_: Any
+    noise_precision_: float | Array
     local_step: str
-    n_burn_in: Any
-    n_local_samples: Any
-    n_jobs: Any
-    _draws: Any
-    _order: Array
-    _model: Any
-    _scaled: Any
+    n_burn_in: int
+    n_local_samples: int
+    n_jobs: int | None
+    _encoding: BetaProcessEncoding
+    _factors: FactorRecord
+
+    def _model(self, n_components: int) -> BetaProcess:
+        """The model with so many components."""
+        raise AttributeError(f"{type(self).__name__} has no model")
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, any_unit=True, **ROWS)
+        return BetaProcessEncoding.read(self, GivenRows(X), self._encoding, WHOLE).X
 
     def _views(self, n_draws: int) -> list[Globals]:
         """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
         size, q = len(self.mean_), dict(self.posterior_)
-        if self._draws is not None:
-            chosen = np.linspace(0, len(self._draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
-            return [stored_view(self._draws, i, self._order) for i in np.unique(chosen)]
+        if self._factors.draws is not None:
+            chosen = np.linspace(0, len(self._factors.draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
+            return [stored_view(self._factors.draws, i, self._factors.order) for i in np.unique(chosen)]
         if not n_draws:
             return [expected(q, size)]
         rng = np.random.default_rng(0)
@@ -65,8 +85,8 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0, min_samples: int = 0) -> Iterator[Any]:
         """reduce(view, terms of the rows' draws, rows) for every view and block of rows, blocks in order."""
-        local_step = self.local_step if self._draws is None else "gibbs"
-        model = self._model(X.shape[1], len(self.components_))
+        local_step = self.local_step if self._factors.draws is None else "gibbs"
+        model = self._model(len(self.components_))
         model = model.with_local(local_step, self.n_burn_in, max(min_samples, self.n_local_samples))
         views = self._views(n_draws)
         data = Table(X, np.broadcast_to(0.0, (len(X),)))
@@ -93,7 +113,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n, K)
         """
         X = self._rows(X)
-        parts = self._local(self._scaled(X), 0, lambda view, terms, rows: terms.omega.mean(0))
+        parts = self._local(self._encoding.scaled(self, X), 0, lambda view, terms, rows: terms.omega.mean(0))
         return np.concatenate([np.mean(part, 0) for part in parts]).astype(X.dtype, copy=False)
 
     def transform_draws(self, X: MatrixLike, n_draws: int = 10, random_state: RandomState = None) -> Array:
@@ -113,7 +133,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X = self._rows(X)
         n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * len(X) * len(self.components_))
         key = int(check_seed(random_state).randint(1, np.iinfo(np.int32).max))
-        parts = self._local(self._scaled(X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
+        parts = self._local(self._encoding.scaled(self, X), n_draws, lambda view, terms, rows: terms.omega[-1], key)
         return np.concatenate([np.stack(part) for part in parts], axis=1).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: MatrixLike) -> Array:
@@ -203,7 +223,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _moments(self, X: Array, return_std: bool, n_draws: int | None = None) -> Any:
         """Posterior mean of every entry of checked rows, with its standard deviation if wanted: see ``reconstruct``."""
-        X, dtype = self._scaled(X), X.dtype
+        X, dtype = self._encoding.scaled(self, X), X.dtype
         n_draws = n_draws or (GLOBAL_DRAWS if return_std else 0)  # of the globals; 0: expectations
         parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
         sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
@@ -240,7 +260,7 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _log_density(self, X: Array, held_out: Array) -> Array:
         """Log density of the held-out entries of checked rows, (n,): see ``log_predictive_density``."""
-        X, target = self._scaled(X), split(self._scaled(held_out))
+        X, target = self._encoding.scaled(self, X), split(self._encoding.scaled(self, held_out))
 
         def densities(view: Globals, terms: LocalTerms, rows: Any) -> Array:
             return log_density(view, terms, X[rows], (target[0][rows], target[1][rows]))
@@ -271,6 +291,74 @@ class FactorPredictions(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Sum of the log densities of the held-out half of the observed entries, nats, and how many these are."""
         given, held_out = halved_entries(self._rows(X))
         return self._log_density(given, held_out).sum(), int(np.sum(~np.isnan(held_out)))
+
+    # ---- factors
+    def effective_components(
+        self, coverage: float = 0.9, n_samples: int = 1000, random_state: RandomState = 0
+    ) -> Series:
+        """Posterior of the effective number of factors: exp of the entropy of their shares in all uses.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        n_samples : int, default=1000
+            Draws of the probabilities.
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        Series
+            mean, std, lower, upper.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        tail = tail_of(coverage)
+        probabilities, rng = self.posterior_["probabilities"], check_seed(random_state)
+        n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(probabilities.mean))
+        draws = effective_number(probabilities.sample(n_samples, rng))
+        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
+        return pd.Series({"mean": draws.mean(), "std": draws.std(), "lower": lower, "upper": upper})
+
+    def summary(self, coverage: float = 0.9) -> DataFrame:
+        """Posterior of every factor's probability of use, and of the precisions in units of X.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per factor, then the precisions of weights and noise.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        tail = tail_of(coverage)
+        ends = tail, 1.0 - tail
+        use = self.posterior_["probabilities"]
+        rows = [np.stack([use.mean, use.std, *(beta_quantiles(use.a, use.b, end) for end in ends)], 1)]
+        names = list(self.get_feature_names_out())
+        for name, unit in (("weight_precision", 1.0), ("noise_precision", self.scale_**-2.0)):
+            q = self.posterior_[name]
+            quantiles = [gammaincinv(q.shape, end) / q.rate for end in ends]
+            rows.append(unit * np.stack([q.mean, q.std, *quantiles], 1))
+            names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
+        index = pd.Index(names, name="factor")
+        return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool) -> LocalTerms:
@@ -325,3 +413,9 @@ def log_density(view: Globals, terms: LocalTerms, X: Array, held_out: tuple[Arra
 def log_mean(logs: Array) -> Array:
     """Log of the mean of exp(logs) over the first axis."""
     return logsumexp(logs, axis=0) - np.log(len(logs))
+
+
+def effective_number(shares: Array) -> Array:
+    """exp of the entropy of shares that need not sum to 1, along the last axis."""
+    p = shares / shares.sum(-1, keepdims=True)
+    return np.exp(-np.sum(p * np.log(np.maximum(p, np.finfo(float).tiny)), -1))
