@@ -27,7 +27,7 @@ NOTES = [
 def slope(logs: Array, model: GammaFactorModel) -> Array:
     """Gradient of log p(Y, Λ) in log Λ, of (K D,) numbers."""
     loadings = np.exp(logs).reshape(model.components_.shape)
-    slope = log_density(loadings, np.full(loadings.shape[1], NOISE), model._scatter).in_loadings
+    slope = log_density(loadings, np.full(loadings.shape[1], NOISE), model._encoding.scatter).in_loadings
     return ((slope - 1.0) * loadings + 1.0).ravel()  # the prior's shape and rate are 1, and dΛ = Λ d log Λ
 
 

@@ -12,31 +12,25 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
-from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import MatrixLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
-from sksvi.decomposition._gamma_factor_predictions import ROWS, GammaFactorPredictions
-from sksvi.decomposition._gamma_factor_summary import NOISE_FLOOR, GammaFactorSummary
-from sksvi.decomposition._gamma_factor_warnings import common_noise_warnings, least_noise_warnings
-from sksvi.estimators import fit_warnings
+from sksvi.decomposition._gamma_factor_encoding import ScatterEncoding
+from sksvi.decomposition._gamma_factor_methods import NOISE_FLOOR, GammaFactorMethods, noise_warnings
 from sksvi.estimators.base import BaseSVI, drawn_seed
-from sksvi.estimators.from_partitions import RowsFromPartitions
+from sksvi.estimators.encoding import PARTITION, GivenRows
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, truth
-from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION, Stage
-from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.estimators.stage import ANEW
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
 from sksvi.inference.priors import divergence
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, first_state
 from sksvi.inference.state import State
-from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS, GammaFactors
-from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
-from sksvi.partitions.collections import aligned, is_collection
-from sksvi.partitions.encoded import data_summary, one_by_one
-from sksvi.partitions.executor import Executor
-from sksvi.partitions.summary import DataSummary
+from sksvi.models.gamma_factor.model import GammaFactors
+from sksvi.models.gamma_factor.scatter import Scatter
+from sksvi.partitions.encoded import summarised
 
 Array = np.ndarray
 
@@ -59,7 +53,7 @@ def noise_kind(estimator: Any, name: str) -> str:
 
 
 @with_own_methods
-class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromPartitions, BaseSVI):
+class GammaFactorModel(GammaFactorMethods):
     """Factor analysis with non-negative loadings that have gamma priors.
 
     y_n ~ N(mean, ΛΛᵀ + Ψ) with diagonal Ψ, as in scikit-learn's ``FactorAnalysis``, and Λ_dk ~ Gamma(prior_shape,
@@ -154,6 +148,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     """
 
     _outgrown_at = ANEW
+    _encoding_class = ScatterEncoding
     #: A step is on the scatter of all rows.
     batch_size = None
     _parameter_constraints: dict[str, list[Any]] = {
@@ -266,84 +261,10 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             As `fit`; for other columns than those of earlier chunks, and after a fit that was cut off.
         """
         self._validate_params()
-        if is_collection(X):
-            with self._all_or_nothing():
-                for part, *_ in one_by_one(type(self).__name__, X, y=None, sample_weight=None, offset=None):
-                    self.partial_fit(part)
-            return self
-        with self._all_or_nothing(), parallel.working():
-            first = self._stream_begins()
-            before = None if first else self._scatter
-            previous_weight = 0.0 if first else self.n_samples_seen_
-            data = self._encode(X, None, None, None, FIRST_PORTION if first else PORTION)
-            new_weight = data.n
-            if before is not None:
-                data = self._scatter = before.faded(self._fade(new_weight)).merged(data)
-            estimates = None if first else (self.posterior_["loadings"], self.noise_variance_)
-            self.scale_ = self._units(data)
-            problem = self._problem(*self._build_model(data))
-            problem, state = self._absorbed(problem, None if first else self.state_, estimates, new_weight)
-            self._finish(problem.model, state, previous_weight + new_weight)
-            found = list(self._fit_warnings(problem, state))
-        fit_warnings.warn_all(found)
-        return self
+        return self._partial_fit(X, None, None, None)
 
-    def _absorbed(self, problem: Any, before: State | None, estimates: Any, new_weight: float) -> tuple[Problem, State]:
-        """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
-        n = problem.data.n
-        if estimates is None or before is None:
-            self._record = replace(self._record, began_among=n)
-            problem, state = self._initialized(problem, False)
-        elif n >= ANEW * (self._record.began_among or n):  # few rows' optimum may be no place to go on from
-            self._record = replace(self._record, began_among=n)
-            problem, state = self._initialized(problem, False)
-            state = counting_on(state, before, 0.0)
-        else:
-            loadings, noise = estimates[0].mean / self.scale_, estimates[1] / self.scale_**2
-            model = problem.model.from_start(loadings, noise, near_mode=True)
-            problem, state = self._begun(plan.changed(problem, model=model), before.seed)
-            state = counting_on(state, before, 0.0)
-        state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
-        return problem, replace(state, counted=problem.data.n)
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
-        if not start.fresh:
-            self._check_choices()
-        self._check_draws()
-        data = self._scattered(X, start.fresh)
-        self._keep(data, start.fresh)
-        return data
-
-    def _scattered(self, X: Any, fresh: bool) -> Scatter:
-        """The scatter of rows."""
-        X = validate_data(self, X, reset=fresh, **ROWS)
-        if fresh:
-            self._dtype = X.dtype.name
-        self._check_size(X.shape[1])
-        return scatter_of(X, bool(self.fit_mean), parallel.n_threads(self.n_jobs))
-
-    def _keep(self, data: Scatter, fresh: bool) -> None:
-        self._scatter = data
-        if fresh:
-            self.scale_ = self._units(data)
-
-    # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Scatter:
-        """Scatter of all partitions, the only statistics that a fit needs of them."""
-        self._check_draws()
-        given = aligned(type(self).__name__, X, y=None, sample_weight=None, offset=None)
-        facts = data_summary(self, start, given, Executor())
-        self._fix(facts, start.fresh)
-        return self._scatter
-
-    def _facts(self, X: Any, y: Any, sample_weight: Any, offset: Any, number: int, fresh: bool) -> DataSummary:
-        data = self._scattered(X, fresh)
-        return DataSummary({number: (len(X), data.n)}, self._features, np.dtype(self._dtype), own={"scatter": data})
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        self._keep(facts.own["scatter"], fresh)
-
-    def _check_draws(self) -> None:
+    def _validate_params(self) -> None:
+        super()._validate_params()
         expect = expectations.resolve(self.expectation)
         if not expect.exact and expect.n < LEAST_DRAWS:  # type: ignore[attr-defined]
             raise ValueError(
@@ -351,15 +272,29 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
                 "of a gamma distribution can be found: give MonteCarlo(n=10)."
             )
 
-    def _units(self, data: Scatter) -> Array:
-        """Units of the columns in which the prior holds."""
-        if not isinstance(self.noise_variance, str):
-            return np.ones(len(data.mean))
-        variance, informed = data.variances, data.informed
-        common = float(np.sqrt(variance[informed].mean())) if informed.any() else 1.0
-        if self.noise_variance == "auto":
-            return np.full(len(variance), common)
-        return np.where(informed, np.sqrt(np.where(informed, variance, 1.0)), common)
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        """The scatter of all partitions, the only statistics that a fit needs of them."""
+        encoding = summarised(self, given, fixed, PARTITION).encoding
+        return encoding.scatter, encoding, False
+
+    def _absorbed(
+        self, data: Any, first: bool, new_weight: float, fade: float, counted: float
+    ) -> tuple[GammaFactors, State]:
+        """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
+        scatter, before = self._encoding.scatter, None if first else self.state_
+        problem: Any = self._problem(*self._build_model(scatter))
+        # Few rows' optimum may be no place to go on from.
+        if before is None or scatter.n >= ANEW * (self._record.began_among or scatter.n):
+            self._record = replace(self._record, began_among=scatter.n)
+            problem, state = self._initialized(problem, False)
+        else:
+            loadings, noise = self.posterior_["loadings"].mean / self.scale_, self.noise_variance_ / self.scale_**2
+            model = problem.model.from_start(loadings, noise, near_mode=True)
+            problem, state = self._begun(plan.changed(problem, model=model), before.seed)
+        if before is not None:
+            state = counting_on(state, before, 0.0)
+        state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
+        return problem.model, replace(state, counted=problem.data.n)
 
     def _build_model(self, data: Scatter) -> tuple[GammaFactors, Scatter]:
         n_features, learned = len(data.mean), isinstance(self.noise_variance, str)
@@ -375,12 +310,6 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
             init=self.init,
         )
         return model, data.divided(self.scale_)
-
-    def _check_size(self, n_features: int) -> None:
-        """Raise an error where the scatter and the points of a fit need more memory than there is."""
-        K, D = float(self.n_components), float(n_features)
-        numbers = 8 * POINTS * K * (K + D) + 5 * MANY_POINTS * K * D + 6 * D**2
-        memory.need(8.0 * numbers, f"n_components={self.n_components} for {D:.0f} columns", "lower n_components")
 
     def _initialized(self, problem: Any, go_on: bool) -> tuple[Problem, State]:
         if not go_on:
@@ -416,7 +345,7 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
     def _finish(self, model: Any, state: State, weight: float) -> None:
         super()._finish(model, state, weight)
         if state.finished:
-            data = self._scatter.divided(self.scale_)
+            data = self._encoding.scatter.divided(self.scale_)
             problem = self._problem(model, data)
             self.lower_bound_ = model.expected_density(state.q, data) - divergence(problem, state, state.q)
 
@@ -427,16 +356,13 @@ class GammaFactorModel(GammaFactorSummary, GammaFactorPredictions, RowsFromParti
         own = Gamma(q.shape[order], q.rate[order] / self.scale_)
         self.posterior_ = Posterior({"loadings": own})
         self._loadings_prior = np.array([self.prior_shape, self.prior_rate], float)
-        self.components_ = own.mean.astype(self._dtype)
+        self.components_ = own.mean.astype(self._encoding.dtype)
         self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
-        self.fit_mean_ = self._scatter.centred and not model.without_mean
+        self.fit_mean_ = self._encoding.scatter.centred and not model.without_mean
         self.mean_ = self._fitted_to.mean
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        """Warnings about the noise: a variance that does not fit the columns, or a learned one at its lower limit."""
-        if self._fitted_to.freedom < 2:
-            return
-        if self.noise_variance != "per-feature":
-            yield from common_noise_warnings(self)
-        if isinstance(self.noise_variance, str):
-            yield from least_noise_warnings(self, NOISE_FLOOR)
+        yield from noise_warnings(self)
+
+    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+        yield from noise_warnings(self)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -230,8 +230,17 @@ def summary_of(
     return replace(facts, few=few)
 
 
-def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any) -> tuple[Partitioned, Any, bool]:
-    """The data of a fit to a Dask collection, the encoding that they fix or bring up to date, and if any has an offset.
+class SummarisedParts(NamedTuple):
+    """Partitions of a fit, the summary of all their rows, and the encoding that they fix or bring up to date."""
+
+    executor: Executor
+    given: list[tuple[Any, ...]]
+    summary: DataSummary
+    encoding: Any
+
+
+def summarised(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any) -> SummarisedParts:
+    """The partitions of a Dask collection with the encoding of a fit to them.
 
     Parameters
     ----------
@@ -248,8 +257,6 @@ def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any
     ValueError
         As `summary_of`.
     """
-    from dask import delayed
-
     kind, (X, y, sample_weight, offset) = type(estimator)._encoding_class, rows
     given = aligned(type(estimator).__name__, X, y=y, sample_weight=sample_weight, offset=offset)
     executor = Executor()
@@ -258,9 +265,15 @@ def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any
     if fixed is None:
         vars(estimator).pop("feature_names_in_", None)
         vars(estimator).update(facts.features)
-        encoding = kind.fit(estimator, facts)
-    else:
-        encoding = fixed.updated(estimator, facts, 0.0)
+        return SummarisedParts(executor, given, facts, kind.fit(estimator, facts))
+    return SummarisedParts(executor, given, facts, fixed.updated(estimator, facts, 0.0))
+
+
+def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any) -> tuple[Partitioned, Any, bool]:
+    """The data of a fit to a Dask collection, its encoding, and if any row has an offset; arguments of `summarised`."""
+    from dask import delayed
+
+    executor, given, facts, encoding = summarised(estimator, rows, fixed, part)
     starts = np.cumsum([0, *(facts.rows[number][0] for number in facts.starts)])
     encoder = executor.sent(PartEncoder(bare(estimator), encoding, part))
     task = delayed(run_broadcast, pure=False)
@@ -269,11 +282,8 @@ def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any
         parts = executor.persisted(parts)
     weight = float(sum(facts.rows[number][1] for number in facts.starts))
     shape = RemoteDesign((int(starts[-1]), encoding.width(facts)), facts.dtype)
-    return (
-        Partitioned(executor, parts, starts, weight, shape, encoding.targets(estimator, facts)),
-        encoding,
-        facts.offset,
-    )
+    data = Partitioned(executor, parts, starts, weight, shape, encoding.targets(estimator, facts))
+    return data, encoding, facts.offset
 
 
 def one_by_one(estimator: str, X: Any, **beside: Any) -> Iterator[tuple[Any, ...]]:

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import sksvi
 from sksvi import GammaFactorModel
 from sksvi.algorithms import CVI, SDSVI
-from sksvi.decomposition._gamma_factor_warnings import densities
+from sksvi.decomposition._gamma_factor_methods import densities
 from sksvi.expectations import MonteCarlo
 from sksvi.models.gamma_factor.response import DRAWS
 from sksvi.schedules import AdaDelta, Constant
@@ -282,7 +282,7 @@ def test_intervals_are_those_of_the_fit_in_any_unit_and_after_any_change(tmp_pat
 
 
 def test_intervals_of_many_loadings_say_what_they_lack(monkeypatch):
-    monkeypatch.setattr("sksvi.decomposition._gamma_factor_summary.FEW_LOADINGS", 11)
+    monkeypatch.setattr("sksvi.decomposition._gamma_factor_methods.FEW_LOADINGS", 11)
     model = GammaFactorModel(2, random_state=0).fit(rows(0)[0])
     with pytest.warns(UserWarning, match="intervals of 12 loadings are each given all others"):
         told = model.summary()
@@ -387,7 +387,7 @@ def test_a_stream_forgets(global_random_seed):
     for _ in range(4):
         model.partial_fit(3.0 * X[:, ::-1])
     assert np.diag(model.get_covariance()).sum() > 4.0 * np.diag(before).sum()
-    assert model._scatter.n < 410
+    assert model._encoding.scatter.n < 410
 
 
 def test_a_fit_is_saved_with_its_rows(tmp_path):

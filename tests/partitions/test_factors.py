@@ -144,7 +144,9 @@ def test_gamma_factors_know_the_scatter_of_all_rows(measured, noise):
     here, apart = clone(model).fit(measured), clone(model).fit(chunked(measured))
     np.testing.assert_allclose(apart.mean_, here.mean_, rtol=1e-13)
     np.testing.assert_allclose(apart.scale_, here.scale_, rtol=1e-12)
-    np.testing.assert_allclose(apart._scatter.products, here._scatter.products, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        apart._encoding.scatter.products, here._encoding.scatter.products, rtol=1e-10, atol=1e-10
+    )
     assert apart.n_samples_seen_ == 150
     assert apart.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-4)
     assert apart.score(chunked(measured)) == pytest.approx(apart.score(measured), rel=1e-12)

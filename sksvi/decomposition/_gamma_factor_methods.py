@@ -1,0 +1,401 @@
+"""Methods of a fitted gamma factor model: densities and factors of rows, draws, and a table of loadings and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, logsumexp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi._runtime import memory, parallel
+from sksvi._runtime.warned import warn_user
+from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
+from sksvi.decomposition._gamma_factor_encoding import ROWS, ScatterEncoding
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import check_count, check_flag, check_seed
+from sksvi.estimators.summaries import concatenated, point_rows
+from sksvi.estimators.validation import check_table, validate_data
+from sksvi.families import Gamma
+from sksvi.integrals.gamma_nodes import nodes, orders
+from sksvi.models.gamma_factor.density import projection
+from sksvi.models.gamma_factor.model import GammaFactors
+from sksvi.models.gamma_factor.response import Response, respond
+from sksvi.models.gamma_factor.scatter import Scatter
+from sksvi.partitions.lazy import added
+from sksvi.predictive.coverage import tail_of
+
+Array = np.ndarray
+
+#: Points of the posterior over which the projection to factors is averaged, and rows that are drawn at a time.
+POINTS, DRAWN_ROWS = 64, 256
+#: Least learned noise variance, as a share of its columns' variance.
+NOISE_FLOOR = 1e-4
+#: Most loadings whose linear response is a matter of a few seconds.
+FEW_LOADINGS = 1000
+#: A fixed noise variance is far off below and above these shares of the columns' mean variance.
+TOO_SMALL, TOO_LARGE = 1e-4, 2.0
+
+
+class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
+    """Methods of a fitted gamma factor model."""
+
+    components_: Array
+    noise_variance_: Array
+    mean_: Array
+    fit_mean_: bool
+    scale_: Array
+    noise_variance: str | float
+    n_components: int
+    n_jobs: int | None
+    _encoding: ScatterEncoding
+    #: Shape and rate of the prior of the fit.
+    _loadings_prior: Array
+
+    def _rows(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, **ROWS))
+
+    def _loadings(self, n_points: int, number: int) -> Array:
+        """Points (S, K, D) of the posterior, in an order of their own for each use."""
+        q = self.posterior_["loadings"]
+        order = orders(n_points, q.shape.size, self.state_.seed + number)
+        return nodes(q.shape.ravel(), order)[0].reshape(-1, *q.shape.shape) / q.rate
+
+    @property
+    def _widened(self) -> float:
+        """Variance of a new row over that of a row about the true mean: 1 + 1/n where the mean was learned."""
+        return 1.0 + 1.0 / self._encoding.scatter.n if self.fit_mean_ else 1.0
+
+    @property
+    def _fitted_to(self) -> Scatter:
+        """The scatter of the rows about the mean that the fit has."""
+        return self._encoding.scatter if self.fit_mean_ else self._encoding.scatter.about_zero()
+
+    # ---- rows
+    def transform(self, X: MatrixLike) -> Array:
+        """Posterior mean of the factors of every row, averaged over the posterior of the loadings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            In units of their standard deviation a priori; they may be negative.
+        """
+        X = self._rows(X)
+        average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
+        with parallel.working():
+            return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+
+    def inverse_transform(self, X: MatrixLike) -> Array:
+        """Expected rows from factors, by the posterior mean of the loadings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+
+        Raises
+        ------
+        ValueError
+            For another number of columns than factors.
+        """
+        check_is_fitted(self)
+        X = check_table(X, **ROWS)
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
+        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+
+    def score_samples(self, X: MatrixLike, n_draws: int = 64, plug_in: bool = False) -> Array:
+        """Log density of every row, integrated over the posterior of loadings and mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        n_draws : int, default=64
+            Points of the posterior of the loadings over which densities are averaged; the same in every call.
+        plug_in : bool, default=False
+            Whether to take the density at `get_covariance` instead: one Gaussian, and so much faster.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats.
+        """
+        X, (K, D) = self._rows(X), self.components_.shape
+        n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * D * (K + 2 * D))
+        if check_flag(plug_in, "plug_in"):
+            covariances = self.get_covariance()[None]
+        else:
+            L = self._loadings(n_draws, 3)
+            covariances = np.swapaxes(L, -1, -2) @ L + np.diag(self.noise_variance_)
+        whiten = np.linalg.inv(np.linalg.cholesky(covariances * self._widened))
+        log_det = np.log(np.diagonal(whiten, axis1=-2, axis2=-1)).sum(-1) - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
+
+        def one(part: slice) -> Array:
+            rows = (X[part] - self.mean_).T
+            each = np.stack([c - 0.5 * np.square(W @ rows).sum(0) for W, c in zip(whiten, log_det, strict=True)])
+            return logsumexp(each, axis=0) - np.log(len(each))  # type: ignore[no-any-return]
+
+        with parallel.working():
+            parts = parallel.slices(len(X), parallel.chunk_rows(X.shape[1], False))
+            return np.concatenate(list(parallel.in_order(one, parts, parallel.n_threads(self.n_jobs))))
+
+    def log_predictive_density(self, X: MatrixLike) -> Array:
+        """Log density of every row, integrated over the posterior: `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Nats.
+        """
+        return self.score_samples(X)
+
+    def score(self, X: MatrixLike, y: object = None) -> float:
+        """Mean log density of rows, nats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        total, n = added(self, "_scored", X)
+        return float(total / n)
+
+    def _scored(self, X: Any) -> tuple[float, int]:
+        each = self.score_samples(X)
+        return np.sum(each), len(each)
+
+    # ---- the distribution of a row
+    def get_covariance(self) -> Array:
+        """Posterior mean of the covariance of rows, ΛΛᵀ + Ψ.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+        """
+        check_is_fitted(self)
+        q = self.posterior_["loadings"]
+        return q.mean.T @ q.mean + np.diag(q.variance.sum(0) + self.noise_variance_)  # type: ignore[no-any-return]
+
+    def get_precision(self) -> Array:
+        """Inverse of `get_covariance`.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+        """
+        return np.linalg.inv(self.get_covariance())
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+        """New rows, each from a draw of the posterior.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+
+        Returns
+        -------
+        ndarray of shape (n_samples, D)
+        """
+        check_is_fitted(self)
+        n_samples = check_count(n_samples, "n_samples", bytes_each=16.0 * self.components_.shape[1])
+        rng = check_seed(random_state)
+        return np.concatenate(list(self._drawn(n_samples, rng))).astype(self._encoding.dtype, copy=False)
+
+    def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:
+        q, sd = self.posterior_["loadings"], np.sqrt(self.noise_variance_)
+        for part in parallel.slices(n, DRAWN_ROWS):
+            size = part.stop - part.start
+            factors = rng.standard_normal((size, len(self.components_)))
+            common = np.einsum("nk,nkd->nd", factors, q.sample(size, rng))
+            yield self.mean_ + np.sqrt(self._widened) * (common + sd * rng.standard_normal((size, len(sd))))
+
+    # ---- loadings
+    def summary(self, coverage: float = 0.9, linear_response: bool | str = "auto") -> DataFrame:
+        """Posterior of the loadings, and the learned noise.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        linear_response : bool or "auto", default="auto"
+            Whether std and interval of a loading hold what it shares and trades with the others and with learned noise:
+            from how the bound curves in all of them at once, time in proportion to the square of their number and, of
+            many, the cube; and, by draws, how far factors may turn into each other, which the data do not tell. False:
+            those of `posterior_`, each given all others: too narrow. "auto": for up to
+            1,000 loadings; of more a warning says that their intervals are too narrow.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper; one row per component and column of X. Learned noise follows under an empty
+            component, as ``std(residual)`` or per column as ``std(residual, name)``: points with the spread that the
+            data's curvature leaves them, without linear response with loadings as fitted.
+
+        Raises
+        ------
+        TypeError
+            For another `linear_response`.
+        ValueError
+            For a coverage outside (0, 1), and where memory does not hold the linear response.
+
+        Warns
+        -----
+        UserWarning
+            For more than 1,000 loadings with ``linear_response="auto"``.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        tail, q = tail_of(coverage), self.posterior_["loadings"]
+        found = self._response() if self._responds(linear_response) else None
+        own = q if found is None else found.loadings
+        std, lower, upper = own.std, *(gammaincinv(own.shape, end) / own.rate for end in (tail, 1.0 - tail))
+        if found is not None and found.turned is not None:
+            among = found.turned[:, found.turning]
+            std[found.turning] = among.std(0)
+            lower[found.turning], upper[found.turning] = np.quantile(among, (tail, 1.0 - tail), axis=0)
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
+        index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
+        columns = {"mean": q.mean, "std": std, "lower": lower, "upper": upper}
+        table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+        learned = self.state_.q.get("noise")
+        if learned is None:
+            return table
+        labels = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
+
+        def noise(log_noise: Array) -> dict[str, float]:
+            std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(labels)]
+            return dict(zip(labels, std.tolist(), strict=True))
+
+        curvature = learned.information if found is None else found.noise_information
+        return concatenated([table, point_rows(noise(learned.value), noise, learned.value, curvature, coverage)])
+
+    def _responds(self, wanted: bool | str) -> bool:
+        """Whether intervals are those of linear response."""
+        if isinstance(wanted, bool | np.bool_):
+            return bool(wanted)
+        if not isinstance(wanted, str) or wanted != "auto":
+            raise TypeError(f'linear_response must be True, False or "auto"; found {wanted!r}.')
+        number = self.posterior_["loadings"].shape.size
+        if number > FEW_LOADINGS:
+            warn_user(
+                f"intervals of {number} loadings are each given all others, and so too narrow: linear_response=True "
+                "takes them all at once, which costs seconds to minutes; linear_response=False says this no more."
+            )
+        return number <= FEW_LOADINGS
+
+    def _response(self) -> Response:
+        """Linear response, in the units of X."""
+        q, learned = self.posterior_["loadings"], self.state_.q.get("noise")
+        shape, noise = q.shape.shape, self.noise_variance_ / self.scale_**2
+        size = 2.0 * q.shape.size + shape[1]
+        memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
+        model = GammaFactors(
+            *shape,
+            prior_shape=float(self._loadings_prior[0]),
+            prior_rate=float(self._loadings_prior[1]),
+            noise=noise if learned is None else None,
+            noise_size=1 if learned is None else len(learned.value),
+            noise_floor=np.full(shape[1], 0.0 if learned is None else NOISE_FLOOR),
+            seed=self.state_.seed,
+        )
+        blocks = {"loadings": Gamma(q.shape, q.rate * self.scale_)}
+        blocks |= {} if learned is None else {"noise": learned}
+        with parallel.working():
+            found = respond(model, blocks, self._fitted_to.divided(self.scale_))
+        own, draws = found.loadings, found.turned
+        draws = None if draws is None else draws * self.scale_
+        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_), turned=draws)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def noise_warnings(model: GammaFactorMethods) -> Iterator[str]:
+    """Warnings about the noise: a variance that does not fit the columns, or a learned one at its lower limit."""
+    if model._fitted_to.freedom < 2:
+        return
+    if model.noise_variance != "per-feature":
+        yield from common_noise_warnings(model)
+    if isinstance(model.noise_variance, str):
+        yield from least_noise_warnings(model, NOISE_FLOOR)
+
+
+def common_noise_warnings(model: GammaFactorMethods) -> Iterator[str]:
+    """Warnings about one noise variance for all columns: a wrong unit, else a fit worse than independent columns."""
+    variance, informed = model._fitted_to.variances, model._fitted_to.informed
+    given = model.noise_variance
+    if not isinstance(given, str):
+        mean = float(variance[informed].mean()) if informed.any() else float(given)
+        if not TOO_SMALL <= given / mean <= TOO_LARGE:
+            yield (
+                f"noise_variance={given:g} is absolute, as is the prior of the loadings, and the "
+                f"columns of X have a mean variance of {mean:g}: standardise them, or learn the noise with "
+                'noise_variance="per-feature", which needs no unit.'
+            )
+            return
+    own, alone = densities(model)
+    if own < alone:
+        yield (
+            f"the fit explains its own rows worse than columns that are independent would: {own:.4g} nats a row for "
+            f"{alone:.4g}. A noise variance of {float(model.noise_variance_[0]):.3g} in every column is not what "
+            f"{model.n_components} factors leave of variances of {variance[informed].min():.3g} to "
+            f'{variance[informed].max():.3g}: set noise_variance="per-feature".'
+        )
+
+
+def densities(model: GammaFactorMethods) -> tuple[float, float]:
+    """Mean log density of the rows of a fit at its covariance, and under independent columns: from the scatter alone.
+
+    Columns that are constant are left out of both. What learning a variance per column gains by chance is taken off.
+    """
+    data = model._fitted_to
+    informed = data.informed
+    size = int(informed.sum())
+    at = np.ix_(informed, informed)
+    covariance = model.get_covariance()[at] * model._widened
+    log_det = float(np.linalg.slogdet(covariance)[1])
+    square = float(np.trace(np.linalg.solve(covariance, data.products[at]))) / data.n
+    constant = size * np.log(2.0 * np.pi)
+    alone = constant + float(np.log(data.variances[informed]).sum()) + size
+    return -0.5 * (constant + log_det + square), -0.5 * alone - size / data.freedom
+
+
+def least_noise_warnings(model: GammaFactorMethods, floor: float) -> Iterator[str]:
+    """Warning about learned noise variances at their lower limit, a share `floor` of the column's variance."""
+    names = np.asarray(getattr(model, "feature_names_in_", np.arange(model.n_features_in_)))
+    ended = model._fitted_to.informed & (model.noise_variance_ < 2.0 * floor * model.scale_**2)
+    if ended.any():
+        what = ", ".join(repr(name) for name in names[ended][:5].tolist())
+        yield (
+            f"the learned noise variance has run to its least value ({floor:g} of the variance) in "
+            f"{int(ended.sum())} columns ({what}): factors explain them altogether. Lower n_components, drop "
+            "columns that others determine, or give noise_variance as a number."
+        )
