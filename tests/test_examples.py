@@ -99,6 +99,7 @@ def test_topics_of_files(tmp_path, monkeypatch, capsys):
     assert "120 documents, 8 words; 2 passes" in printed and "orbit" in printed
 
 
+@pytest.mark.exhaustive
 def test_nonnegative_factors(tmp_path, monkeypatch, capsys):
     from examples import nonnegative_factors
 
@@ -108,6 +109,7 @@ def test_nonnegative_factors(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["nonnegative_factors.png"]
 
 
+@pytest.mark.exhaustive
 def test_digit_parts(tmp_path, monkeypatch, capsys):
     from examples import digit_parts
 
@@ -130,6 +132,7 @@ def test_unmix_sounds(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["unmix_sounds.png"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_latent_classes(tmp_path, monkeypatch, capsys):
     from examples import latent_classes

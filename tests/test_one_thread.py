@@ -85,12 +85,13 @@ def test_a_traceback_that_is_kept_holds_no_threads(two):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer here")
-def test_interrupts_in_short_predictions(two, global_random_seed):
+@pytest.mark.parametrize("times", [100, pytest.param(500, marks=pytest.mark.exhaustive)])
+def test_interrupts_in_short_predictions(times, two, global_random_seed):
     X = np.random.default_rng(global_random_seed).standard_normal((300, 5))
     model, moments = BayesianGLMRegressor().fit(X, X[:, 0]), random.Random(global_random_seed)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        for _ in range(500):
+        for _ in range(times):
             try:
                 signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-4, 2e-3))
                 while True:

@@ -97,10 +97,10 @@ def test_a_warm_fit_to_more_ratings_finds_factors_that_fewer_had_lost(global_ran
 
 
 def test_a_mixture_says_that_its_stream_makes_no_components_beyond_a_fit_to_few_rows(global_random_seed):
-    X = bits(np.random.default_rng(global_random_seed))
+    X = bits(np.random.default_rng(global_random_seed))[:140]
     model = BernoulliMixture(20, random_state=0).fit(X[:FEW])
     told = []
-    for first in range(FEW, N, 10):
+    for first in range(FEW, len(X), 10):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.partial_fit(X[first : first + 10])
@@ -110,5 +110,5 @@ def test_a_mixture_says_that_its_stream_makes_no_components_beyond_a_fit_to_few_
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stream = BernoulliMixture(20, random_state=0)
-        for first in range(0, N, 20):
+        for first in range(0, len(X), 20):
             stream.partial_fit(X[first : first + 20])

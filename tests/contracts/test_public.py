@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpydoc.validate import validate
+from sklearn.utils import Bunch
 
 import sksvi
 from sksvi.datasets import make_glm
@@ -29,6 +30,8 @@ PAGES = [
 ]
 #: Pages of long fits.
 LONG_PAGES = ["doc/mixed_effects.md"]
+#: First hours of the rentals that the demo is run on: as many as the week that it draws needs.
+HOURS = 5000
 HEAVY = ["pandas", "numba", "matplotlib", "rich", "arviz", "pytest"]
 
 # Codes of numpydoc.validate that mark a docstring as wrong rather than short.
@@ -120,17 +123,19 @@ def test_import_is_light():
     """Nothing heavy is imported, neither by the package nor by its estimators, unless scikit-learn did so already."""
     code = "import sys, {}; print(*(name for name in {} if name in sys.modules))"
     assert run(code.format("sksvi", HEAVY)).split() == []
-    by_scikit_learn = run(code.format("sklearn.linear_model, sklearn.base", HEAVY)).split()
-    assert set(run(code.format("sksvi.linear_model", HEAVY)).split()) <= set(by_scikit_learn)
+    if heavy := set(run(code.format("sksvi.linear_model", HEAVY)).split()):
+        assert heavy <= set(run(code.format("sklearn.linear_model, sklearn.base", HEAVY)).split())
 
 
 def test_import_costs_little_more_than_scikit_learn():
-    """At most 1.3 times the time of `import sklearn.linear_model`; the best of several, as the machine may be busy."""
+    """At most 1.3 times the time of `import sklearn.linear_model`; the best of up to three: the machine may be busy."""
     clock = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
-    seconds = {
-        name: min(float(run(clock.format(name))) for _ in range(3)) for name in ("sksvi", "sklearn.linear_model")
-    }
-    assert seconds["sksvi"] <= 1.3 * seconds["sklearn.linear_model"]
+    best = {"sksvi": np.inf, "sklearn.linear_model": np.inf}
+    for _ in range(3):
+        best = {name: min(seconds, float(run(clock.format(name)))) for name, seconds in best.items()}
+        if best["sksvi"] <= 1.3 * best["sklearn.linear_model"]:
+            return
+    pytest.fail(f"seconds: {best}")
 
 
 def test_version_is_in_one_place():
@@ -223,6 +228,9 @@ def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(demo, "N_SPLITS", 1)
     monkeypatch.setattr(demo, "GRADIENT_PASSES", 10)
+    bikes = demo.load_bike_sharing()
+    few = Bunch(data=bikes.data[:HOURS], target=bikes.target[:HOURS], categorical_features=bikes.categorical_features)
+    monkeypatch.setattr(demo, "load_bike_sharing", lambda: few)
     monkeypatch.setattr(sys, "argv", ["demo", "--output", str(tmp_path / "figures")])
     demo.main()
     printed = capsys.readouterr().out

@@ -208,7 +208,7 @@ def test_means_that_chance_explains_are_left_out(global_random_seed):
 def test_rows_far_from_zero_say_the_same_wherever_they_are(global_random_seed):
     """Means that are learned change nothing but themselves; rows that were centred had theirs learned before."""
     options, same = {"tol": 1e-8, "max_iter": 1000, "random_state": 0}, 0
-    for number in range(5):
+    for number in range(3):
         X, _ = rows([global_random_seed, number], 60)
         at = X - X.mean(0)
         plain = GammaFactorModel(2, **options).fit(at)
@@ -222,7 +222,7 @@ def test_rows_far_from_zero_say_the_same_wherever_they_are(global_random_seed):
             and np.allclose(other.score_samples(at + far), plain.score_samples(at), rtol=0.0, atol=0.02)
             for far, other in zip((5.0, 700.0), others, strict=True)
         )
-    assert same >= 3
+    assert same >= 2
 
 
 def test_a_stream_learns_means_once_rows_have_some():

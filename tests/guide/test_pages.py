@@ -16,6 +16,8 @@ from tests.contracts.test_public import bound_by
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "doc" / "guide"
+#: Pages whose fits take seconds.
+LONG_PAGES = {"tasks.md", "howto/unseen_groups.md"}
 PAGES = [page.relative_to(GUIDE).as_posix() for page in sorted(GUIDE.rglob("*.md"))]
 #: Other packages that pages compare with, where they may be absent. Blocks that need one run in a test of their own.
 PEERS = {"statsmodels"}
@@ -87,7 +89,14 @@ VARIES_MORE = pytest.mark.filterwarnings("ignore:y varies .* times as much as:Us
 NEEDED = {page: with_peers([code for code, _ in read(page)]) for page in PAGES}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if not all(NEEDED[page])])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG_PAGES))
+        for page in PAGES
+        if not all(NEEDED[page])
+    ],
+)
 @pytest.mark.filterwarnings("ignore:The inplace keyword in")  # of Dask's own reading of Parquet, under pandas 3.1
 @VARIES_MORE
 def test_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):

@@ -58,10 +58,10 @@ def test_moments_of_the_excess_are_those_of_the_likelihood(likelihood, y, mean):
 
 
 def test_overdispersed_counts_are_told_of(global_random_seed):
-    """95 of 100 at least; of 100 such sets all were."""
+    """95 of 100 at least; of 100 such sets all were, of these 40 no more than two may not be."""
     rng = np.random.default_rng([global_random_seed, 1])
-    found = [told(BayesianGLMRegressor(likelihood="poisson"), *counts(rng, 200, 3.0, 0.5)) for _ in range(100)]
-    assert sum(map(bool, found)) >= 95
+    found = [told(BayesianGLMRegressor(likelihood="poisson"), *counts(rng, 200, 3.0, 0.5)) for _ in range(40)]
+    assert sum(map(bool, found)) >= 38
     assert max(map(len, found)) == 1
     first = next(filter(None, found))[0]
     assert "of the width that they should have" in first and 'likelihood="negative-binomial"' in first

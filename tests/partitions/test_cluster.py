@@ -121,6 +121,7 @@ def test_a_worker_is_killed_between_two_looks(client):
     assert bits(model.fit(*given)) == expected
 
 
+@pytest.mark.exhaustive
 def test_a_worker_is_killed_in_the_middle_of_a_task(client, tmp_path):
     expected, once = alone("poisson", rows()), str(tmp_path / "killed")
 

@@ -303,15 +303,15 @@ def test_scores_and_tables(corpus):
 
 def test_intervals_of_proportions_hold_the_truth(global_random_seed):
     """90 % intervals given the topics: four standard errors; those of mean field's Dirichlet hold it less often."""
-    corpus = Corpus(global_random_seed, n=1500, topics=3)
+    corpus = Corpus(global_random_seed, n=800, topics=3)
     model = small(n_components=3, doc_topic_prior="symmetric", max_iter=30, local_step="gibbs").fit(corpus.data)
     place, near = corpus.matched(model)
     assert near > 0.97
-    fresh = Corpus(global_random_seed, n=1500, topics=3)
+    fresh = Corpus(global_random_seed, n=800, topics=3)
     interval = model.proportion_interval(fresh.data)[:, place]
     held = (interval[..., 0] <= fresh.theta) & (fresh.theta <= interval[..., 1])
     # Topics are at their posterior means here: 2 % are theirs.
-    assert 0.85 - 4 * np.sqrt(0.09 / 4500) < held.mean() < 0.96
+    assert 0.85 - 4 * np.sqrt(0.09 / 2400) < held.mean() < 0.96
     mean, std = model.transform(fresh.data, return_std=True)
     narrow = np.sqrt(mean * (1 - mean) / (model.doc_topic_prior_.sum() + 81.0))
     assert np.mean(std) > 1.02 * np.mean(narrow)

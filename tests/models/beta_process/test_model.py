@@ -388,7 +388,7 @@ def test_threads_never_change_a_bit(local_step):
 @pytest.mark.parametrize("noise_size", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed):
     """Geweke (2004): draws of everything from the prior, then sweeps with new data each, leave the joint as it was."""
-    K, D, n, repeats = 3, 3, 6, 1200
+    K, D, n, repeats = 3, 3, 6, 700
     model = BetaProcess(K, D, a=4.0, b=2.0, noise_size=noise_size)
     seen = np.random.default_rng(0).random((n, D)) < 0.7
     rng = np.random.default_rng(global_random_seed)

@@ -248,7 +248,7 @@ def test_annealed_evidence_of_ten_by_ten_repeats(name, global_random_seed):
     f = rng.normal(size=(10, 2)) @ rng.normal(size=(2, 10))
     y = f.ravel() + np.sqrt(0.5) * rng.normal(size=100)
     y, scalar = (y, gaussian(0.5)) if name == "gaussian" else ((y > 0).astype(float), logit())
-    runs = [annealed_evidence(scalar, pairs, y, 10, 10, 2, chains=80, steps=300, seed=seed) for seed in range(3)]
+    runs = [annealed_evidence(scalar, pairs, y, 10, 10, 2, chains=80, steps=150, seed=seed) for seed in range(3)]
     estimates, errors = np.array(runs).T
     assert np.median(errors) < 1.0  # of few chains one may have most of the weight
     for i in range(3):

@@ -56,7 +56,7 @@ def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
     grid = np.linspace(-6.0, 6.0, 2001)
     wanted = softmax([sampler.of_cells(draw.counts, x) + model.log_density_at(x) for x in grid])
     chain = []
-    for _ in range(4000):
+    for _ in range(2000):
         draw, value = sampler.sweep(draw, rng)
         chain.append(draw.log_prior)
     np.testing.assert_allclose(value, sampler.of_labels(draw.rows) + sampler.of_cells(draw.counts, draw.log_prior))

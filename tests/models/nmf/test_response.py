@@ -48,7 +48,7 @@ def test_they_are_nearer_to_the_posterior_than_independence(global_random_seed):
         y, W, rate = row([global_random_seed, seed], K=2, mean=20.0)
         shape = fixed_point(y, W, rate)
         found = covariances(sp.csr_matrix(y), np.log(W), shape[None], rate[None])[0]
-        grid = np.linspace(1e-4, 2.5 * y.sum() / W.sum(0).min(), 700)
+        grid = np.linspace(1e-4, 2.5 * y.sum() / W.sum(0).min(), 350)
         H = np.stack([part.ravel() for part in np.meshgrid(grid, grid)], 1)
         log_p = np.log(H @ W.T) @ y - H @ rate + (SHAPE - 1.0) * np.log(H).sum(1)
         p = np.exp(log_p - log_p.max())
