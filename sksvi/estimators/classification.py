@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import likelihoods
-from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
+from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.labels import check_labels, is_text
-from sksvi.estimators.levels import MOST_LEVELS
 from sksvi.estimators.stage import FIRST_PORTION, FIT, PORTION, Stage
+from sksvi.estimators.targets import (
+    balanced,
+    check_class_weight,
+    check_classes,
+    check_measured,
+    class_likelihood,
+    codes_of_labels,
+    weighted_by_class,
+)
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
@@ -30,10 +37,6 @@ from sksvi.partitions.sums import summed
 Array = np.ndarray
 
 
-#: Rows per class below which so many numbers are hardly labels.
-LEAST_ROWS = 10
-#: Unknown labels that an error names.
-MOST_NAMED = 5
 #: What scikit-learn's rules are for `class_weight`.
 CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
 
@@ -48,11 +51,6 @@ def label_weights(y: Any, _: Any, sample_weight: Any, __: Any) -> dict[Any, floa
 
 def _both(a: dict[Any, float], b: dict[Any, float]) -> dict[Any, float]:
     return {label: a.get(label, 0.0) + b.get(label, 0.0) for label in {**a, **b}}
-
-
-def balanced(labels: list[Any], counts: Any) -> dict[Any, float]:
-    """Weights with which all labels count alike, and all rows as before."""
-    return {label: float(sum(counts) / (len(counts) * n)) for label, n in zip(labels, counts, strict=True)}
 
 
 class ClassificationMethods(ClassifierMixin):
@@ -87,13 +85,13 @@ class ClassificationMethods(ClassifierMixin):
         """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
         if start is FIT:
             self.classes_ = np.unique(data.y)
-        self._check_classes()
+        check_classes(self, self.classes_)
         if start is FIT:
-            self._check_measured(len(data.y))
-        self._check_class_weight()
+            check_measured(self.classes_, len(data.y))
+        check_class_weight(self, self.classes_)
         codes = self._codes(data.y)
         if start.fresh:
-            self.likelihood_ = self._class_likelihood()
+            self.likelihood_ = class_likelihood(self, self.classes_)
         several = self.likelihood_.n_latents > 1
         if several and data.offset is not None:
             raise ValueError(
@@ -104,36 +102,30 @@ class ClassificationMethods(ClassifierMixin):
 
     def _by_class(self, data: Table) -> Table:
         """The rows with `class_weight` of their labels multiplied into their weights."""
-        if self.class_weight is None:
-            return data
         labels, codes = np.unique(data.y, return_inverse=True)
-        if isinstance(self.class_weight, str):
-            weights = balanced(labels.tolist(), np.bincount(codes, data.weight))
-        else:
-            weights = {key.item() if isinstance(key, np.generic) else key: w for key, w in self.class_weight.items()}
-        own = np.array([weights.get(label, 1.0) for label in labels.tolist()])[codes]
-        return replace(data, weight=own if data.weight is None else data.weight * own)
-
-    def _check_class_weight(self) -> None:
-        """Raise where `class_weight` has a key that is no label, or a value that is no positive number."""
-        for label, value in self.class_weight.items() if isinstance(self.class_weight, dict) else ():
-            if label not in self.classes_.tolist():
-                raise ValueError(f"class_weight names {label!r}, and y has the labels {self.classes_.tolist()}.")
-            # Real has no order in typeshed
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:  # type: ignore[operator]
-                raise ValueError(f"class_weight must have positive numbers; found {value!r} for {label!r}.")
+        return replace(data, weight=weighted_by_class(self.class_weight, labels, codes, data.weight))
 
     # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
+    @contextmanager
+    def _class_weights_of(self, y: Any, sample_weight: Any) -> Iterator[None]:
+        """Context in which `class_weight` has numbers: a look at all labels, before partitions are read by them."""
         given = self.class_weight
-        if given == "balanced":  # a look at all labels, before partitions are read by what they count for
+        if given == "balanced":
             name = type(self).__name__
             counts = summed(name, label_weights, y, None, sample_weight, combine=_both)
             self.class_weight = balanced(list(counts), list(counts.values()))
         try:
-            return super()._collected(X, y, sample_weight, offset, start)  # type: ignore[misc]
+            yield
         finally:
             self.class_weight = given
+
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        with self._class_weights_of(given.y, given.sample_weight):
+            return super()._in_partitions(given, fixed)  # type: ignore[misc]
+
+    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
+        with self._class_weights_of(y, sample_weight):
+            return super()._collected(X, y, sample_weight, offset, start)  # type: ignore[misc]
 
     def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
         """Labels as they are given, and which there are."""
@@ -152,65 +144,9 @@ class ClassificationMethods(ClassifierMixin):
         self._coded(replace(targets, X=np.empty((len(targets), 0), facts.dtype)), FIRST_PORTION if fresh else PORTION)
         return targets.mapped(lambda y: self._codes(y).astype(float))
 
-    @property
-    def _label_likelihoods(self) -> str:
-        return "'logit' or 'probit'" if self._binary_only else "'logit', 'probit' or 'softmax'"
-
-    def _check_classes(self) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes in the data; "
-                f"it contains only one class: {self.classes_.tolist()[0]!r}."
-            )
-
-    def _check_measured(self, n: int) -> None:
-        """A warning, before the fit, about numbers of which each was taken for a class and hardly any comes again."""
-        k = len(self.classes_)
-        if k > MOST_LEVELS and n < LEAST_ROWS * k and not is_text(self.classes_):
-            warn_user(
-                f"y has {k} distinct numbers in {n} rows, and each is a class with coefficients of its own: if y is "
-                "measured or counted, use a regressor; if they are labels, give them as str."
-            )
-
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""
-        if is_text(y) or is_text(self.classes_):
-            at = {label: code for code, label in enumerate(self.classes_.tolist())}
-            codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
-        else:
-            codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-            codes[self.classes_[codes] != y] = -1
-        if np.any(codes < 0):
-            strange = sorted(set(y[codes < 0].tolist()), key=str)[:MOST_NAMED]
-            raise ValueError(
-                f"y has labels that the first call did not name: {strange}; known: {self.classes_.tolist()}."
-            )
-        return codes
-
-    def _class_likelihood(self) -> Any:
-        k = len(self.classes_)
-        spec = self.likelihood
-        if self._binary_only and k > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is multiclass ({k} classes)."
-            )
-        if isinstance(spec, str) and (spec == "softmax" or (k > 2 and spec in ("logit", "bernoulli"))):
-            return likelihoods.Softmax(n_classes=k)
-        likelihood = likelihoods.resolve(spec)
-        if not likelihood.traits.classifies:
-            raise ValueError(
-                f"likelihood={spec!r} does not describe labels: choose {self._label_likelihoods}, or use a regressor."
-            )
-        if likelihood.n_latents == 1 and k > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is multiclass ({k} classes): "
-                f"likelihood={spec!r} is binary, 'softmax' takes any number."
-            )
-        if self._binary_only and likelihood.n_latents > 1:
-            raise ValueError(f"likelihood={spec!r} has several latents: choose {self._label_likelihoods}.")
-        if likelihood.n_latents not in (1, k):
-            raise ValueError(f"likelihood={spec!r} has {likelihood.n_latents} classes, y has {k}.")
-        return likelihood
+        return codes_of_labels(self.classes_, y)
 
     # ---- prediction
     def predict_proba(self, X: MatrixLike, offset: PerRow | None = None) -> Array:

@@ -180,8 +180,8 @@ class TargetSample(PartReader):
 
     def __call__(self, number: int, n_before: int, n: int, *given: Any) -> Any:  # type: ignore[override]
         with named(number):
-            _, rows, _ = self.rows(number, given, n_before)
-        return drawn(replace(rows, first=n_before), n)
+            estimator, rows, _ = self.rows(number, given, n_before)
+        return drawn(replace(type(estimator)._encoding_class.as_given(rows), first=n_before), n)
 
 
 class PartEncoder(PartReader):

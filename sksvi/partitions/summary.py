@@ -98,7 +98,8 @@ class DataSummary:
     """Summary of partitions: rows and weight of each, names of columns, and further facts of an estimator.
 
     dtype: of what the fit answers in, None where that is no matter of the rows.
-    targets: None of rows that have none. few: rows that stand for all targets. own: by name, anything with ``merged``.
+    targets: None of rows that have none, or are in memory. few: rows that stand for all targets. own: by name, anything
+    with ``merged``.
     """
 
     rows: dict[int, tuple[int, float]]
@@ -110,7 +111,7 @@ class DataSummary:
     offset: bool = False
     own: dict[str, Any] = field(default_factory=dict)
     kinds: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    few: Summary | None = None
+    few: Table | None = None
 
     @property
     def n(self) -> int:
