@@ -38,6 +38,8 @@ FEW = {
     "DynamicGLM: poisson, level and season, variances known": 12,
     "DynamicGLM: poisson, level and season, variances learned": 12,
 }
+#: Studies of which four data sets take seconds: the quick part leaves them out.
+LONG = ("GammaProcessNMF: rates", "GammaFactorModel: three factors", "StructuredLDA: proportions")
 #: Two sides, words and topics, loadings, or weights and the labels of rows, that inform each other have independent q:
 #: f, proportions, loadings, rates and weights are known less well than they say, predictions of y are not.
 MEAN_FIELD = {
@@ -84,7 +86,9 @@ def test_what_the_large_study_found():
 
 
 @pytest.mark.parametrize("share", [0.2, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["fifth", "whole"])
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize(
+    "study", [pytest.param(study, marks=[pytest.mark.exhaustive] * (study in LONG)) for study in STUDIES]
+)
 # A forecast's mean is not what is judged: a season of four that is learned from few counts may have a wide tail.
 @pytest.mark.filterwarnings("ignore:the logarithm of the rate")
 def test_a_small_study_agrees_with_the_stored_one(study, share, global_random_seed):

@@ -39,9 +39,10 @@ def allowed(error: float | None, n_sets: int) -> float:
     return 4 * max(error or 0.0, 0.3 / np.sqrt(n_sets))
 
 
+@pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["some", "all"])
 @pytest.mark.parametrize(("cell", "n_sets", "bands"), HOLDS, ids=[cell.name for cell, *_ in HOLDS])
-def test_intervals_hold_with_nothing_set(cell, n_sets, bands, global_random_seed):
-    found = run(replace(cell, peer=None), n_sets, seed=global_random_seed)
+def test_intervals_hold_with_nothing_set(cell, n_sets, bands, share, global_random_seed):
+    found = run(replace(cell, peer=None), round(share * n_sets), seed=global_random_seed)
     rows = {row["quantity"]: row for row in covered(cell, found)}
     assert all(np.isfinite(one.seconds_after) for one in found), [one.warned for one in found]
     for quantity, (low, high) in bands.items():
@@ -50,11 +51,12 @@ def test_intervals_hold_with_nothing_set(cell, n_sets, bands, global_random_seed
         assert low - spread <= row["covered"] <= high + spread, f"{quantity}: {row['covered']:.3f} of {cell.name}"
 
 
+@pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["some", "all"])
 @pytest.mark.parametrize(("cell", "n_sets", "name", "band"), NUMBERS)
-def test_other_numbers_hold_with_nothing_set(cell, n_sets, name, band, global_random_seed):
+def test_other_numbers_hold_with_nothing_set(cell, n_sets, name, band, share, global_random_seed):
     row = next(
         row
-        for row in numbers(cell, run(replace(cell, peer=None), n_sets, seed=global_random_seed))
+        for row in numbers(cell, run(replace(cell, peer=None), round(share * n_sets), seed=global_random_seed))
         if row["number"] == name
     )
     spread = 4 * (row["error"] or 0.0)
