@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -212,10 +211,10 @@ class GammaProcessNMF(CountFactorization):
 
     def _search(self, problem: Problem) -> Problem:
         """Problem of the first passes, which search for components."""
-        model = copy.copy(problem.model)
+        traits = problem.model.traits
         # It moves among components, and those that it left are no part of where it is.
-        model.traits = replace(model.traits, steps=replace(model.traits.steps, averages=False))
-        return plan.changed(problem, model=model, algorithm=SSVIA(Constant(1.0)))
+        traits = replace(traits, steps=replace(traits.steps, averages=False))
+        return plan.changed(problem, model=problem.model.replaced(traits=traits), algorithm=SSVIA(Constant(1.0)))
 
     @property
     def _evened(self) -> float:

@@ -99,7 +99,7 @@ class RecommendationMethods(FoldingMethods):
             return SideColumns(view, entries.of(part), None, None).latents(plates[0][part])
 
         with parallel.working():
-            parts = list(parallel.in_order(one, model.column_chunks(entries), parallel.n_threads(self.n_jobs)))
+            parts = list(parallel.in_order(one, view.chunks(entries), parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return m, v
 

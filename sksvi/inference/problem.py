@@ -140,7 +140,7 @@ class Problem:
 
     def size(self, bound: float) -> float:
         """What `tol` is relative to at a bound: the size for all data so far, in the target's own unit, nats."""
-        return abs(bound + self.weight * self.model.log_unit) + self.previous_bound + 1
+        return abs(bound + self.weight * self.model.traits.bound.log_unit) + self.previous_bound + 1
 
     @property
     def moves(self) -> str:
@@ -152,7 +152,7 @@ class Problem:
         """Name of the rule that local variables belong to: the sampler, or the model's local step; '': of none."""
         if self.algorithm.row.sampler:
             return self.algorithm.name
-        return self.model.local_rule if isinstance(self.model, Local) else ""
+        return self.model.traits.local_rule if isinstance(self.model, Local) else ""
 
     def rule(self, name: str, q: Blocks) -> Rule:
         """The rule by which a block moves."""

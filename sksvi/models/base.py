@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from sksvi._runtime import parallel
 from sksvi._runtime.growing import extended
 from sksvi._runtime.memory import Weighed
-from sksvi.models.traits import BoundTraits, Traits
+from sksvi.models.traits import AlternatingTraits, BoundTraits, Traits
 
 if TYPE_CHECKING:
     from sksvi.algorithms.rules import Rule
@@ -403,6 +403,29 @@ class Fit(Protocol):
         ...
 
 
+class Starts:
+    """What a fit with a line search may begin with, beside the first q of `Model.begin`."""
+
+    def filled(self, q: Blocks, data: Any) -> Blocks:
+        """The first q with what is as large as the data: passes begin with it, and who holds the first q does not."""
+        return q
+
+    def others(self, q: Blocks) -> list[Blocks]:
+        """Hyperparameters that a fit may also begin with, where its own first ones need not lead to the best optimum.
+
+        The first steps hold them, so that the other blocks are where they belong before these move.
+        """
+        return []
+
+    def optimum(self, q: Blocks, data: Any, scale: float) -> Any:
+        """``q``, ``gradient`` and ``bound`` where they are known without a look at every row's terms; else None."""
+        return None
+
+    def is_optimal(self, q: Blocks, data: Any) -> bool:
+        """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
+        return False
+
+
 class Model(ABC):
     """What every model answers.
 
@@ -410,15 +433,14 @@ class Model(ABC):
     ``main`` : the Gaussian block in which latents are linear, if there is one.
     ``globals`` : how local steps see the global blocks: "expected" or "corrected"; None: as the algorithm says, one of
     ``global_modes``.
-    ``log_unit`` : log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a
-    target in that unit, so that the user's unit does not matter.
+    ``starts`` : what a fit with a line search may begin with, beside `begin`.
     """
 
     traits: Traits = Traits()
     main: str | None = None
     globals: str | None = "expected"
     global_modes: tuple[str, ...] = ("expected", "sampled")
-    log_unit: float = 0.0
+    starts: Starts = Starts()
 
     def replaced(self, **changes: Any) -> Self:
         """Copy with other attributes: arrays are shared, and what is computed once is computed again.
@@ -451,21 +473,9 @@ class Model(ABC):
     def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
         """The first q."""
 
-    def filled(self, q: Blocks, data: Any) -> Blocks:
-        """The first q with what is as large as the data: passes begin with it, and who holds the first q does not."""
-        return q
-
     @abstractmethod
     def prior(self, q: Blocks) -> Blocks:
         """Prior of every block that has one; may read hyperparameters."""
-
-    def is_optimal(self, q: Blocks, data: Any) -> bool:
-        """Whether q is known to be the best under its hyperparameters, so that no step leads on from there."""
-        return False
-
-    def closed_form_optimum(self, q: Blocks, data: Any, scale: float) -> Any:
-        """``q``, ``gradient`` and ``bound`` where they are known without a look at every row's terms; else None."""
-        return None
 
     def sweep(self, data: Any, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Pass `number` over the data as segments: all blocks, one batch of rows each."""
@@ -511,13 +521,6 @@ class Model(ABC):
         """q that has a bound, and a step, on rows that say what no row before them did."""
         return q
 
-    def other_starts(self, q: Blocks) -> list[Blocks]:
-        """Hyperparameters that a fit may also begin with, where its own first ones need not lead to the best optimum.
-
-        The first steps hold them, so that the other blocks are where they belong before these move.
-        """
-        return []
-
 
 @cache
 def _computed_once(kind: type[Model]) -> tuple[str, ...]:
@@ -552,12 +555,7 @@ class Linear(Model):
 
 
 class Local(Model):
-    """Keeps something per row between passes."""
-
-    @property
-    def local_rule(self) -> str:
-        """What the numbers kept per row belong to: those of another rule have another width and meaning."""
-        return "local"
+    """Keeps something per row between passes, by `Traits.local_rule`."""
 
     @abstractmethod
     def local_begin(self, data: Any) -> Array:
@@ -567,35 +565,18 @@ class Local(Model):
 class Bipartite(Model):
     """Plates on two sides, independent given the other side: users given items, then items given users.
 
-    ``sides`` : the two blocks. ``first_passes`` : passes before the priors are learned. ``held_passes`` : passes of a
-    new fit before hyperparameters are. ``reach`` : the longest step of a hyperparameter that is taken before the bound
-    after it is known.
+    ``alternating`` : the sides, and when what they share begins to move.
     """
 
-    sides: tuple[str, ...]
-    first_passes: int
-    held_passes: int = 0
+    alternating: AlternatingTraits
 
     def tempered(self, passes: int) -> Bipartite | None:
         """The model that pass number `passes` of a new fit serves, on its way to this one; None: this one."""
         return None
 
-    @property
     @abstractmethod
-    def max_hyper_step(self) -> float:
-        """Longest step of hyperparameters, in unconstrained coordinates."""
-
-    @abstractmethod
-    def column_chunks(self, entries: Any, columns: Array | None = None) -> list[Any]:
-        """Plates of a side, or some of them, in chunks."""
-
-    @abstractmethod
-    def seen_from(self, q: Blocks, side: str, expect: Any, rng: Any) -> Any:
-        """What the plates of `side` see of the other side during half a sweep."""
-
-    @abstractmethod
-    def columns(self, view: Any, entries: Any, expect: Any, rng: Any) -> SidePlates:
-        """The bound as a function of some plates of a side, given the other side and their entries."""
+    def side_view(self, q: Blocks, side: str, expect: Any, rng: Any) -> SideView:
+        """The other side as the plates of `side` depend on it during half a sweep."""
 
     @abstractmethod
     def learned(self, q: Blocks, natural: bool) -> Blocks:
@@ -609,12 +590,36 @@ class Sampleable(Model):
     """Has a sampler of its own posterior."""
 
     @abstractmethod
-    def chain(self, data: Any, threads: int) -> Any:
-        """Sweeps over these rows: ``begin(q, local)`` and ``sweep(draw, rng)`` give draws."""
+    def chain(self, data: Any, threads: int) -> MarkovChain:
+        """Sweeps over these rows."""
 
-    @abstractmethod
+
+class MarkovChain(Protocol):
+    """A sampler of the posterior of some rows."""
+
+    def begin(self, q: Blocks, local: Array | None) -> Any:
+        """The first draw: at q, and where each row's local variables were."""
+        ...
+
+    def sweep(self, draw: Any, rng: np.random.Generator) -> tuple[Any, float]:
+        """The next draw, and its log density or bound, nats."""
+        ...
+
     def matched(self, draws: list[Any]) -> Blocks:
         """Blocks with the first two moments of draws."""
+        ...
+
+
+class SideView(Protocol):
+    """One side as the plates of the other depend on it."""
+
+    def chunks(self, entries: Any, plates: Array | None = None) -> list[Any]:
+        """Plates that have these entries, or some of them, in chunks."""
+        ...
+
+    def plates(self, entries: Any, expect: Any, rng: Any) -> SidePlates:
+        """The bound as a function of some plates, given their entries."""
+        ...
 
 
 class SidePlates(Protocol):

@@ -24,6 +24,9 @@ class BoundTraits:
         Whether hyperparameters are found by line searches on the bound, which noise would mislead.
     slack : float, default=0.0
         Relative fall of the bound that the error of the model's own rule explains.
+    log_unit : float, default=0.0
+        Log of a measured target's natural unit, nats per datum: tolerances are relative to the bound of a target in
+        that unit, so that the user's unit does not matter.
     """
 
     additive: bool = True
@@ -32,6 +35,7 @@ class BoundTraits:
     at_expectations: bool = False
     exact_search: bool = False
     slack: float = 0.0
+    log_unit: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,29 @@ class StepTraits:
 
 
 @dataclass(frozen=True)
+class AlternatingTraits:
+    """The two sides of a model whose plates step in turn, and when what they share begins to move.
+
+    Parameters
+    ----------
+    sides : (str, str)
+        The two blocks.
+    before_priors : int, default=0
+        Passes before the priors are learned.
+    before_hyper : int, default=0
+        Passes of a new fit before hyperparameters are learned.
+    longest_hyper : float, default=inf
+        Longest step of a hyperparameter, in unconstrained coordinates, that is taken before the bound after it is
+        known.
+    """
+
+    sides: tuple[str, str]
+    before_priors: int = 0
+    before_hyper: int = 0
+    longest_hyper: float = float("inf")
+
+
+@dataclass(frozen=True)
 class Traits:
     """All that inference must know of a model besides its formulas.
 
@@ -103,6 +130,9 @@ class Traits:
         What the searched hyperparameters are, and how a user fixes them, in words.
     remedy : str
         What a user can do about a numerically impossible step.
+    local_rule : str
+        What the numbers that a `Local` model has per row belong to: those of another rule have another width and
+        meaning.
     """
 
     bound: BoundTraits = field(default_factory=BoundTraits)
@@ -110,3 +140,4 @@ class Traits:
     steps: StepTraits = field(default_factory=StepTraits)
     searched: tuple[str, str] = "the kernel's parameters", "optimize_hyperparameters=False"
     remedy: str = "Standardise the columns, or drop duplicated ones."
+    local_rule: str = "local"

@@ -73,7 +73,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     """
     rng = np.random.default_rng(seed)
     problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], forming=None)
-    q = _near(problem, dict(model.filled(model.begin(data, rng), data)), rng)
+    q = _near(problem, dict(model.starts.filled(model.begin(data, rng), data)), rng)
     look = ModelEvaluation(problem, seed)
     _check_blocks(model, data, q)
     gradient, value = look(q)
@@ -356,11 +356,11 @@ def _split(chunk: Any) -> list[Any]:
 def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> None:
     """Gradients of plates given the other side, and chunks of them that add up."""
     model: Any = problem.model
-    for side in model.sides:
-        entries, view = problem.data.sides[side], model.seen_from(q, side, problem.expect, None)  # type: ignore[attr-defined]
+    for side in model.alternating.sides:
+        entries, view = problem.data.sides[side], model.side_view(q, side, problem.expect, None)  # type: ignore[attr-defined]
 
         def look(plates: Any, block: Any, view: Any = view, entries: Any = entries) -> Any:
-            return model.columns(view, entries.of(plates), problem.expect, None)
+            return view.plates(entries.of(plates), problem.expect, None)
 
         everything = slice(0, q[side].n_plates)
         value, parts = look(everything, q[side]).terms(q[side])
@@ -370,7 +370,7 @@ def _check_sides(problem: Problem, q: Blocks, rng: Any, tolerance: float) -> Non
 
         _assert_close(look(everything, q[side]).value(q[side]), value, f"value of {side}", q[side], 1e-10)
         _check_gradient(side, parts, q, total, rng, tolerance)
-        chunks = model.column_chunks(entries)
+        chunks = view.chunks(entries)
         rows = np.concatenate([np.arange(q[side].n_plates)[chunk] for chunk in chunks])
         assert np.array_equal(rows, np.arange(q[side].n_plates)), f"chunks miss plates of {side}."
         for plates in np.array_split(rng.permutation(q[side].n_plates), 2):

@@ -497,7 +497,7 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
         state = super()._continued(problem)
         block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
         if len(block.chain) != len(problem.data):  # messages are of other points
-            block = problem.model.filled(problem.model.begin(problem.data, None), problem.data)["latents"]
+            block = problem.model.starts.filled(problem.model.begin(problem.data, None), problem.data)["latents"]
         q = problem.model.at(values, block)
         same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
         return state if same else replace(state, q=q, progress=START)

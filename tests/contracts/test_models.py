@@ -465,13 +465,13 @@ def test_weights_of_ratings_are_repeats(name, full, global_random_seed):
     model, data = factorization(name, full)
     q = model.begin(data, rng)
     for side in SIDES:
-        entries, view = data.sides[side], model.seen_from(q, side)
+        entries, view = data.sides[side], model.side_view(q, side)
         times = rng.integers(0, 3, len(entries))
         ends = np.concatenate([[0], np.cumsum(times)])[entries.starts]
         repeated = Entries(ends, np.repeat(entries.other, times), np.repeat(entries.y, times))
         weighted = Entries(entries.starts, entries.other, entries.y, times.astype(float))
         (value, parts), (again, others) = (
-            model.columns(view, part, Auto(), None).terms(q[side]) for part in (weighted, repeated)
+            view.plates(part, Auto(), None).terms(q[side]) for part in (weighted, repeated)
         )
         np.testing.assert_allclose(again, value, rtol=1e-10)
         for part, other in zip(parts, others, strict=True):

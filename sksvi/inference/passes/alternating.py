@@ -69,9 +69,8 @@ class Alternating:
     def begin(self, problem: Problem, state: State) -> State:
         """The state with the pass's own record, and the weight of each plate's data at hand."""
         progress = state.progress if isinstance(state.progress, AlternatingState) else AlternatingState()
-        memory = {
-            side: replace(state.memory[side], seen=entries_of(problem)[side].totals) for side in sided(problem).sides
-        }
+        sides, entries = sided(problem).alternating.sides, entries_of(problem)
+        memory = {side: replace(state.memory[side], seen=entries[side].totals) for side in sides}
         return replace(state, progress=progress, memory={**state.memory, **memory})
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
@@ -80,14 +79,14 @@ class Alternating:
         if tempered is not None:
             return self._tempered_pass(problem, tempered, state)
         model, judged, progress = sided(problem), problem.deterministic, alternating_state(state)
+        learned_from = model.alternating.before_priors
         if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
             return state, None
         state, repairs = replace(state, memory=dict(state.memory), q=dict(state.q)), 0
-        if state.steps >= model.held_passes:
+        if state.steps >= model.alternating.before_hyper:
             state, repairs = with_hyper(problem, state)
         state, half, halvings = self._both(problem, state)
-        repairs += halvings
-        if state.passes + 1 >= model.first_passes and self.learns:
+        if state.passes + 1 >= learned_from and self.learns:
             state = replace(state, q=model.learned(state.q, problem.algorithm.row.natural))
         value = half.after if judged else half.before
         now = (
@@ -101,20 +100,20 @@ class Alternating:
             state,
             steps=state.steps + 1,
             passes=state.passes + 1,
-            repairs=state.repairs + repairs,
+            repairs=state.repairs + repairs + halvings,
             progress=replace(
                 progress,
                 gradient=half.gradient,
                 value=half.after,
                 bound=now if judged else None,
-                small_changes=progress.small_changes + 1 if small and state.passes >= model.first_passes else 0,
+                small_changes=progress.small_changes + 1 if small and state.passes >= learned_from else 0,
             ),
         )
         if not judged and not problem.stream and self.prior_factors is None and check_due(len(state.bounds) + 1):
             progress = alternating_state(state)
             checks = [*progress.checks, exact_bound(problem, state)]
             state = replace(state, progress=replace(progress, checks=checks))
-        return state, StepInfo(now, judged, half.rate, repairs)
+        return state, StepInfo(now, judged, half.rate, repairs + halvings)
 
     def _both(self, problem: Problem, state: State) -> tuple[State, Half, int]:
         """Either side moved once, in place: the state, its last half, and how many steps were halved."""
@@ -138,7 +137,7 @@ class Alternating:
     def _tempered_pass(self, problem: Problem, tempered: Problem, state: State) -> tuple[State, StepInfo]:
         """One pass under the tempered model, reported with the bound of the fit's own model."""
         state, half, repairs = self._both(tempered, replace(state, memory=dict(state.memory), q=dict(state.q)))
-        if state.passes + 1 >= sided(problem).first_passes and self.learns:
+        if state.passes + 1 >= sided(problem).alternating.before_priors and self.learns:
             state = replace(state, q=sided(problem).learned(state.q, problem.algorithm.row.natural))
         state = replace(state, steps=state.steps + 1, passes=state.passes + 1, repairs=state.repairs + repairs)
         return state, StepInfo(exact_bound(problem, state), True, half.rate, repairs)
@@ -176,7 +175,7 @@ def move_hyperparameter(problem: Problem, state: State, name: str, gradient: Any
         state.q[name] = rule.step(name, {**state.q, name: before}, None, gradient, None, size).block
         return state.q[name]
 
-    is_small = np.max(np.abs(attempt(1.0).value - before.value)) <= sided(problem).max_hyper_step
+    is_small = np.max(np.abs(attempt(1.0).value - before.value)) <= sided(problem).alternating.longest_hyper
     found = backtrack(attempt, lambda block: is_small or data_value(problem, state) >= least)
     if found is None:
         state.q[name] = before
@@ -195,8 +194,8 @@ def moved(
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
     model = sided(problem)
     entries = entries_of(problem)[side]
-    number = model.sides.index(side)
-    view = model.seen_from(state.q, side, problem.expect, parallel.stream(state.seed, 2 * state.steps + number, 0))
+    number = model.alternating.sides.index(side)
+    view = model.side_view(state.q, side, problem.expect, parallel.stream(state.seed, 2 * state.steps + number, 0))
     counts = entries.counts
     chosen = None if np.all(counts > 0) else np.flatnonzero(counts)
     stepper = Stepper(problem, state, side, view, prior_factors, in_place)
@@ -205,7 +204,7 @@ def moved(
         chunk, plates = item
         return stepper.step(plates, parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
 
-    items = list(enumerate(model.column_chunks(entries, chosen)))
+    items = list(enumerate(view.chunks(entries, chosen)))
     before, after, gradient, repairs = parallel.tree_sum(iter(list(parallel.in_order(one, items, problem.threads))))
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
@@ -255,7 +254,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
         run, problem = Alternating(prior_factors), replace(problem, previous_bound=abs(previous_bound))
         state = replace(state, q=with_current_priors(problem, state.q, prior_factors))
     repairs = state.repairs
-    seen_weights = {side: state.memory[side].seen for side in sided(problem).sides}
+    seen_weights = {side: state.memory[side].seen for side in sided(problem).alternating.sides}
     inner = replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0))
     inner, done = iterate(problem, inner, run, inner.passes + PORTION_PASSES, tol, with_bound)
     q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
@@ -277,7 +276,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
 
 def parameters(problem: Problem, q: Blocks) -> int:
     """Count of the numbers in the plates' means."""
-    return sum(int(np.size(q[side].mean)) for side in sided(problem).sides)
+    return sum(int(np.size(q[side].mean)) for side in sided(problem).alternating.sides)
 
 
 def updated(problem: Problem, q: Blocks, prior: Blocks, prior_factors: BlockFactors | None) -> BlockFactors:

@@ -77,7 +77,7 @@ class Stepper:
         entries = self.entries.of(plates)
         if problem.batch_size is not None:
             entries = entries.drawn(problem.batch_size, rng)
-        columns = sided(problem).columns(self.view, entries, problem.expect, rng)
+        columns = self.view.plates(entries, problem.expect, rng)
         before, gradient = columns.terms(own)
         scale = self._scale(plates, entries)
         gradient = tuple(by_plate(scale, part) * part for part in gradient)
@@ -92,7 +92,7 @@ class Stepper:
                 new, after, repairs = columns.mended(own, new, prior, after)
         self.block.put(plates, new)
         self.memory.clock[plates] += 1
-        last = self.side == sided(problem).sides[-1]
+        last = self.side == sided(problem).alternating.sides[-1]
         hyper = columns.hyper(new) if last and not problem.frozen else {}
         return float(before @ scale), float(after @ scale), hyper, repairs
 
@@ -134,7 +134,7 @@ class Stepper:
             size = StepSize(rate[which], share, self.weight)
             step = self.rule.step(self.side, {self.side: own[which].for_step()}, some, part, None, size)
             trial, entries = own.from_step(step.block), self.entries.of(rows[which])
-            value = sided(self.problem).columns(self.view, entries, self.problem.expect, None).value(trial)
+            value = self.view.plates(entries, self.problem.expect, None).value(trial)
             good = value - trial.kl_by_plate(some) >= (start - slack)[which]
             new.put(which[good], trial[good])
             after[which[good]] = value[good]

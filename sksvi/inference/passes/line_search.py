@@ -65,7 +65,7 @@ class LineSearch:
         """Many rows start on a part of them, and where a model has several starts the best one is gone on from."""
         if not isinstance(state.progress, LineSearchState):
             state = replace(state, progress=LineSearchState(damping=state.progress.damping))
-        state = replace(state, q=problem.model.filled(state.q, problem.data))
+        state = replace(state, q=problem.model.starts.filled(state.q, problem.data))
         if not problem.algorithm.row.natural or state.steps:
             return state
         return best_start(problem, rough_start(problem, state))
@@ -81,7 +81,8 @@ class LineSearch:
         forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        if natural and not forms and reported(problem, state) and problem.model.is_optimal(state.q, problem.data):
+        starts = problem.model.starts
+        if natural and not forms and reported(problem, state) and starts.is_optimal(state.q, problem.data):
             return state, None
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not forms:
@@ -296,7 +297,7 @@ def rough_start(problem: Problem, state: State) -> State:
 def best_start(problem: Problem, state: State) -> State:
     """The start whose bound is best after a few passes, where the model has others: optima may be several."""
     starts = [state]
-    for points in problem.model.other_starts(state.q):
+    for points in problem.model.starts.others(state.q):
         other = replace(state, q={**state.q, **points})
         fitted = run_until_settled(
             replace(problem, frozen=problem.frozen | points.keys()), other, START_PASSES, ROUGH_TOL
@@ -318,9 +319,7 @@ def settled_bound(problem: Problem, state: State) -> float:
 def first_backtracked(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
     optimum = (
-        problem.model.closed_form_optimum(state.q, problem.data, problem.scale)
-        if problem.algorithm.row.natural
-        else None
+        problem.model.starts.optimum(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
     )
     if optimum is not None and np.isfinite(optimum.bound):
         here = Evaluation(optimum.q, optimum.gradient, optimum.bound, state.memory)

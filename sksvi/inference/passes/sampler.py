@@ -44,7 +44,7 @@ class GibbsPass:
         draws = [*progress.draws, draw.globals][-max(done - done // 2, LEAST_DRAWS) :]
         state = replace(
             state,
-            q=problem.model.matched(draws),
+            q=self.chain.matched(draws),
             passes=state.passes + 1,
             steps=state.steps + 1,
             locals=Locals(draw.local, rule=problem.local_rule),

@@ -164,12 +164,6 @@ class BetaProcess(Sampleable):
 
         return BetaProcessSampler(self, data, threads)
 
-    def matched(self, draws: list[Any]) -> dict[str, Any]:
-        """Blocks with the moments of draws."""
-        from sksvi.models.beta_process.sampler import matched
-
-        return matched(draws)
-
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Rows in chunks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
         if isinstance(rows, slice):

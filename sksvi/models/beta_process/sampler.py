@@ -145,22 +145,21 @@ class BetaProcessSampler:
         prior = self.model.prior(q)
         return {name: natural_step(q[name], prior[name], gradient[name], 1.0) for name in q}
 
-
-def matched(draws: list[BetaProcessDraw]) -> dict[str, Any]:
-    """Blocks with the means and variances of draws: Beta, Gaussian and Gamma by their first two moments."""
-    pi = 1.0 / (1.0 + np.exp(-np.stack([draw.logit for draw in draws])))
-    phi = np.stack([draw.features for draw in draws])
-    noise = np.stack([draw.noise for draw in draws])
-    weight = np.array([[draw.weight] for draw in draws])
-    tiny = np.finfo(float).tiny
-    mean, spread = np.clip(pi.mean(0), 1e-12, 1 - 1e-12), pi.var(0) + tiny
-    total = np.maximum(mean * (1 - mean) / spread - 1, 1e-3)
-    return {
-        "probabilities": Beta(mean * total, (1 - mean) * total),
-        "features": DiagonalGaussian(phi.mean(0), 1.0 / (phi.var(0) + tiny**0.5)),
-        "weight_precision": _matched_gamma(weight),
-        "noise_precision": _matched_gamma(noise),
-    }
+    def matched(self, draws: list[BetaProcessDraw]) -> dict[str, Any]:
+        """Blocks with the means and variances of draws: Beta, Gaussian and Gamma by their first two moments."""
+        pi = 1.0 / (1.0 + np.exp(-np.stack([draw.logit for draw in draws])))
+        phi = np.stack([draw.features for draw in draws])
+        noise = np.stack([draw.noise for draw in draws])
+        weight = np.array([[draw.weight] for draw in draws])
+        tiny = np.finfo(float).tiny
+        mean, spread = np.clip(pi.mean(0), 1e-12, 1 - 1e-12), pi.var(0) + tiny
+        total = np.maximum(mean * (1 - mean) / spread - 1, 1e-3)
+        return {
+            "probabilities": Beta(mean * total, (1 - mean) * total),
+            "features": DiagonalGaussian(phi.mean(0), 1.0 / (phi.var(0) + tiny**0.5)),
+            "weight_precision": _matched_gamma(weight),
+            "noise_precision": _matched_gamma(noise),
+        }
 
 
 def _matched_gamma(x: Array) -> Gamma:

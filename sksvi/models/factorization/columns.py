@@ -21,7 +21,7 @@ from sksvi.algorithms.line_search import backtrack_plates
 from sksvi.expectations import Auto
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.plates import pairs, unpacked
-from sksvi.models.factorization.ratings import Entries
+from sksvi.models.factorization.ratings import COLUMN_COST, Entries
 
 Array = np.ndarray
 Gradient = tuple[Array, Array]
@@ -36,6 +36,10 @@ LEAST_SHARE = 1e-4
 def other_side(side: str) -> str:
     """The other side: items for users, users for items."""
     return SIDES[1 - SIDES.index(side)]
+
+
+#: What a column's full covariance costs beside its entries, in entries per factor.
+MATRIX_COST = 8
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class SideLayout:
     def count(self) -> Array:
         """How often each packed pair of all coordinates counts in a trace."""
         return pairs(self.width, self.full)[2]
+
+    def chunks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
+        """Columns in chunks; one with a full covariance has matrices of its own, which count for their memory."""
+        return entries.chunks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
 
     def embedded(self, mean: Array) -> Array:
         """Free coordinates (P, F) among all of them (P, W)."""
@@ -121,6 +129,19 @@ class ColumnView:
     def cov(self) -> Array:
         """The other side's packed covariances, (P', R')."""
         return np.ascontiguousarray(self.other.values)
+
+    def chunks(self, entries: Entries, plates: Array | None = None) -> list[Any]:
+        """Columns, or some of them, in chunks."""
+        return self.layout.chunks(entries, plates)
+
+    def plates(self, entries: Entries, expect: Any, rng: Any) -> SideColumns:
+        """Some columns with their entries, by the route that likelihood, covariance and expectation ask for."""
+        if self.draws is not None:
+            return SampledColumns(self, entries, expect, rng)
+        if self.likelihood.noise_variance is not None and self.layout.full:
+            return SquaredColumns(self, entries, expect, rng)
+        kind = JointColumns if expect.joint and self.layout.full else SideColumns
+        return kind(self, entries, expect, rng)
 
 
 class SideColumns:
@@ -398,13 +419,3 @@ class SampledColumns(SideColumns):
         every, alpha, gamma = np.arange(layout.width), weight * alpha, weight * gamma
         sampled_accumulate(entries.starts, entries.other, alpha, gamma, draws, every, block.full, g, h)
         return entries.summed(value), layout.restricted(g, h)
-
-
-def columns_of(view: ColumnView, entries: Entries, expect: Any, rng: Any) -> SideColumns:
-    """The route that likelihood, covariance and expectation ask for."""
-    if view.draws is not None:
-        return SampledColumns(view, entries, expect, rng)
-    if view.likelihood.noise_variance is not None and view.layout.full:
-        return SquaredColumns(view, entries, expect, rng)
-    kind = JointColumns if expect.joint and view.layout.full else SideColumns
-    return kind(view, entries, expect, rng)

@@ -19,10 +19,10 @@ import numpy as np
 from sksvi.algorithms.rules import FIXED, Fixed, Newton, Rule
 from sksvi.families import Free, GaussianPlates, Point
 from sksvi.models.base import Bipartite, Segment
-from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns, SideLayout, columns_of, other_side
-from sksvi.models.factorization.ratings import COLUMN_COST, Entries, Ratings
+from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns, SideLayout, other_side
+from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior, rotation
-from sksvi.models.traits import Traits
+from sksvi.models.traits import AlternatingTraits, BoundTraits, Traits
 
 Array = np.ndarray
 
@@ -38,8 +38,6 @@ HELD_PASSES = 2
 #: halved from pass to pass, by more where that took more than so many. Begun at little noise, users and items fix each
 #: other where their first draws happened to lead.
 HOT, MOST_COOLING = 4.0, 20
-#: What a column's full covariance costs beside its entries, in entries per factor.
-MATRIX_COST = 8
 #: Largest Newton step of the likelihood's parameters (logarithms, and shares of its width) that is taken unseen: over
 #: it the curvature changes by a tenth or so, and the step goes up.
 TRUSTED_STEP = 0.1
@@ -67,10 +65,6 @@ class FactorModel(Bipartite):
         Most first passes under more noise than is given.
     """
 
-    sides = SIDES
-    first_passes = FIRST_PASSES
-    traits = Traits(remedy="Lower n_components, or fix the likelihood's parameters.")
-
     def __init__(
         self,
         likelihood: Any,
@@ -85,10 +79,22 @@ class FactorModel(Bipartite):
         cooling: int = MOST_COOLING,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
-        self.log_unit = float(np.log(unit)) if likelihood.traits.measured else 0.0
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
         self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
+
+    @cached_property
+    def traits(self) -> Traits:  # type: ignore[override]
+        """A measured target has a unit."""
+        log_unit = float(np.log(self.unit)) if self.likelihood.traits.measured else 0.0
+        remedy = "Lower n_components, or fix the likelihood's parameters."
+        return Traits(bound=BoundTraits(log_unit=log_unit), remedy=remedy)
+
+    @cached_property
+    def alternating(self) -> AlternatingTraits:  # type: ignore[override]
+        """Steps of the likelihood's parameters begin late where a dispersion could absorb what factors explain."""
+        waits = HELD_PASSES if self.likelihood.scales.takes_excess else 0
+        return AlternatingTraits(SIDES, FIRST_PASSES, waits, TRUSTED_STEP * min(1.0, self.likelihood.width))
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
@@ -99,16 +105,6 @@ class FactorModel(Bipartite):
             learned[f"{side}_mean"] = Fixed(lambda q, paid=paid: -paid(q))
             learned[f"{side}_precision"] = FIXED
         return learned
-
-    @property
-    def held_passes(self) -> int:  # type: ignore[override]
-        """First passes with fixed parameters of the likelihood: its dispersion could absorb what factors explain."""
-        return HELD_PASSES if self.likelihood.scales.takes_excess else 0
-
-    @property
-    def max_hyper_step(self) -> float:
-        """The longest step of the likelihood's parameters that is taken before the bound after it is known."""
-        return TRUSTED_STEP * min(1.0, self.likelihood.width)
 
     def current_likelihood(self, q: dict[str, Any]) -> Any:
         """The likelihood with its learned parameters as q has them."""
@@ -213,7 +209,7 @@ class FactorModel(Bipartite):
         for side in SIDES:
             yield Segment(slice(0, len(data)), 1.0, (side,))
 
-    def seen_from(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> ColumnView:
+    def side_view(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> ColumnView:
         """The other side as columns of `side` use it: moments, or draws for a sampled expectation."""
         block = q[other_side(side)]
         view = ColumnView.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
@@ -222,22 +218,14 @@ class FactorModel(Bipartite):
         samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))
         return replace(view, draws=np.stack([view.other_layout.embedded(sample) for sample in samples], axis=1))
 
-    def columns(self, view: ColumnView, entries: Entries, expect: Any, rng: Any) -> SideColumns:
-        """Some columns of one side with their entries, by the route that the expectation asks for."""
-        return columns_of(view, entries, expect, rng)
-
     # ---- the bound of all entries, as the engine evaluates it
     def view(self, q: dict[str, Any], rng: Any) -> Any:
         """The items' view, and the items."""
-        return self.seen_from(q, "items"), q["items"]
+        return self.side_view(q, "items"), q["items"]
 
     def chunks(self, rows: Array | slice, data: Ratings) -> list[Any]:
         """Items in chunks."""
-        return self.column_chunks(data.sides["items"])
-
-    def column_chunks(self, entries: Entries, columns: Array | None = None) -> list[Any]:
-        """Columns in chunks; one with a full covariance has matrices of its own, which count for their memory."""
-        return entries.chunks(columns, MATRIX_COST * (self.n_components + 1) if self.full else COLUMN_COST)
+        return self.layouts["items"].chunks(data.sides["items"])
 
     def batch(self, data: Ratings, rows: Any, start: Any = None) -> tuple[Any, Entries]:
         """The entries of some items."""
@@ -246,7 +234,7 @@ class FactorModel(Bipartite):
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Value of some items at q."""
         (column_view, items), (plates, entries) = view, batch
-        columns = columns_of(column_view, entries, expect, rng)
+        columns = column_view.plates(entries, expect, rng)
         return Evaluated(columns, items[plates])
 
     def pull_back(self, terms: Any, batch: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ in q, its gradient is exact, and steps can be judged. Where draws are asked for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -90,7 +90,7 @@ class GammaFactors(Model):
         self.noise, self.noise_size = noise, noise_size
         self.noise_floor = np.zeros(n_features) if noise_floor is None else noise_floor
         self.log_jacobian = 0.0 if unit is None else float(np.log(unit).sum())
-        self.log_unit = self.log_jacobian
+        self.traits = replace(type(self).traits, bound=BoundTraits(additive=False, log_unit=self.log_jacobian))
         self.init, self.loadings, self.log_noise, self.near_mode = init, loadings, log_noise, near_mode
         self.without_mean, self.seed = without_mean, seed
         self._prior = Gamma(np.full(self.shape, prior_shape), np.full(self.shape, prior_rate))

@@ -8,6 +8,7 @@ block, their prior is independent, and d_i adds to the variance of each.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -136,7 +137,7 @@ class SparseGPModel(LinearLatents):
         self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
-        self.by, self.log_unit, self.keep, self.density = by, float(np.log(unit)), keep, density
+        self.by, self.unit, self.keep, self.density = by, unit, keep, density
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
         self._lock = Lock()
@@ -149,7 +150,7 @@ class SparseGPModel(LinearLatents):
         vars(self).update(state)
         self._lock = Lock()
 
-    @property
+    @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
         """All bounds but the optimal one are sums over data; averages of q are none where the kernel moves."""
         traits = super().traits

@@ -19,6 +19,7 @@ from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, pro
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.settled import already_searched
 from sksvi.models.targets import starting
+from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
@@ -90,20 +91,16 @@ class LinearModel(LinearLatents):
         self.full = full
         self.intercept_mean, self.unit, self.stretch, self.scales = intercept_mean, unit, stretch, scales
 
-    one_latent, several_latents = (
-        replace(traits, remedy="Standardise the columns, drop duplicated ones, or raise prior_precision.")
-        for traits in (LinearLatents.one_latent, LinearLatents.several_latents)
-    )
+    @cached_property
+    def traits(self) -> Traits:  # type: ignore[override]
+        """Traits of linear latents, with what a user may do."""
+        remedy = "Standardise the columns, drop duplicated ones, or raise prior_precision."
+        return replace(super().traits, remedy=remedy)
 
     @property
     def width(self) -> int:
         """Weights of one latent, P."""
         return self.n_features + int(self.fit_intercept)
-
-    @property
-    def log_unit(self) -> float:  # type: ignore[override]
-        """Density of a target in its own unit, over that in the user's, nats."""
-        return float(np.log(self.unit))
 
     @property
     def n_fixed(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ Array = np.ndarray
 class LinearLatents(Linear):
     """The block's shape, the moments of A w, and gradients pulled back through the rows A.
 
-    A subclass has ``likelihood``, ``full`` (the covariance of q) and ``width`` (weights of one latent, P).
+    A subclass has ``likelihood``, ``unit`` (of a measured target), ``full`` (the covariance of q) and ``width``
+    (weights of one latent, P).
     """
 
     likelihood: Any
     full: bool
+    unit: float
     _kept: tuple[Any, Array, Array] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,13 +62,11 @@ class LinearLatents(Linear):
         linear = (n,) if k == 1 else (n, k)
         return linear, (*linear, k) if self.joint else linear
 
-    one_latent = Traits(BoundTraits(seeded=False))
-    several_latents = Traits(BoundTraits(seeded=False, slack=1e-6))
-
-    @property
+    @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
         """The bound of several latents has the relative error of its deterministic rule, quasi-Monte Carlo."""
-        return self.one_latent if self.likelihood.n_latents == 1 else self.several_latents
+        slack = 0.0 if self.likelihood.n_latents == 1 else 1e-6
+        return Traits(BoundTraits(seeded=False, slack=slack, log_unit=float(np.log(self.unit))))
 
     def by_latent(self, values: Array) -> Array:
         """Values per weight as (K, P)."""
@@ -119,7 +119,7 @@ class LinearLatents(Linear):
             g, value = data.reduced(partial(self._slope, here, expect, threads), beside=variances)
             delta = mean - prior.mean
             slope = g * scale - prior.dot(delta)
-            value = (value + data.total_weight * self.log_unit) * scale  # L-BFGS looks at relative changes
+            value = (value + data.total_weight * self.traits.bound.log_unit) * scale  # L-BFGS looks at relative changes
             return 0.5 * float(np.sum(delta * prior.dot(delta))) - value, -block.uncoloured(slope).ravel()
 
         first = np.zeros(block.mean.size)

@@ -7,6 +7,7 @@ group's standard deviation s is a point on the log scale with a half-Student-t p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from sklearn.base import clone
 
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Marginal, Point, Rayleigh
-from sksvi.models.base import LinearTerms
+from sksvi.models.base import LinearTerms, Starts
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
 from sksvi.models.mixed.noise_table import MOST_VALUES, NoiseTable
@@ -54,6 +55,25 @@ class Groups:
         first = np.cumsum([0, *self.effects])
         parts = [np.tile(np.arange(first[f], first[f + 1]), count) for f, count in enumerate(self.levels)]
         return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class SlopeStarts(Starts):
+    """Levels whose lines differ in slope far from zero differ as much more there: intercepts that allow for it.
+
+    Else slopes of moderate size look impossible from the first rows on, and vanish before intercepts have grown.
+    """
+
+    groups: Groups | None
+    mean_norms: Sequence[float]
+
+    def others(self, q: dict[str, Any]) -> list[dict[str, Any]]:
+        """Deviations of groups that allow for it."""
+        if self.groups is None or not max(self.mean_norms, default=0.0) > FAR:
+            return []
+        log_std = q["group_std"].value.copy()
+        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.mean_norms))
+        return [{"group_std": Point(log_std)}]
 
 
 class MixedModel(LinearModel):
@@ -142,16 +162,10 @@ class MixedModel(LinearModel):
             first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
         return first
 
-    def other_starts(self, q: dict[str, Any]) -> list[dict[str, Any]]:
-        """Levels whose lines differ in slope far from zero differ as much more there: intercepts that allow for it.
-
-        Else slopes of moderate size look impossible from the first rows on, and vanish before intercepts have grown.
-        """
-        if self.groups is None or not max(self.slope_mean_norms, default=0.0) > FAR:
-            return []
-        log_std = q["group_std"].value.copy()
-        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.slope_mean_norms))
-        return [{"group_std": Point(log_std)}]
+    @property
+    def starts(self) -> Starts:  # type: ignore[override]
+        """Wider intercepts where slopes are those of columns far from zero."""
+        return SlopeStarts(self.groups, self.slope_mean_norms)
 
     # ---- gradients
     def expected(
@@ -179,8 +193,8 @@ class MixedModel(LinearModel):
 
     def log_group_density(self, q: dict[str, Any]) -> float:
         """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
-        log_std = q["group_std"].value
-        return float(np.sum(GROUP_CONSTANT + log_std - self.log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        log_std, log_unit = q["group_std"].value, self.traits.bound.log_unit
+        return float(np.sum(GROUP_CONSTANT + log_std - log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""

@@ -207,12 +207,6 @@ class MixtureModel(Sampleable):
 
         return MixtureSampler(self, data)
 
-    def matched(self, draws: list[Any]) -> Blocks:
-        """Blocks given the mean counts of draws."""
-        from sksvi.models.mixture.sampler import matched
-
-        return matched(self, draws)
-
     # ---- start
     def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
         """Random rows as centres, drawn towards what all rows have in common; components without one are empty."""

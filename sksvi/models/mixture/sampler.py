@@ -122,6 +122,18 @@ class MixtureSampler:
         of_values = np.sum(gammaln(prior + counts) - gammaln(prior))
         return float(of_values + np.sum(gammaln(totals) - gammaln(totals + self.observed_cells(counts))))
 
+    def matched(self, draws: list[MixtureDraw]) -> Blocks:
+        """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
+        rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
+        statistics: dict[str, Any] = {"weights": (rows,)}
+        at, K = 0, self.model.n_components
+        for name, (m, columns) in self.model.names.items():
+            width = m * len(columns)
+            statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
+            at += width
+        log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
+        return self.model.updated(statistics, {"value_prior": Point(log_prior)} if self.model.learns_prior else {})
+
 
 #: Steps of a slice outwards, and inwards: a density that is a number takes a few.
 MOST_SLICES = 10_000
@@ -146,16 +158,3 @@ def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Gener
             return float(new)
         low, high = (new, high) if new < x else (low, new)
     raise ValueError(f"a log density is {log_density(x)} at {x}: the chain cannot go on. Check probability_prior.")
-
-
-def matched(model: CountedMixture, draws: list[MixtureDraw]) -> Blocks:
-    """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
-    rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
-    statistics: dict[str, Any] = {"weights": (rows,)}
-    at, K = 0, model.n_components
-    for name, (m, columns) in model.names.items():
-        width = m * len(columns)
-        statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
-        at += width
-    log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
-    return model.updated(statistics, {"value_prior": Point(log_prior)} if model.learns_prior else {})

@@ -95,7 +95,7 @@ class NetworkModel(Model):
         n_rows: int = 0,
         in_turn: bool = True,
     ) -> None:
-        self.priors, self.starts, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
+        self.priors, self.first, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
         self.by_row = [factor for factor in factors if n_rows and factor.n_rows]
         self.whole = [factor for factor in factors if not factor.drawn and factor not in self.by_row]
         self.drawn = [factor for factor in factors if factor.drawn and factor not in self.by_row]
@@ -118,7 +118,7 @@ class NetworkModel(Model):
 
     def begin(self, data: NetworkRows, rng: np.random.Generator) -> Blocks:
         """The first q."""
-        return dict(self.starts)
+        return dict(self.first)
 
     def prior(self, q: Blocks) -> Blocks:
         """The prior of every node, which does not depend on q."""

@@ -105,6 +105,7 @@ class CountRows(Local):
     traits = Traits(
         bound=BoundTraits(at_expectations=True, slack=1e-9),  # rows settle visit by visit
         remedy="Give X in a unit in which its cells are counts.",
+        local_rule="counts of components",  # which all ways leave, and start from
     )
     shape: tuple[int, int]
     activation_shape: float
@@ -117,11 +118,6 @@ class CountRows(Local):
     def prior_rate(self, view: FactorView) -> float:
         """r, the rate of activations a priori."""
         raise AttributeError(f"{type(self).__name__} has no prior of activations")
-
-    @property
-    def local_rule(self) -> str:
-        """Both ways leave, and start from, the same numbers."""
-        return "counts of components"
 
     def local_begin(self, data: Table) -> Array:
         """Local start of new rows: N = 0 expected counts from every component, (n, K)."""

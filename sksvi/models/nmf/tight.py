@@ -70,13 +70,9 @@ class TightGammaPoisson(GammaPoisson):
         GammaPoisson.traits,
         bound=replace(GammaPoisson.traits.bound, at_expectations=False, noisy=True),
         steps=replace(GammaPoisson.traits.steps, full_batch_schedule=RobbinsMonro(delay=1.0, kappa=0.5)),
+        local_rule="slopes of rows",
     )
     n_draws = DRAWS
-
-    @property
-    def local_rule(self) -> str:
-        """Other numbers than those of auxiliary counts."""
-        return "slopes of rows"
 
     def local_begin(self, data: Table) -> Array:
         """Local start of new rows: (n1, c) = 0, (n, 2K)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.models.base import Fit, LinearTerms, Table
+from sksvi.models.base import Fit, LinearTerms, Starts, Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.settled import already_searched
 from sksvi.models.time_series.components import Dynamics
@@ -31,6 +31,33 @@ Array = np.ndarray
 
 #: Points whose expectations are found at a time: what is between them stays in the cache.
 TOGETHER = 2**13
+
+
+@dataclass(frozen=True)
+class SeriesStarts(Starts):
+    """First messages, which are those of the optimum under Gaussian noise."""
+
+    model: DynamicModel
+
+    def filled(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
+        """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
+        block = q["latents"]
+        if not block.bare_prior:
+            return q
+        return q | {"latents": ChainGaussian(block.chain, *first_messages(self.model.current_likelihood(q), data))}
+
+    def is_optimal(self, q: dict[str, Any], data: Table) -> bool:
+        """Whether q is optimal: under Gaussian noise, where the messages are those of the data."""
+        likelihood, block = self.model.current_likelihood(q), q["latents"]
+        if likelihood.noise_variance is None:
+            return False
+        linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
+        return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
+
+    def optimum(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
+        """The best q and its bound under Gaussian noise, where the messages are those of the data; else None."""
+        searched = "dynamics" in q and self.is_optimal(q, data)
+        return ConjugateOptimum(self.model, data, scale)(q)[0] if searched else None
 
 
 class DynamicModel(PerLatent):
@@ -84,8 +111,7 @@ class DynamicModel(PerLatent):
         self.chain = chain
         self.weak_prior = prior if self.learned else None
         self.theta = dynamics.start if theta is None else theta
-        self.messages, self.walked = messages, walked
-        self.log_unit = float(np.log(unit))
+        self.messages, self.walked, self.unit = messages, walked, unit
 
     # ---- blocks
     def current_likelihood(self, q: dict[str, Any]) -> Any:
@@ -102,13 +128,13 @@ class DynamicModel(PerLatent):
         """The chain without messages."""
         return {"latents": ChainGaussian(q["latents"].chain)}
 
-    @property
+    @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
         """The traits of `PerLatent`, whose expectations must be exact where parameters are learned."""
         learns = self.learned and bool(self.theta.size or self.likelihood.learned)
         return replace(
             PerLatent.traits,
-            bound=replace(PerLatent.traits.bound, exact_search=learns),
+            bound=replace(PerLatent.traits.bound, exact_search=learns, log_unit=float(np.log(self.unit))),
             searched=("variances and scales", "give each of them a number"),
             remedy="Fix a variance that the data cannot tell (level_variance and the like), or lower initial_variance.",
         )
@@ -147,24 +173,10 @@ class DynamicModel(PerLatent):
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
         return self.at({name: values[name] for name in self.hyper}, self.messages)
 
-    def filled(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
-        """Messages as each point alone would have them: from none, under a wide prior, no first step succeeds."""
-        if not q["latents"].bare_prior:
-            return q
-        return q | {"latents": ChainGaussian(q["latents"].chain, *first_messages(self.current_likelihood(q), data))}
-
-    def is_optimal(self, q: dict[str, Any], data: Table) -> bool:
-        """Whether q is optimal: under Gaussian noise, where the messages are those of the data."""
-        likelihood, block = self.current_likelihood(q), q["latents"]
-        if likelihood.noise_variance is None:
-            return False
-        linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
-        return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
-
-    def closed_form_optimum(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:
-        """The best q and its bound under Gaussian noise, where the messages are those of the data; else None."""
-        searched = "dynamics" in q and self.is_optimal(q, data)
-        return ConjugateOptimum(self, data, scale)(q)[0] if searched else None
+    @property
+    def starts(self) -> Starts:  # type: ignore[override]
+        """Messages of each point alone, and under Gaussian noise the optimum."""
+        return SeriesStarts(self)
 
     # ---- gradients
     def parts(self, n: int) -> list[Any]:

@@ -189,11 +189,6 @@ class CorrelatedTopics(Local):
         """Documents at equal proportions, AdaGrad's sums empty."""
         return self._fresh(len(data))
 
-    @property
-    def local_rule(self) -> str:
-        """Name of the steps of q(η_d) and of its covariance's form: local states of another are not continued."""
-        return f"{self.rule}, {'full' if self.full else 'diag'}"
-
     def _fresh(self, n: int) -> Array:
         width = self.n_topics - 1
         square = width**2 if self.full else width
@@ -217,6 +212,8 @@ class CorrelatedTopics(Local):
             warmup=Warmup(FORMING_PASSES if self.topics == "dirichlet" else 0),
             steps=StepTraits(STEP_RATE),
             remedy="Raise topic_word_prior or covariance_prior.",
+            # The steps of q(η_d), and its covariance's form.
+            local_rule=f"{self.rule}, {'full' if self.full else 'diag'}",
         )
 
     # ---- rows

@@ -138,6 +138,7 @@ class LatentDirichlet(Local):
         warmup=Warmup(FORMING_PASSES, FORMING_PASSES, frozenset({"alpha"})),
         steps=StepTraits(STEP_RATE, WHOLE_RATE),
         remedy="Raise topic_word_prior.",
+        local_rule="counts of topics",  # which every local step leaves, and starts from
     )
 
     def __init__(
@@ -164,11 +165,6 @@ class LatentDirichlet(Local):
     def shape(self) -> tuple[int, int]:
         """Topics and words."""
         return self.n_topics, self.n_words
-
-    @property
-    def local_rule(self) -> str:
-        """Name of the local state: the same for every local step, which all leave, and start from, counts of topics."""
-        return "counts of topics"
 
     # ---- blocks
     def begin(self, data: Table, rng: Any) -> Blocks:

@@ -16,6 +16,7 @@ from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.start import first_state
 from sksvi.models.base import Bipartite, Segment
 from sksvi.models.factorization.ratings import Ratings
+from sksvi.models.traits import AlternatingTraits
 from sksvi.testing import check_model
 
 SIDES = ("users", "items")
@@ -24,7 +25,7 @@ SIDES = ("users", "items")
 class Counts(Bipartite):
     """y_ij ~ Poisson(u_iᵀ v_j), u and v Gamma, every pair seen: the bound with each count split among the factors."""
 
-    sides, first_passes, max_hyper_step = SIDES, 0, 0.1
+    alternating = AlternatingTraits(SIDES, longest_hyper=0.1)
 
     def __init__(self, n_factors):
         self.n_factors = n_factors
@@ -44,21 +45,15 @@ class Counts(Bipartite):
         for side in SIDES:
             yield Segment(slice(0, len(data)), 1.0, (side,))
 
-    def seen_from(self, q, side, expect, rng):
-        return q[SIDES[1 - SIDES.index(side)]]
-
-    def columns(self, view, entries, expect, rng):
-        return Split(view, entries)
-
-    def column_chunks(self, entries, columns=None):
-        return entries.chunks(columns)
+    def side_view(self, q, side, expect, rng):
+        return Other(q[SIDES[1 - SIDES.index(side)]])
 
     def learned(self, q, natural):
         return q
 
     # ---- the bound of all entries, item by item
     def chunks(self, rows, data):
-        return self.column_chunks(data.sides["items"])
+        return data.sides["items"].chunks()
 
     def batch(self, data, rows, start=None):
         return rows, data.sides["items"].of(rows)
@@ -69,6 +64,19 @@ class Counts(Bipartite):
 
     def pull_back(self, terms, batch):
         return {}
+
+
+class Other:
+    """One side as the plates of the other depend on it."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def chunks(self, entries, plates=None):
+        return entries.chunks(plates)
+
+    def plates(self, entries, expect, rng):
+        return Split(self.block, entries)
 
 
 class At:

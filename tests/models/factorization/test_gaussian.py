@@ -23,7 +23,6 @@ from sksvi.models.factorization.columns import (
     SampledColumns,
     SideColumns,
     SquaredColumns,
-    columns_of,
 )
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings
@@ -107,7 +106,7 @@ def test_plain_route_is_the_gradient_of_the_surrogate(name, full, global_random_
     pairs, data, y, weight = ratings_for(name, global_random_seed, weight=True)
     model = model_for(name, biases=True, full=full, offset=0.3)
     q = random_q(model, data, rng)
-    columns = SideColumns(model.seen_from(q, "items"), data.sides["items"], AUTO, None)
+    columns = SideColumns(model.side_view(q, "items"), data.sides["items"], AUTO, None)
     value, (d, D) = columns.terms(q["items"])
     np.testing.assert_allclose(value, terms_by_item(model, q, pairs, y, weight), rtol=2e-6, atol=2e-6)
     np.testing.assert_allclose(columns.value(q["items"]), value, rtol=1e-12)
@@ -144,7 +143,7 @@ def test_joint_route_is_the_sum_over_a_jointly_gaussian_row(name, global_random_
         *(lambda y, f, i=i: likelihood.derivatives(np.asarray(y), np.asarray(f))[i] for i in range(3))
     )
     for side, own, other, mine in (("items", items, users, 1), ("users", users, items, 0)):
-        columns = JointColumns(model.seen_from(q, side), data.sides[side], expectations.resolve("quadrature"), None)
+        columns = JointColumns(model.side_view(q, side), data.sides[side], expectations.resolve("quadrature"), None)
         _, (d, D) = columns.terms(q[side])
         free = model.layouts[side].free
         d_sum, D_sum = np.zeros_like(own.mean), np.zeros_like(own.cov)
@@ -169,10 +168,10 @@ def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
     for side in SIDES:
         mean = rng.standard_normal((n, k)) * np.sqrt(0.8)
         q[side] = GaussianPlates.constant(mean, np.full(k, 0.2), True)
-    view, entries = model.seen_from(q, "items"), data.sides["items"]
+    view, entries = model.side_view(q, "items"), data.sides["items"]
     joint = JointColumns(view, entries, expectations.resolve("quadrature"), None).terms(q["items"])[1][1]
     plain = SideColumns(view, entries, AUTO, None).terms(q["items"])[1][1]
-    view = model.seen_from(q, "items", expectations.MonteCarlo(n=20_000), rng)
+    view = model.side_view(q, "items", expectations.MonteCarlo(n=20_000), rng)
     truth = SampledColumns(view, entries, AUTO, None).terms(q["items"])[1][1]
 
     def error(D):
@@ -200,7 +199,7 @@ def test_sampled_route_is_unbiased_for_the_true_bound(name, full, global_random_
     draws = []
     for _ in range(150):
         columns = SampledColumns(
-            model.seen_from(q, "items", expectations.MonteCarlo(n=40), rng), data.sides["items"], AUTO, None
+            model.side_view(q, "items", expectations.MonteCarlo(n=40), rng), data.sides["items"], AUTO, None
         )
         found, (dm, dv) = columns.terms(q["items"])
         draws.append(np.concatenate([found, dm.ravel(), dv.ravel()]))
@@ -216,8 +215,8 @@ def test_expectation_chooses_the_route():
     def route(name, expectation, full=True):
         model = model_for(name, full=full)
         expect = expectations.resolve(expectation)
-        view = model.seen_from(model.begin(data, rng), "items", expect, rng)
-        return type(columns_of(view, data.sides["items"], expect, rng))
+        view = model.side_view(model.begin(data, rng), "items", expect, rng)
+        return type(view.plates(data.sides["items"], expect, rng))
 
     assert route("logit", "auto") is route("logit", "gauss-hermite") is SideColumns
     assert route("logit", "quadrature") is JointColumns and route("logit", "quadrature", full=False) is SideColumns
@@ -233,7 +232,7 @@ def test_squared_columns_are_the_plain_ones(global_random_seed):
     model = model.replaced(likelihood=cases.LEARNED["gaussian"].start(y, weight))
     q = random_q(model, data, rng)
     for side in SIDES:
-        both = [c(model.seen_from(q, side), data.sides[side], AUTO, None) for c in (SideColumns, SquaredColumns)]
+        both = [c(model.side_view(q, side), data.sides[side], AUTO, None) for c in (SideColumns, SquaredColumns)]
         (value, gradient), (closed, closed_gradient) = (columns.terms(q[side]) for columns in both)
         np.testing.assert_allclose(closed, value, rtol=1e-10)
         np.testing.assert_allclose(both[1].value(q[side]), value, rtol=1e-10)
@@ -374,7 +373,7 @@ def test_entries_drawn_by_column_are_unbiased(global_random_seed):
     _, data, *_ = ratings_for("poisson", global_random_seed, 12, 4)
     model = model_for("poisson")
     q, entries = random_q(model, data, rng), data.sides["items"]
-    view = model.seen_from(q, "items")
+    view = model.side_view(q, "items")
     exact = np.concatenate(
         [g.reshape(4, -1) for g in SideColumns(view, entries, AUTO, None).terms(q["items"])[1]], axis=1
     )

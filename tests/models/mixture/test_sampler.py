@@ -64,7 +64,7 @@ def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
         parts = np.array([np.mean(part**power) for part in np.array_split(np.array(chain), 50)])
         error = parts.std(ddof=1) / np.sqrt(50)
         assert abs(parts.mean() - wanted @ grid**power) < 4.5 * error
-    q = model.matched([draw])
+    q = sampler.matched([draw])
     assert q["value_prior"].value == draw.log_prior
     np.testing.assert_allclose(q["values_3"].theta.sum(), 3 * np.exp(draw.log_prior) + np.sum(codes[:, 1] >= 0))
 
@@ -80,7 +80,7 @@ def test_counts_stay_those_of_the_labels(global_random_seed):
     again = sampler.begin({}, draw.labels)
     np.testing.assert_array_equal(draw.rows, again.rows)
     np.testing.assert_array_equal(draw.counts, again.counts)
-    q = model.matched([draw])
+    q = sampler.matched([draw])
     for name, (m, columns) in model.names.items():
         for j, d in enumerate(columns):
             counts = [np.bincount(codes[(draw.labels == k) & (codes[:, d] >= 0), d], minlength=m) for k in range(5)]

@@ -152,8 +152,8 @@ def test_a_fit_under_gaussian_noise_begins_at_its_best(share):
         data = replace(data, y=170.0 * data.y)
         model = model_for("gaussian", data, learned=True)
         model = model.replaced(likelihood=model.likelihood.scales.with_less_noise(share))
-        q = model.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
-        known = model.closed_form_optimum(q, data, 1.0)
+        q = model.starts.filled(first_state(problem_for(model, data, "cvi"), 0).q, data)
+        known = model.starts.optimum(q, data, 1.0)
         assert known is not None and known.bound == pytest.approx(dense_bound(model, data, q)[0], rel=1e-8)
 
 
@@ -187,7 +187,7 @@ def test_the_slope_of_the_profile_bound_is_that_of_finite_differences(name, kind
     model = model_for(name, data, kind, learned=True)
     problem = problem_for(model, data, "cvi")
     names = [key for key in model.hyper]
-    begun = model.filled(model.begin(data, None), data)
+    begun = model.starts.filled(model.begin(data, None), data)
     start, first = {key: begun[key].value for key in names}, begun["latents"]
 
     def settled(values):
