@@ -134,6 +134,7 @@ REGISTRY: dict[str, str] = {
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "BinaryEncoding": "sksvi.mixture._bernoulli:BinaryEncoding",
     "CategoricalEncoding": "sksvi.mixture._categorical:CategoricalEncoding",
+    "SeriesPanel": "sksvi.time_series:SeriesPanel",
     "SeriesEncoding": "sksvi.time_series._encoding:SeriesEncoding",
     "SeriesFit": "sksvi.time_series._fit:SeriesFit",
     "FitRecord": "sksvi.estimators.fit_record:FitRecord",
@@ -365,10 +366,12 @@ def _check_state(estimator: Any) -> None:
             check_parts(look.at(name), key_of)
     key = key_of(type(estimator))  # type: ignore[arg-type]  # classes are hashable
     fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
-    if key in ESTIMATORS and fitted:
-        if "series_" in dir(type(estimator)) and "_members" in vars(estimator):  # a fit to several is a fit of each
-            for member in check_panel(look):
-                _check_state(member)
-            return
+    if not fitted:
+        return
+    if key == "SeriesPanel" or look.has("_panel"):  # a fit to several is a fit of each
+        look.require("state_" not in vars(estimator), "is a fit to one series and to several")
+        for member in check_panel(look if key == "SeriesPanel" else look.at("_panel")):
+            _check_state(member)
+    elif key in ESTIMATORS:
         check_fit(look)
         ESTIMATORS[key](look)

@@ -2,5 +2,6 @@
 
 from sksvi.time_series._dynamic import DynamicGLM
 from sksvi.time_series._filter_steps import Observed, OnlineFilter
+from sksvi.time_series._panel import SeriesPanel
 
-__all__ = ["DynamicGLM", "Observed", "OnlineFilter"]
+__all__ = ["DynamicGLM", "Observed", "OnlineFilter", "SeriesPanel"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory
-from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import Columns, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
@@ -43,7 +44,7 @@ from sksvi.time_series._long import begun_from, first_part
 from sksvi.time_series._needs import arrays_held
 from sksvi.time_series._online import Online
 from sksvi.time_series._overdispersion import noise_taken_in
-from sksvi.time_series._panel import Panel, by_series
+from sksvi.time_series._panel import SeriesPanel, fit_with_groups, forget, of_one_series, with_groups
 from sksvi.time_series._rows import (
     count_warnings,
     shown,
@@ -72,9 +73,8 @@ VARIANCE: list[Any] = [StrOptions({"auto"}), Interval(Real, 0, None, closed="lef
 STATES = stays("the fit has states for it, or none")
 
 
-@by_series
 @with_own_methods
-class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
+class DynamicGLM(Online, Diagnostics, BaseSVI):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -217,6 +217,8 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
 
     _encoding_class = SeriesEncoding
     _encoding: SeriesEncoding
+    #: The fit to several series.
+    _panel: SeriesPanel | None = None
     _at_hand: tuple[str, ...] = ("*",)
     _parameter_constraints: dict[str, list[Any]] = {
         **{
@@ -364,6 +366,10 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
             noise for. For times without a single frequency, seasons of which some
             points were never observed, and long seasons that are not fitted point by point.
         """
+        if self.groups is not None:
+            return self._with_groups("fit", X, y, sample_weight, offset, exposure)
+        if self._panel is not None:
+            self._leave_panel(self.warm_start)
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
@@ -398,8 +404,89 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
         ValueError
             As `fit`; times that the series has, that lie before its end, or that leave a gap.
         """
+        if self.groups is not None:
+            return self._with_groups("partial_fit", X, y, sample_weight, offset, exposure)
+        if self._panel is not None:
+            self._leave_panel(True)
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
+
+    # ---- several series
+    predict = with_groups(Diagnostics.predict)
+    predict_latent = with_groups(Diagnostics.predict_latent)
+    predict_quantiles = with_groups(Diagnostics.predict_quantiles)
+    predict_interval = with_groups(Diagnostics.predict_interval)
+    sample_y = with_groups(Diagnostics.sample_y)
+    log_predictive_density = with_groups(Diagnostics.log_predictive_density)
+    forecast = with_groups(Diagnostics.forecast)
+    forecast_latent = with_groups(Diagnostics.forecast_latent)
+    simulate = with_groups(Diagnostics.simulate)
+    filter = with_groups(Diagnostics.filter)
+    residuals = with_groups(Diagnostics.residuals)
+    summary = with_groups(Diagnostics.summary)
+    score = with_groups(Diagnostics.score)
+    log_evidence = of_one_series(Diagnostics.log_evidence)
+    online = of_one_series(Online.online)
+    _latent = of_one_series(Diagnostics._latent, "latent")
+    _joint = of_one_series(Diagnostics._joint, "check_posterior")
+
+    def smooth(self) -> DynamicGLM:
+        """Sweep over the whole series again: messages of earlier points learn what later ones said; variances stay.
+
+        Returns
+        -------
+        DynamicGLM
+            Itself.
+        """
+        if self.groups is None:
+            return super().smooth()
+        check_is_fitted(self)
+        with self._all_or_nothing():
+            self._panel = copy.copy(self._panel).smooth()
+            vars(self).update(self._panel.totals)
+        return self
+
+    @property
+    def components_(self) -> DataFrame:
+        """Level, trend (the slope), seasons, cycle and regression at every point, given all data: (name, mean or std).
+
+        Their sum, but for the trend, which moves the level, and the offset, is f.
+        """
+        return super().components_ if self._panel is None else self._panel.components_
+
+    @property
+    def states_(self) -> DataFrame:
+        """Every state at every point, given all data: (name, mean or std); columns of X are centred and scaled."""
+        return super().states_ if self._panel is None else self._panel.states_
+
+    @property
+    def series_(self) -> dict[Any, DynamicGLM]:
+        """A fitted `DynamicGLM` for each series of a fit with `groups`."""
+        if self._panel is None:
+            raise AttributeError("series_ is there after a fit with groups")
+        return self._panel.series_
+
+    def _with_groups(self, name: str, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> DynamicGLM:
+        """`fit` or `partial_fit` of several series."""
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return fit_with_groups(self, name, given)  # type: ignore[no-any-return]
+
+    def _leave_panel(self, goes_on: bool) -> None:
+        """Forget a fit to several series where one series is fitted; an error where that one would go on from it."""
+        if goes_on:
+            raise ValueError(
+                "groups=None, and this is a fit to several series: set groups as it was, or go on with one of series_."
+            )
+        forget(self)
+
+    @property
+    def _score_name(self) -> str:  # type: ignore[override]  # a property of regressors
+        return super()._score_name if self._panel is None else str(next(iter(self.series_.values()))._score_name)
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        lines = super()._data_header()
+        more = self._level_lines() if self._panel is None else [("series", f"{len(self.series_):,}")]
+        return [*lines, *more]
 
     # ---- from rows to a model
     @property
@@ -523,9 +610,11 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
         ends = {}
         if "swept" in vars(block):  # points that were appended are swept alone
             ends = {"last": block.swept.last, "last_cov": block.swept.last_cov}
-        dynamics = self._series.dynamics
-        self._series = replace(self._series, likelihood=self.likelihood_, block=self.state_.shown["latents"], **ends)
-        vars(self._series)["dynamics"] = dynamics
+        shown_block = self.state_.shown["latents"]
+        if ends or self._series.block is not shown_block:  # else points were appended, and nothing else is new
+            dynamics = self._series.dynamics
+            self._series = replace(self._series, likelihood=self.likelihood_, block=shown_block, **ends)
+            vars(self._series)["dynamics"] = dynamics
         self._add_gain()
         if self._series.nodes is None:
             _ = self._series.views  # predictions leave an estimator as it is
@@ -567,9 +656,8 @@ class DynamicGLM(Panel, Online, Diagnostics, BaseSVI):
 
     def _without_rows(self) -> Any:
         bare = super()._without_rows()
-        if "_members" in vars(self):
-            bare._members = [member._without_rows() for member in self._members]
-            bare._rows = [np.zeros(0, np.int64)] * len(bare._members)
+        if self._panel is not None:
+            bare._panel = self._panel._without_rows()
         elif self._series is not None:
             bare._series = self._series.without_rows
             q = {**bare.state_.q, "latents": bare._series.block}

@@ -46,6 +46,8 @@ class Forecasts(RegressionMethods):
 
     def _fitted_series(self, name: str) -> SeriesFit:
         """The fit, for an attribute that is there after it."""
+        if getattr(self, "_panel", None) is not None:
+            raise AttributeError(f"{name} is each series' own, and this fit has groups: ask one of series_.")
         if self._series is None or self._series.block is None:
             raise AttributeError(f"{name} is there after fit")
         return self._series

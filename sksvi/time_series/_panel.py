@@ -6,23 +6,20 @@ import copy
 import functools
 import inspect
 import threading
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime import parallel
-from sksvi._runtime.kinds import WHOLE
-from sksvi._runtime.warned import warn_user
-from sksvi._typing.arrays import DataFrame
+from sksvi._typing.arrays import Columns, DataFrame, MatrixLike, PerRow
 from sksvi.callbacks import KeepInterrupted
-from sksvi.estimators.checks import check_row_values, check_seed
+from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
@@ -32,62 +29,313 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import JointPanel
 from sksvi.partitions.lazy import at_hand
-from sksvi.time_series._index import own_index, regular
+from sksvi.time_series._diagnostics import Diagnostics
+from sksvi.time_series._index import own_index
+from sksvi.time_series._long_table import (
+    TableRows,
+    aligned,
+    are_mixed,
+    collected_warnings,
+    concatenated,
+    counts_rows_of_all,
+    in_order,
+    on_index,
+    one_for_all,
+    plain_labels,
+    seeds_of_each,
+    step_of_others,
+)
 from sksvi.time_series._rows import check_series, observed, shown
 
 Array = np.ndarray
 
 #: Arguments with one entry per row, by which a call is divided among series.
 ROWS = ("X", "y", "sample_weight", "offset")
-#: Methods whose answer has an entry per row, and those whose answer is a table in time.
-ALIGNED = ("predict", "predict_latent", "predict_quantiles", "predict_interval", "sample_y", "log_predictive_density")
+#: Methods whose answer is a table in time; that of others has an entry per row.
 TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "summary")
-PROPERTIES = ("components_", "states_")
-FITS = ("fit", "partial_fit")
-#: What has a meaning for one series alone.
-SINGLE = {"_latent": "latent", "log_evidence": "log_evidence", "_joint": "check_posterior", "online": "online"}
+#: Fitted attributes that a fit to one series, and one to several, have alike.
+TOTALS = (
+    "groups_", "lower_bound_", "n_iter_", "n_steps_", "n_samples_seen_", "converged_", "n_features_in_",
+    "feature_names_in_",
+)  # fmt: skip
 
 
-class Panel:
-    """Fits to several series, and what they say together; mixed into `DynamicGLM`."""
+def of_each(method: Any) -> Any:
+    """Method of a panel that asks each series and puts the answers together, made of that of one series."""
+    name, signature = method.__name__, inspect.signature(method)
 
-    groups: Any
-    share_variances: bool
-    n_jobs: Any
-    random_state: Any
+    @functools.wraps(method)
+    def asked_of_each(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self)
+        given = self._arguments(signature.bind(self, *args, **kwargs).arguments)
+        return self._scored(given) if name == "score" else self._answered(name, given)
+
+    asked_of_each.__doc__ = dense(method.__doc__)
+    return at_hand(asked_of_each)
+
+
+def dense(text: str | None) -> str | None:
+    """Text of a method of rows in time, which are never sparse, as those of other regressors may be."""
+    return text and text.replace("{array-like, sparse matrix}", "array-like")
+
+
+class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
+    """Several series in one long table, a `DynamicGLM` for each.
+
+    Rows come in any order of series, in time within each. Answers to rows are in their order; tables (`forecast`,
+    `components_`, `summary`) have the series first in their index.
+
+    Parameters
+    ----------
+    estimator : DynamicGLM
+        What is fitted to each series; ``groups=None``. Its `random_state` gives each a seed of its own.
+    groups : str or int
+        Column of X, or level of its index or of that of y, that says which series a row is of.
+    share_variances : bool, default=False
+        Whether the variances, dampings, periods and the likelihood's scales are the same for all series, which learn
+        them together. False: each learns its own.
+    n_jobs : int, default=None
+        Threads over series; no value changes a bit of the result.
+
+    Attributes
+    ----------
+    series_ : dict
+        A fitted `DynamicGLM` for each series.
+    groups_ : ndarray
+        Their names.
+    components_, states_ : DataFrame
+        Parts of f, and every state, at every point: mean and std given all data.
+    lower_bound_ : float
+        Sum of the bounds of all series, nats.
+    n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+        The most sweeps of a series; steps and weights of all; whether all converged.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Of X with the column that `groups` names.
+
+    See Also
+    --------
+    DynamicGLM : One series; with `groups` it is a panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from sksvi.time_series import DynamicGLM, SeriesPanel
+    >>> shop, y = np.repeat(["a", "b"], 40), np.random.default_rng(0).poisson(5.0, 80)
+    >>> panel = SeriesPanel(DynamicGLM(level_variance=0.01), groups="shop").fit(pd.DataFrame({"shop": shop}), y)
+    >>> panel.forecast(2).index.names, panel.forecast(2).shape
+    (FrozenList(['shop', None]), (4, 5))
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "estimator": [HasMethods(["fit", "forecast"])],
+        "groups": [str, Integral],
+        "share_variances": ["boolean"],
+        "n_jobs": [Integral, None],
+    }
+    estimator: Any
     _labels: list[Any]
     _members: list[Any]
     _rows: list[Array]
 
-    @property
-    def series_(self) -> dict[Any, Self]:
-        """A fitted `DynamicGLM` for each series of a fit with `groups`."""
+    def __init__(
+        self, estimator: Any, groups: Columns, *, share_variances: bool = False, n_jobs: int | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.groups = groups
+        self.share_variances = share_variances
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike | None,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> SeriesPanel:
+        """Fit each series.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or None
+            Columns, that of `groups` among them; None where a level of the index of y is it.
+        y : array-like of shape (n,), binomial (n, 2)
+            NaN where nothing was observed.
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
+            As `DynamicGLM.fit` has them.
+
+        Returns
+        -------
+        SeriesPanel
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            A row without a series, and what `DynamicGLM.fit` raises, with the name of the series.
+        """
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
+        return self._fit(_without_none(given))
+
+    def _fit(self, given: dict[str, Any]) -> SeriesPanel:
+        exposure, arguments = given.get("exposure"), self._arguments(given)
+        callbacks = getattr(self.estimator, "_skl_callbacks", ())
+        if not all(isinstance(callback, KeepInterrupted) for callback in callbacks):
+            raise ValueError(
+                "callbacks are told of one series: fit the series one by one, or with no callback but KeepInterrupted."
+            )
+        with parallel.working():
+            # Shared variances are found anew; a warm start would begin at the last ones.
+            again = self.estimator.warm_start and not self.share_variances and "_members" in vars(self)
+            before = self.series_ if again else {}
+            parts = self._of_each(arguments, False, True)
+            calls = [own for _, own in parts.values()]
+            step_of_others(calls)
+            members = self._members_of(list(parts), before, callbacks)
+            if self.share_variances:
+                shared = self._shared_by(list(parts), members, calls)
+                for member in members:
+                    member._shared = shared
+            members = self._each(list(parts), members, lambda member, own: member.fit(**own), calls)
+        for member in members:
+            remember_exposure(member, exposure)
+        self._labels, self._members, self._rows = list(parts), members, [rows for rows, _ in parts.values()]
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
+        self._set_totals(arguments.get("X"))
+        return self
+
+    def _members_of(self, labels: list[Any], before: dict[Any, Any], callbacks: Any) -> list[Any]:
+        """An estimator for each series: that of the last fit, or a new one."""
+        single = {"groups": None, "share_variances": False, "n_jobs": 1, "verbose": 0}
+        parameters = {**self.estimator.get_params(deep=False), **single}
+        seeds, members = seeds_of_each(self.estimator.random_state, len(labels)), []
+        for label, seed in zip(labels, seeds, strict=True):
+            member = copy.deepcopy(before[label]) if label in before else clone(self.estimator)
+            member.set_params(**{**parameters, "random_state": seed})
+            member.set_callbacks(*callbacks)
+            members.append(member)
+        return members
+
+    def partial_fit(
+        self,
+        X: MatrixLike | None,
+        y: PerRow,
+        sample_weight: PerRow | None = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> SeriesPanel:
+        """Append points to series that were fitted; the first call is a `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), or None
+        y : array-like of shape (n,), binomial (n, 2)
+        sample_weight, offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        SeriesPanel
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            A series that was not fitted, and what `DynamicGLM.partial_fit` raises, with the name of the series.
+        """
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         if "_members" not in vars(self):
-            raise AttributeError("series_ is there after a fit with groups")
+            self.fit(X, y, sample_weight, offset, exposure)
+            return self
+        arguments = self._arguments(_without_none(given))
+        with parallel.working():
+            parts = self._of_each(arguments, True, True)
+            n, at = sum(map(len, self._rows)), {label: i for i, label in enumerate(self._labels)}
+            members, rows = list(self._members), list(self._rows)
+            own = [copy.copy(members[at[label]]) for label in parts]
+            calls = [given for _, given in parts.values()]
+            own = self._each(list(parts), own, lambda member, given: member.partial_fit(**given), calls)
+        for (label, (new, _)), member in zip(parts.items(), own, strict=True):
+            members[at[label]], rows[at[label]] = member, np.concatenate([rows[at[label]], n + new])
+        for member in members:
+            remember_exposure(member, exposure, streams=True)
+        self._members, self._rows = members, rows
+        self._set_totals(None)
+        return self
+
+    def smooth(self) -> SeriesPanel:
+        """Sweep over every series again, as `DynamicGLM.smooth` does over one.
+
+        Returns
+        -------
+        SeriesPanel
+            Itself.
+        """
+        check_is_fitted(self)
+        members = [copy.copy(member) for member in self._members]
+        self._members = self._each(self._labels, members, lambda member, _: member.smooth(), [{}] * len(members))
+        self._set_totals(None)
+        return self
+
+    predict = of_each(Diagnostics.predict)
+    predict_latent = of_each(Diagnostics.predict_latent)
+    predict_quantiles = of_each(Diagnostics.predict_quantiles)
+    predict_interval = of_each(Diagnostics.predict_interval)
+    sample_y = of_each(Diagnostics.sample_y)
+    log_predictive_density = of_each(Diagnostics.log_predictive_density)
+    forecast = of_each(Diagnostics.forecast)
+    forecast_latent = of_each(Diagnostics.forecast_latent)
+    simulate = of_each(Diagnostics.simulate)
+    filter = of_each(Diagnostics.filter)
+    residuals = of_each(Diagnostics.residuals)
+    summary = of_each(Diagnostics.summary)
+    score = of_each(Diagnostics.score)
+
+    @property
+    def series_(self) -> dict[Any, Any]:
+        """A fitted `DynamicGLM` for each series."""
+        if "_members" not in vars(self):
+            raise AttributeError("series_ is there after fit")
         return dict(zip(self._labels, self._members, strict=True))
 
-    def __getattr__(self, name: str) -> Any:
-        """AttributeError of a missing attribute; after a fit to several series it says that each has its own."""
-        if "_members" in vars(self) and (name == "_times" or (name.endswith("_") and not name.startswith("_"))):
-            raise AttributeError(
-                f"{name.strip('_')!r} is each series' own, and this fit has groups: ask one of series_."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    # ---- texts about all series
     @property
-    def _score_name(self) -> str:
-        one = vars(self).get("_members", [super()])[0]
-        return str(one._score_name)
+    def components_(self) -> DataFrame:
+        """Level, trend, seasons, cycle and regression at every point of every series: (name, mean or std)."""
+        return self._stacked([member.components_ for member in self.series_.values()])
 
-    def _data_header(self) -> list[tuple[str, str]]:
-        lines: list[tuple[str, str]] = super()._data_header()  # type: ignore[misc]
-        if "_members" in vars(self):
-            return [*lines, ("series", f"{len(self._members):,}")]
-        return [*lines, *self._level_lines()]  # type: ignore[attr-defined]
+    @property
+    def states_(self) -> DataFrame:
+        """Every state at every point of every series: (name, mean or std)."""
+        return self._stacked([member.states_ for member in self.series_.values()])
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """Fitted attributes that are counted or summed over all series, by name."""
+        return {name: value for name, value in vars(self).items() if name in TOTALS}
+
+    def _without_rows(self) -> SeriesPanel:
+        """The panel with fits without their points, for files without them."""
+        bare = copy.copy(self)
+        bare._members = [member._without_rows() for member in self._members]
+        bare._rows = [np.zeros(0, np.int64)] * len(bare._members)
+        return bare
 
     # ---- rows of a long table
-    def _divided(self: Any, X: Any, y: Any, fits: bool) -> tuple[Array, _TableRows, _TableRows]:
+    def _arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of a call, without the panel itself, an exposure as a part of the offset."""
+        arguments = {name: value for name, value in given.items() if name != "self"}
+        exposure, X, y = arguments.pop("exposure", None), arguments.get("X"), arguments.get("y")
+        if exposure is not None:
+            if X is None and y is None:
+                one_for_all(exposure, "exposure")
+            offset = with_exposure(self.estimator, arguments.get("offset"), exposure, X, y=y)
+            arguments["offset"] = offset
+        return arguments
+
+    def _divided(self, X: Any, y: Any, fits: bool) -> tuple[Array, TableRows, TableRows]:
         """Label of each row, X without it, and y; of a fit X is None where it has no other column."""
         name, table = self.groups, X if X is not None else y
         found = getattr(X, "columns", None)
@@ -108,29 +356,27 @@ class Panel:
                 f"groups={name!r} is neither a column of X nor a level of an index: {has}. Name the column, or the "
                 "level of the index, that says which series a row is of."
             )
-        labels = _plain_labels(labels, name)
+        labels = plain_labels(labels, name)
         if y is not None and len(y) != len(labels):
             raise ValueError(f"X and y differ in length: {len(labels)} and {len(y)} rows.")
-        counting = _counts(own_index(X), labels), _counts(own_index(y), labels)
+        counting = counts_rows_of_all(own_index(X), labels), counts_rows_of_all(own_index(y), labels)
         if y is not None and own_index(y) is None and own_index(X) is not None and not counting[0]:
-            y = _indexed(y, X.index)
+            y = on_index(y, X.index)
         if X is not None and not X.shape[1] and fits:
             X = None
-        return labels, _TableRows(X, counting[0]), _TableRows(y, counting[1])
+        return labels, TableRows(X, counting[0]), TableRows(y, counting[1])
 
-    def _of_each(
-        self: Any, arguments: dict[str, Any], fitted: bool, fits: bool
-    ) -> dict[Any, tuple[Array, dict[str, Any]]]:
+    def _of_each(self, arguments: dict[str, Any], fitted: bool, fits: bool) -> dict[Any, tuple[Array, dict[str, Any]]]:
         """Rows and arguments of a call for each series, by its label."""
         given = {name: arguments[name] for name in ROWS if name in arguments}
         X, y = given.get("X"), given.get("y")
         if X is None and y is None:
             for name in ("sample_weight", "offset"):
-                _one_for_all(given.get(name), name)
+                one_for_all(given.get(name), name)
             return {label: (rows, {}) for label, rows in zip(self._labels, self._rows, strict=True)}
         warn_all(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
         labels, X, y = self._divided(X, y, fits)
-        names = _sorted(labels)
+        names = in_order(labels)
         if fitted:
             strange = [label for label in names if label not in self._labels]
             if strange:
@@ -156,77 +402,7 @@ class Panel:
             parts[label] = rows, own
         return parts
 
-    # ---- fitting
-    def _fit_panel(self: Any, arguments: dict[str, Any]) -> Any:
-        self._validate_params()
-        if self.warm_start and hasattr(self, "state_"):
-            self._check_choices()
-        callbacks = getattr(self, "_skl_callbacks", ())
-        if not all(isinstance(callback, KeepInterrupted) for callback in callbacks):
-            raise ValueError(
-                "callbacks are told of one series: fit the series one by one, or with no callback but KeepInterrupted."
-            )
-        with self._all_or_nothing(), parallel.working():
-            # Shared variances are found anew; a warm start would begin at the last ones.
-            again = self.warm_start and not self.share_variances and "_members" in vars(self)
-            before = self.series_ if again else {}
-            for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-                del vars(self)[name]
-            parts = self._of_each(arguments, False, True)
-            _step_of_others([own for _, own in parts.values()])
-            seeds = _seeds(self.random_state, len(parts))
-            plain = {"groups": None, "share_variances": False, "n_jobs": 1, "verbose": 0}
-            members = [copy.deepcopy(before[label]) if label in before else clone(self) for label in parts]
-            for member, seed in zip(members, seeds, strict=True):
-                member.set_params(**{**self.get_params(deep=False), **plain, "random_state": seed})
-                member.set_callbacks(*callbacks)
-            calls = [own for _, own in parts.values()]
-            if self.share_variances:
-                shared = self._shared_by(list(parts), members, calls)
-                for member in members:
-                    member._shared = shared
-            self._members = self._each(list(parts), members, lambda member, own: member.fit(**own), calls)
-            self._labels, self._rows = list(parts), [rows for rows, _ in parts.values()]
-            self._set_totals(arguments.get("X"))
-        return self
-
-    def _partial_fit_panel(self: Any, arguments: dict[str, Any]) -> Any:
-        if hasattr(self, "state_"):
-            self._check_choices()
-        if "_members" not in vars(self):
-            return self._fit_panel(arguments)
-        with self._all_or_nothing(), parallel.working():
-            parts = self._of_each(arguments, True, True)
-            n, at = sum(map(len, self._rows)), {label: i for i, label in enumerate(self._labels)}
-            members, rows = list(self._members), list(self._rows)
-            own = [copy.copy(members[at[label]]) for label in parts]
-            calls = [given for _, given in parts.values()]
-            own = self._each(list(parts), own, lambda member, given: member.partial_fit(**given), calls)
-            for (label, (new, _)), member in zip(parts.items(), own, strict=True):
-                members[at[label]], rows[at[label]] = member, np.concatenate([rows[at[label]], n + new])
-            self._members, self._rows = members, rows
-            self._set_totals(None)
-        return self
-
-    def _leave_series(self: Any, name: str) -> None:
-        """Forget a fit to several series where one series is fitted; an error where that one would go on from it."""
-        if "_members" not in vars(self):
-            return
-        if name == "partial_fit" or self.warm_start:
-            raise ValueError(
-                "groups=None, and this is a fit to several series: set groups as it was, or go on with one of series_."
-            )
-        for attribute in ("_members", "_labels", "_rows", "groups_"):
-            del vars(self)[attribute]
-
-    def _smooth_panel(self: Any) -> Any:
-        check_is_fitted(self)
-        members = [copy.copy(member) for member in self._members]
-        self._members = self._each(self._labels, members, lambda member, _: member.smooth(), [{}] * len(members))
-        self._set_totals(None)
-        return self
-
-    def _each(self: Any, labels: list[Any], members: list[Any], call: Callable[[Any, Any], Any], own: list[Any]) -> Any:
+    def _each(self, labels: list[Any], members: list[Any], call: Callable[[Any, Any], Any], own: list[Any]) -> Any:
         """The call for each series, in threads; errors and warnings name the series."""
         here = threading.local()
 
@@ -238,10 +414,10 @@ class Panel:
                 raise ValueError(f"series {here.label!r} of {self.groups!r}: {error}") from error
 
         jobs = list(zip(labels, members, own, strict=True))
-        with _collected_warnings(here, self.groups, labels):
+        with collected_warnings(here, self.groups, labels):
             return list(parallel.in_order(one, jobs, parallel.n_threads(self.n_jobs)))
 
-    def _set_totals(self: Any, X: Any) -> None:
+    def _set_totals(self, X: Any) -> None:
         """Set the fitted attributes that are counted or summed over all series."""
         members = self._members
         if X is not None:
@@ -250,16 +426,16 @@ class Panel:
                 self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         elif "n_features_in_" not in vars(self):
             self.n_features_in_ = 0
-        self.groups_ = np.array(self._labels, dtype=object) if _mixed(self._labels) else np.array(self._labels)
+        self.groups_ = np.array(self._labels, dtype=object) if are_mixed(self._labels) else np.array(self._labels)
         self.lower_bound_ = float(sum(member.lower_bound_ for member in members))
         self.n_iter_ = max(member.n_iter_ for member in members)
         self.n_steps_ = sum(member.n_steps_ for member in members)
         self.n_samples_seen_ = float(sum(member.n_samples_seen_ for member in members))
         self.converged_ = all(member.converged_ for member in members)
 
-    def _shared_by(self: Any, labels: list[Any], members: list[Any], calls: list[Any]) -> dict[str, Any]:
+    def _shared_by(self, labels: list[Any], members: list[Any], calls: list[Any]) -> dict[str, Any]:
         """Parameters and likelihood that the sum of all bounds likes best."""
-        base = likelihoods.resolve(self._likelihood_given)
+        base = likelihoods.resolve(self.estimator._likelihood_given)
         if base.traits.ordered:
             raise ValueError(
                 "share_variances=True, and the levels of an ordinal target are each series' own: leave it out."
@@ -267,20 +443,60 @@ class Panel:
         copies = [copy.copy(member) for member in members]
         tables = self._each(labels, copies, _encoded, calls)
         # One period for all: its search begins where all of them show it.
-        periods = self._first_periods(
+        periods = members[0]._first_periods(
             shown(member.likelihood_, table) for member, table in zip(copies, tables, strict=True)
         )
         build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
         dynamics, units = self._each(labels, copies, build, tables), [member._encoding.unit for member in copies]
-        whole = _concatenated(tables)
+        whole = concatenated(tables)
         rows = slice(None) if whole.weight is None else whole.weight > 0
         at = whole.y if whole.offset is None or base.traits.discrete else whole.y - whole.offset
         likelihood = base.start(at[rows], None if whole.weight is None else whole.weight[rows])
         unit = float(np.exp(np.mean(np.log(units))))
         together = JointPanel(dynamics, [len(table) for table in tables])
-        problem = self._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
-        state = plan.run(problem, first_state(problem, 0), self._most_passes(), self.tol)
+        problem = members[0]._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
+        state = plan.run(problem, first_state(problem, 0), members[0]._most_passes(), members[0].tol)
         return {"theta": state.q["dynamics"].value, "likelihood": problem.model.current_likelihood(state.q)}
+
+    def _answered(self, name: str, given: dict[str, Any]) -> Any:
+        """The answers of all series to one call."""
+        parts, series = self._of_each(given, True, name == "log_predictive_density"), self.series_
+        rest = {key: value for key, value in given.items() if key not in ROWS}
+        calls = [{**rest, **own} for _, own in parts.values()]
+        if given.get("random_state") is not None:
+            for call, seed in zip(calls, seeds_of_each(given["random_state"], len(calls)), strict=True):
+                call["random_state"] = seed
+        members = [series[label] for label in parts]
+        found = self._each(list(parts), members, lambda member, call: getattr(member, name)(**call), calls)
+        if name in TABLES:
+            return self._stacked(found, list(parts))
+        return aligned([rows for rows, _ in parts.values()], found)
+
+    def _scored(self, given: dict[str, Any]) -> float:
+        """The score of the rows of all series that count: what they lose, and what one mean for all of them would."""
+        parts, series = self._of_each(given, True, False), self.series_
+        calls = {label: own for label, (_, own) in parts.items() if _counting(series[label], own)}
+        if not calls:
+            raise ValueError("y has no observed value with a positive sample_weight: there is nothing to compare with.")
+        labels, members = list(calls), [series[label] for label in calls]
+        if members[0]._named_levels and any(list(one.levels_) != list(members[0].levels_) for one in members):
+            raise ValueError("names of levels are each series' own, and here they differ: ask one of series_.")
+        ready = self._each(labels, members, lambda member, own: member._to_score(**own), list(calls.values()))
+        sums = self._each(labels, members, lambda member, rows: member._losses(*rows), ready)
+
+        def null_loss(mean: float) -> float:
+            each = lambda member, rows: member._null_loss(mean, rows[1], None, rows[2], None)  # noqa: E731
+            return float(sum(self._each(labels, members, each, ready)))
+
+        return float(members[0]._saved([sum(each) for each in zip(*sums, strict=True)], null_loss))
+
+    def _stacked(self, tables: list[Any], labels: list[Any] | None = None) -> DataFrame:
+        """Tables one below the other, the series first in their index."""
+        import pandas as pd
+
+        name = self.groups if isinstance(self.groups, str) else "group"
+        labels = self._labels if labels is None else labels
+        return pd.concat(tables, keys=labels, names=[name, *tables[0].index.names])
 
 
 def _encoded(member: Any, own: dict[str, Any]) -> Table:
@@ -290,200 +506,6 @@ def _encoded(member: Any, own: dict[str, Any]) -> Table:
     return data
 
 
-def _concatenated(tables: list[Table]) -> Table:
-    """Rows one series after the other."""
-
-    def column(name: str, usual: float) -> Array | None:
-        if all(getattr(table, name) is None for table in tables):
-            return None
-        columns = [(getattr(table, name), len(table)) for table in tables]
-        return np.concatenate([np.full(n, usual) if value is None else value for value, n in columns])
-
-    X, y = (np.concatenate([getattr(table, name) for table in tables]) for name in ("X", "y"))
-    return Table(X, y, column("weight", 1.0), column("offset", 0.0))
-
-
-# ---- labels and times
-def _plain_labels(labels: Any, name: Any) -> Array:
-    """Labels as an array; an error where one is missing."""
-    import pandas as pd
-
-    missing = np.asarray(pd.isna(labels))
-    if missing.any():
-        raise ValueError(f"groups={name!r} is missing in row {int(np.argmax(missing))}: every row needs its series.")
-    return np.asarray(labels, dtype=object)
-
-
-def _sorted(labels: Array) -> list[Any]:
-    """Distinct labels in order; as they come where they have none."""
-    found = dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in labels)
-    try:
-        return sorted(found)
-    except TypeError:
-        return list(found)
-
-
-def _mixed(labels: list[Any]) -> bool:
-    return len({type(label) for label in labels}) > 1 or not isinstance(labels[0], int | float | bool | str)
-
-
-def _indexed(y: Any, index: Any) -> Any:
-    """y on the times of X."""
-    import pandas as pd
-
-    if index is None or len(index) != len(y):
-        return y
-    return pd.DataFrame(y, index=index) if np.ndim(y) > 1 else pd.Series(y, index=index)
-
-
-def _counts(index: Any, labels: Array) -> bool:
-    """Whether an index counts the rows of a table and holds no times: whole numbers, each once, over several series."""
-    whole = index is not None and index.nlevels == 1 and index.dtype.kind in WHOLE and index.is_unique
-    return bool(whole and len(set(labels.tolist())) > 1)
-
-
-def _step_of_others(calls: list[dict[str, Any]]) -> None:
-    """Series of one date take the step between dates that all others have, where these have one."""
-    import pandas as pd
-
-    indexed = [
-        (call, name, own_index(call[name])) for call in calls for name in ("X", "y") if call.get(name) is not None
-    ]
-    dated = [each for each in indexed if isinstance(each[2], pd.DatetimeIndex)]
-    alone = [each for each in dated if len(each[2]) == 1 and each[2].freq is None]
-    if not alone:
-        return
-    even = [regular(index) for _, _, index in dated if len(index) > 1]
-    steps = {None if index is None else index.freq for index in even}
-    step = steps.pop() if len(steps) == 1 else None
-    for call, name, index in alone:
-        if step is not None and step.is_on_offset(index[0]):
-            call[name] = call[name].set_axis(pd.DatetimeIndex(index, freq=step))
-
-
-class _TableRows(NamedTuple):
-    """A table, of which rows are taken; `counting`: its index holds no times."""
-
-    table: Any
-    counting: bool
-
-    def of(self, rows: Array) -> Any:
-        """Some of them."""
-        if not hasattr(self.table, "iloc"):
-            return None if self.table is None else np.asarray(self.table)[rows]
-        part = self.table.iloc[rows]
-        return part.reset_index(drop=True) if self.counting else part
-
-
-def _seeds(random_state: Any, n: int) -> list[Any]:
-    """A seed for each series."""
-    if random_state is None:
-        return [None] * n
-    return [int(seed) for seed in check_seed(random_state).randint(np.iinfo(np.int32).max, size=n)]
-
-
-# ---- warnings
-@contextmanager
-def _collected_warnings(here: Any, name: Any, order: list[Any]) -> Iterator[None]:
-    """Warnings of several series as one each, which says of how many and of which."""
-    collected: dict[tuple[type[Warning], str], list[Any]] = {}
-
-    def note(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-        collected.setdefault((category, str(message)), []).append(getattr(here, "label", None))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = note
-        yield
-    for (category, text), found in collected.items():
-        labels = [label for label in order if label in found]  # threads tell in any order
-        shown = ", ".join(repr(label) for label in labels[:5]) + (", ..." if len(labels) > 5 else "")
-        warn_user(f"{len(labels)} series of {name!r} ({shown}): {text}", category)
-
-
-# ---- methods
-def by_series(cls: Any) -> Any:
-    """Class decorator: with `groups`, methods ask each series and put the answers together."""
-    for name in ("fit", "partial_fit", "smooth", "score", *ALIGNED, *TABLES, *SINGLE):
-        setattr(cls, name, at_hand(_dispatched(getattr(cls, name), name)))
-    for name in PROPERTIES:
-        setattr(cls, name, _of_all(getattr(cls, name), name))
-    return cls
-
-
-def _dispatched(method: Any, name: str) -> Any:
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.groups is None:
-            if name in FITS:
-                self._leave_series(name)
-            return method(self, *args, **kwargs)
-        if name in SINGLE:
-            raise ValueError(f"{SINGLE[name]} is of one series, and this fit has groups: ask one of series_.")
-        given = signature.bind(self, *args, **kwargs).arguments
-        given.pop("self")
-        exposure, X, y = given.pop("exposure", None), given.get("X"), given.get("y")
-        if exposure is not None:
-            if X is None and y is None:
-                _one_for_all(exposure, "exposure")
-            given["offset"] = with_exposure(self, given.get("offset"), exposure, X, y=y)
-        if name in FITS:
-            getattr(self, f"_{name}_panel")(given)
-            for each in self._members:
-                remember_exposure(each, exposure, streams=name == "partial_fit")
-            return self
-        if name == "score":
-            return _scored(self, given)
-        return self._smooth_panel() if name == "smooth" else _answered(self, name, given)
-
-    if method.__doc__:  # rows in time are never sparse, as those of other regressors may be
-        called.__doc__ = method.__doc__.replace("{array-like, sparse matrix}", "array-like")
-    return called
-
-
-def _one_for_all(value: Any, name: str) -> None:
-    """An error for an entry per row where a call has no rows."""
-    if value is not None and np.ndim(value):
-        raise ValueError(f"{name} has an entry per row, and without X there are no rows: give X with them.")
-
-
-def _answered(self: Any, name: str, given: dict[str, Any]) -> Any:
-    """The answers of all series to one call."""
-    check_is_fitted(self)
-    parts, series = self._of_each(given, True, name == "log_predictive_density"), self.series_
-    calls = [{**{key: value for key, value in given.items() if key not in ROWS}, **own} for _, own in parts.values()]
-    if given.get("random_state") is not None:
-        for call, seed in zip(calls, _seeds(given["random_state"], len(calls)), strict=True):
-            call["random_state"] = seed
-    members = [series[label] for label in parts]
-    found = self._each(list(parts), members, lambda member, call: getattr(member, name)(**call), calls)
-    if name in TABLES:
-        return _stacked(self, list(parts), found)
-    return _aligned([rows for rows, _ in parts.values()], found)
-
-
-def _scored(self: Any, given: dict[str, Any]) -> float:
-    """The score of the rows of all series that count: what they lose, and what one mean for all of them would."""
-    check_is_fitted(self)
-    parts, series = self._of_each(given, True, False), self.series_
-    calls = {label: own for label, (_, own) in parts.items() if _counting(series[label], own)}
-    if not calls:
-        raise ValueError("y has no observed value with a positive sample_weight: there is nothing to compare with.")
-    labels, members = list(calls), [series[label] for label in calls]
-    if members[0]._named_levels and any(list(one.levels_) != list(members[0].levels_) for one in members):
-        raise ValueError("names of levels are each series' own, and here they differ: ask one of series_.")
-    ready = self._each(labels, members, lambda member, own: member._to_score(**own), list(calls.values()))
-    sums = self._each(labels, members, lambda member, rows: member._losses(*rows), ready)
-
-    def null_loss(mean: float) -> float:
-        each = lambda member, rows: member._null_loss(mean, rows[1], None, rows[2], None)  # noqa: E731
-        return float(sum(self._each(labels, members, each, ready)))
-
-    return float(members[0]._saved([sum(each) for each in zip(*sums, strict=True)], null_loss))
-
-
 def _counting(member: Any, own: dict[str, Any]) -> bool:
     """Whether any row of a series counts in a score: y is there, and has weight."""
     traits, weight = member.likelihood_.traits, own.get("sample_weight")
@@ -491,31 +513,63 @@ def _counting(member: Any, own: dict[str, Any]) -> bool:
     return bool(np.any(there if weight is None else there & (weight > 0)))
 
 
-def _stacked(self: Any, labels: list[Any], tables: list[Any]) -> Any:
-    """Tables one below the other, the series first in their index."""
-    import pandas as pd
-
-    name = self.groups if isinstance(self.groups, str) else "group"
-    return pd.concat(tables, keys=labels, names=[name, *tables[0].index.names])
+def _without_none(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that were given; X and y always."""
+    return {name: value for name, value in given.items() if value is not None or name in ("X", "y")}
 
 
-def _aligned(rows: list[Array], found: list[Any]) -> Any:
-    """Answers in the order of the rows that were asked about."""
-    if isinstance(found[0], tuple):
-        return tuple(_aligned(rows, [each[i] for each in found]) for i in range(len(found[0])))
-    n = sum(map(len, rows))
-    out = np.empty((n, *found[0].shape[1:]), np.result_type(*found))
-    for at, part in zip(rows, found, strict=True):
-        out[at] = part
-    return out
+# ---- a panel behind the door of one series
+def with_groups(method: Any) -> Any:
+    """Method of `DynamicGLM`: with `groups` that of the panel that was fitted."""
+    name = method.__name__
 
-
-def _of_all(single: property, name: str) -> property:
-    def get(self: Any) -> DataFrame:
+    @functools.wraps(method)
+    def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.groups is None:
-            return single.fget(self)  # type: ignore[misc]
-        if "_members" not in vars(self):
-            raise AttributeError(f"{name} is there after fit")
-        return _stacked(self, self._labels, [getattr(member, name) for member in self._members])
+            return method(self, *args, **kwargs)
+        check_is_fitted(self)
+        return getattr(self._panel, name)(*args, **kwargs)
 
-    return property(get, doc=single.__doc__)
+    answered.__doc__ = dense(method.__doc__)
+    return at_hand(answered)
+
+
+def of_one_series(method: Any, name: str = "") -> Any:
+    """Method of `DynamicGLM` that has a meaning for one series alone."""
+    name = name or method.__name__
+
+    @functools.wraps(method)
+    def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.groups is not None:
+            raise ValueError(f"{name} is of one series, and this fit has groups: ask one of series_.")
+        return method(self, *args, **kwargs)
+
+    return answered
+
+
+def fit_with_groups(estimator: Any, name: str, given: dict[str, Any]) -> Any:
+    """`fit` or `partial_fit` of a `DynamicGLM` with `groups`, by a panel; the estimator with the panel's totals."""
+    if hasattr(estimator, "state_") and (estimator.warm_start or name == "partial_fit"):
+        estimator._check_choices()
+    with estimator._all_or_nothing():
+        panel = estimator._panel
+        single = clone(estimator).set_params(groups=None, share_variances=False, n_jobs=1, verbose=0)
+        single.set_callbacks(*getattr(estimator, "_skl_callbacks", ()))
+        parameters = {"groups": estimator.groups, "share_variances": estimator.share_variances}
+        new = SeriesPanel(single, **parameters, n_jobs=estimator.n_jobs)
+        if panel is not None:
+            fitted = {key: value for key, value in vars(panel).items() if key not in new.get_params(deep=False)}
+            vars(new).update(fitted)
+        getattr(new, name)(**given)
+        forget(estimator)
+        estimator._panel = new
+        vars(estimator).update(new.totals)
+    return estimator
+
+
+def forget(estimator: Any) -> None:
+    """Remove the fitted attributes of a `DynamicGLM`."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
+        del vars(estimator)[name]
+    for name in ("_panel", "_series", "_encoding", "_record"):
+        vars(estimator).pop(name, None)

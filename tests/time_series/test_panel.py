@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import sksvi
 from sksvi import DynamicGLM
+from sksvi.time_series import SeriesPanel
 
 NAMES = ["north", "south", "east"]
 DATES = pd.date_range("2024-01-01", periods=50, freq="D", name="date")
@@ -211,9 +214,11 @@ def test_what_is_refused_names_the_series(shops):
         DynamicGLM(groups="shop", level_variance=0.01).fit(X[X["shop"] == "north"], y[X["shop"] == "north"]).forecast(2)
     with pytest.raises(ValueError, match="log_evidence is of one series"):
         model.log_evidence()
-    for name in ("level_variance_", "history_", "posterior_", "index_"):
+    for name in ("coef_", "posterior_", "index_"):
         with pytest.raises(AttributeError, match=r"each series' own.*series_"):
             getattr(model, name)
+    with pytest.raises(AttributeError, match="level_variance_"):
+        _ = model.level_variance_
     with pytest.raises(AttributeError, match="no attribute 'levle_variance'"):
         _ = model.levle_variance
     assert all(model.series_[name] is state[name] for name in NAMES)
@@ -323,8 +328,9 @@ def test_a_file_that_does_not_fit_is_refused(shops, tmp_path):
     other = DynamicGLM(level_variance=0.01).fit(None, shops["y"].to_numpy()[:7])
 
     def broken(**attributes):
-        wrong = clone(model)
-        vars(wrong).update(vars(model) | attributes)
+        wrong, panel = clone(model), copy.copy(model._panel)
+        vars(wrong).update(vars(model) | {"_panel": panel})
+        vars(wrong if "state_" in attributes else panel).update(attributes)
         wrong.save(tmp_path / "wrong.sksvi")
         return tmp_path / "wrong.sksvi"
 
@@ -352,3 +358,22 @@ def test_a_series_of_one_date_has_the_step_of_the_others(freq):
     table.loc[table["s"] == "b", "y"] = np.nan
     with pytest.raises(ValueError, match=r"series 'b' of 's': y has no observed value.*Leave such a series out"):
         model.fit(table[["s"]], table["y"])
+
+
+def test_a_panel_is_what_groups_say(shops, tmp_path):
+    X, y = shops[["shop"]], shops["y"]
+    door = DynamicGLM(groups="shop", level_variance=0.01).fit(X, y)
+    panel = clone(SeriesPanel(DynamicGLM(level_variance=0.01), groups="shop")).fit(X, y)
+    assert panel.groups_.tolist() == door.groups_.tolist() and panel.lower_bound_ == door.lower_bound_
+    for one in (panel, sksvi.load(saved(panel, tmp_path / "panel"), SeriesPanel)):
+        pd.testing.assert_frame_equal(one.forecast(3), door.forecast(3))
+        pd.testing.assert_frame_equal(one.components_, door.components_)
+        np.testing.assert_array_equal(one.predict(X), door.predict(X))
+        assert one.score(X, y) == door.score(X, y)
+    with pytest.raises(ValueError, match="groups"):
+        SeriesPanel(DynamicGLM(), groups=None).fit(X, y)
+
+
+def saved(model, path):
+    sksvi.persistence.save(model, path)
+    return path

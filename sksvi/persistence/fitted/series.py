@@ -73,10 +73,8 @@ def check_nodes(look: Validator, fit: Validator, p: int, n: int) -> None:
 
 def check_panel(look: Validator) -> list[Any]:
     """Check fits to several series, each of this class, with names and rows; return these fits."""
-    look.require("state_" not in vars(look.value), "is a fit to one series and to several")
     members = look.at("_members").a(list)
-    cls = type(look.value)
-    alone = all(type(member) is cls and "_members" not in vars(member) for member in members.value)
+    alone = all(type(one).__name__ == "DynamicGLM" and one._panel is None for one in members.value)
     members.require(members.value and alone, "are no fits to one series each")
     members.require(all("state_" in vars(member) for member in members.value), "are not all fitted")
     names, rows = look.at("_labels").a(list), look.at("_rows").a(list)
