@@ -70,9 +70,9 @@ MORE_MIXED = [
 
 # A bound, labels, counts; gradient algorithms are in LONG_FITS, the full GP is in test_full.py.
 SPARSE_GP = [
-    SparseGPRegressor(max_iter=10),
+    SparseGPRegressor(max_iter=5),
     SparseGPRegressor(likelihood="poisson", optimize_hyperparameters=False),
-    SparseGPClassifier(max_iter=5, n_inducing=15),
+    SparseGPClassifier(max_iter=5, n_inducing=15, hyperparameters="point"),
 ]
 
 # What is above with few passes, until it converges or has had enough.

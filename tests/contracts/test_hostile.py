@@ -333,7 +333,7 @@ def test_one_row_and_few_rows(algorithm, rng):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_many_more_columns_than_rows(rng):
-    X = rng.standard_normal((12, 3000))
+    X = rng.standard_normal((12, 1000))
     y = target("gaussian", X, rng)
     for container in (np.asarray, sp.csr_matrix):
         for model in (

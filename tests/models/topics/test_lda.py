@@ -125,7 +125,7 @@ def test_topics_are_found_as_often_as_they_weigh(n_topics, global_random_seed):
 def test_local_steps_and_their_order(global_random_seed):
     """Of N, CVB0 is nearer to the truth than mean field; no bound is above log p(words)."""
     errors = {"mean-field": [], "cvb0": []}
-    for number in range(20):
+    for number in range(12):
         rng = np.random.default_rng([global_random_seed, number])
         topics, view, batch = document_of(rng, [2, 1, 2, 1, 1])
         (mean, _, _), _, evidence = enumerated(topics, view.alpha, [2, 1, 2, 1, 1])
