@@ -24,8 +24,8 @@ def counts_by_components(rng, n=1200):
 def stood_for(model):
     """Weight that the data's part of a posterior has."""
     if isinstance(model, StructuredLDA):
-        prior = model._model(model.n_features_in_).prior(model._globals)["topics"].concentration
-        return model._globals["topics"].concentration.sum() - prior.sum()
+        topics = model.posterior_["topics"].concentration
+        return topics.sum() - model.topic_word_prior_ * topics.size
     return model.posterior_["weights"].concentration.sum() - model.concentration
 
 

@@ -209,9 +209,9 @@ def test_a_posterior_of_half_the_width_is_found_out(factor, global_random_seed):
 
 
 # ---- groups and noise
-def hyper_density(model):
-    """Half-Student-t of the groups' standard deviations, in their logarithms."""
-    s = np.exp(model.state_.q["group_std"].value) / model._unit
+def hyper_density(model, unit):
+    """Half-Student-t of the groups' standard deviations over a unit, in their logarithms."""
+    s = np.exp(model.state_.q["group_std"].value) / unit
     return float(np.sum(np.log(2.0 * s / 2.5) + student_t(3).logpdf(s / 2.5)))
 
 
@@ -259,7 +259,7 @@ def test_rows_without_a_level_have_effects_of_their_own(global_random_seed):
     y = f + rng.standard_normal(60)
     model = GMERegressor(groups="g", random_slopes="x", prior_precision=0.5, hyperparameters="point").fit(X, y)
     found = check_posterior(model, X, y, n_draws=100)
-    assert found.lower_bound == pytest.approx(model.lower_bound_ - hyper_density(model), abs=1e-6)
+    assert found.lower_bound == pytest.approx(model.lower_bound_ - hyper_density(model, y.std()), abs=1e-6)
     with pytest.raises(ValueError, match="grouping column 'g' has 3 rows without a level, and the fit had 2"):
         check_posterior(model, X.assign(g=X["g"].where(X.index != 20)), y)
 
