@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from sksvi.predictive import wrappers
+
+Array = np.ndarray
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes: blue, vermilion, green, purple, orange, sky, black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -21,6 +25,54 @@ def pyplot() -> Any:
     except ImportError as error:
         raise ImportError("Plots need matplotlib. Install it with: pip install 'sksvi[plot]'") from error
     return plt
+
+
+def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
+    """The axes to draw on: those given, else those of a new figure of this size, inches."""
+    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def panels(axes: Any, n: int, what: str, most: int, size: tuple[float, float], margin: float) -> tuple[Any, bool]:
+    """Axes of n panels, `most` at most side by side, each of this size, and whether they are of a new figure."""
+    made = axes is None
+    if made:
+        across = min(n, most)
+        down = math.ceil(n / across)
+        whole = (size[0] * across, margin + down * size[1])
+        _, grid = pyplot().subplots(down, across, figsize=whole, layout="constrained", squeeze=False, sharex=True)
+        for unused in grid.ravel()[n:]:
+            unused.set_visible(False)
+        for lowest in grid.ravel()[max(0, n - across) : n]:  # that is drawn of each column
+            lowest.tick_params(labelbottom=True)
+        axes = grid.ravel()[:n]
+    axes = np.atleast_1d(np.asarray(axes, object))
+    if axes.shape != (n,):
+        raise ValueError(f"{what}, {n}; found shape {axes.shape}.")
+    return axes, made
+
+
+def ranked_bars(ax: Any, lengths: Array, names: list[str], title: str, size: float, style: dict[str, Any]) -> Any:
+    """Bars with their names, the first on top."""
+    bars = ax.barh(np.arange(len(lengths)), lengths, **style)
+    ax.set_yticks(np.arange(len(lengths)), names, fontsize=8)
+    ax.set_ylim(len(lengths) - 0.4, -0.6)
+    ax.set_title(title, fontsize=size)
+    ax.tick_params(axis="x", labelsize=8)
+    return bars
+
+
+def scale_beside(image: Any, label: str, **kwargs: Any) -> Any:
+    """The scale of a heat map's colours."""
+    colorbar = image.axes.figure.colorbar(image, ax=image.axes, **kwargs)
+    colorbar.set_label(label, fontsize=8)
+    colorbar.ax.tick_params(labelsize=8)
+    return colorbar
+
+
+def note_above(ax: Any, note: str) -> None:
+    """A small line above the axes."""
+    if note:
+        ax.set_title(note, fontsize="small", loc="left", color="0.3")
 
 
 def style_of(k: int) -> dict[str, Any]:
@@ -49,17 +101,19 @@ def legend_above(ax: Any) -> None:
 
 def say_shown(ax: Any, shown: int, total: int, what: str) -> None:
     """A line above the axes where only some are drawn."""
-    if shown < total:
-        ax.set_title(f"{shown:,} of {total:,} {what}", fontsize="small", loc="left", color="0.3")
+    note_above(ax, f"{shown:,} of {total:,} {what}" if shown < total else "")
 
 
-def check_most(name: str, value: Any) -> int | None:
-    """A limit of how many are drawn: a whole number of at least 1, or None."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ValueError(f"{name} must be at least 1, or None; found {value!r}.")
+def check_whole(name: str, value: Any, least: int = 1, otherwise: str = "") -> int:
+    """A whole number of at least `least`; `otherwise`: what the parameter may be too, for the error."""
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}{otherwise}; found {value!r}.")
     return int(value)
+
+
+def check_most(name: str, value: Any, least: int = 1) -> int | None:
+    """A limit of how many are drawn: a whole number, or None."""
+    return None if value is None else check_whole(name, value, least, ", or None")
 
 
 def check_kind(kind: Any, kinds: Any) -> str:
@@ -67,6 +121,22 @@ def check_kind(kind: Any, kinds: Any) -> str:
     if kind not in tuple(kinds):
         raise ValueError(f"kind={kind!r} is unknown: choose {' or '.join(map(repr, kinds))}.")
     return str(kind)
+
+
+def check_one_of(name: str, value: Any, options: Any) -> None:
+    """An error for a value that is none of the options."""
+    options = list(options)
+    if value not in options:
+        expected = " or ".join(map(repr, options)) if len(options) == 2 else f"one of {options}"
+        raise ValueError(f"{name} must be {expected}; found {value!r}.")
+
+
+def column_names(given: Any, names: Any, n: int) -> Array:
+    """Names of n columns: those given, else those that the estimator or the Pipeline has."""
+    names = names if given is None else np.asarray(given, object)
+    if names.shape != (n,):
+        raise ValueError(f"feature_names has shape {names.shape}, expected {(n,)}.")
+    return names
 
 
 def unwrapped(estimator: Any) -> tuple[Any, Any]:

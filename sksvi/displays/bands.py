@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sksvi._names import shortened
 from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, legend_above, pyplot
+from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above, note_above
 from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.coverage import tail_of
@@ -129,15 +130,14 @@ class PredictionBandDisplay:
         display : PredictionBandDisplay
             The display itself.
         """
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(7.0, 4.2), layout="constrained")
-        style = {"color": COLORS[0], "linewidth": 1.5, "label": self.what} | line_kwargs
+        ax = axes_for(ax, (7.0, 4.2))
+        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.5, "label": self.what} | line_kwargs
         self.bands_ = []
         for k, (each, ends) in enumerate(self.bands.items()):
             shade = 0.18 + 0.22 * k / max(1, len(self.bands) - 1)
-            look = {"color": style["color"], "alpha": shade, "linewidth": 0, "label": f"{100 * each:g} %"}
-            self.bands_.append(ax.fill_between(self.x, *ends.T, **look))
-        (self.line_,) = ax.plot(self.x, self.centre, **style)
+            look: dict[str, Any] = {"color": style["color"], "alpha": shade, "label": f"{100 * each:g} %"}
+            self.bands_.append(ax.fill_between(self.x, *ends.T, linewidth=0, **look))
+        self.line_ = ax.plot(self.x, self.centre, **style)[0]
         self.points_ = None
         if self.data is not None:
             size = 4.0 if len(self.data[0]) <= 300 else 2.0
@@ -145,8 +145,7 @@ class PredictionBandDisplay:
             (self.points_,) = ax.plot(*self.data, ".", **look, alpha=1.0 if size > 2 else 0.4)
         ax.set_xlabel(shortened(self.x_name, 60))
         ax.set_ylabel(shortened(self.y_name, 40))
-        if self.note:
-            ax.set_title(self.note, fontsize="small", loc="left", color="0.3")
+        note_above(ax, self.note)
         ax.margins(x=0.01)
         legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -218,15 +217,15 @@ class PredictionBandDisplay:
             For more than two classes and for levels, X without numbers in the column, several columns and no
             `feature`, and one that is not there.
         """
-        series = X is None
         given = unwrap_predictor(estimator, X)
         _check_target(given)
-        if series:
+        data: tuple[Array, Array] | None
+        if X is None:
             x, data, x_name, y_name = _times(given.model)
             shift, note = given.shifted(offset, exposure), ""
         else:
             x, rows, at, x_name = _along(X, feature, n_points)
-            shift, note = _common_offset(given, offset, exposure, np.shape(X)[1] > 1)
+            shift, note = _common_offset(given, offset, exposure, rows.shape[1] > 1)
             given = unwrap_predictor(estimator, rows)
             data = None if y is None else (at, _shares(given, y))
             y_name = name_of(y)
@@ -282,7 +281,7 @@ class PredictionBandDisplay:
             For levels without 0.5 or not in pairs, and shapes that do not belong together.
         """
         places, found = np.asarray(x), np.asarray(quantiles, float)
-        at = {round(float(level), 9): k for k, level in enumerate(np.atleast_1d(levels))}
+        at = {round(float(level), 9): k for k, level in enumerate(np.atleast_1d(np.asarray(levels)))}
         if found.shape != (len(places), len(at)):
             raise ValueError(f"quantiles has shape {found.shape}, expected {(len(places), len(at))}: x by levels.")
         low = [level for level in at if level < 0.5]
@@ -366,10 +365,7 @@ def _places(column: Array, dtype: Any, n_points: int) -> Array:
 
 def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]:
     """Places, rows of X there, the column as it is, and its name."""
-    import pandas as pd
-
-    if isinstance(n_points, bool) or int(n_points) != n_points or n_points < 2:
-        raise ValueError(f"n_points must be a whole number of at least 2; found {n_points!r}.")
+    n_points = check_whole("n_points", n_points, 2)
     if sp.issparse(X) or (not hasattr(X, "iloc") and np.ndim(X) != 2):
         raise ValueError("X must be a table of shape (n, D) that is not sparse: places lie along one of its columns.")
     frame = X if hasattr(X, "iloc") else pd.DataFrame(np.asarray(X))
@@ -385,7 +381,7 @@ def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]
     column = pd.to_numeric(frame[feature], errors="coerce").to_numpy(float)
     if not np.any(np.isfinite(column)):
         raise ValueError(f"column {feature!r} has no numbers to go along.")
-    places = _places(column, frame[feature].dtype, int(n_points))
+    places = _places(column, frame[feature].dtype, n_points)
     middle = {name: _typical(frame[name]) for name in names}
     rows = pd.DataFrame({name: [middle[name]] * len(places) for name in names})
     rows = rows.astype({name: frame[name].dtype for name in names if name != feature})

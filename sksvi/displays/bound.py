@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart
 from sksvi._typing.arrays import Axes
-from sksvi.displays._common import COLORS, fitted, legend_outside, pyplot, unwrapped
+from sksvi.displays._common import COLORS, axes_for, check_one_of, fitted, legend_outside, note_above, unwrapped
 
 _COLUMNS = {"pass": "Passes over the data", "seconds": "Seconds", "rows": "Rows seen", "step": "Steps"}
 
@@ -75,13 +75,11 @@ class LowerBoundDisplay:
     """
 
     def __init__(self, traces: Mapping[str, tuple], *, x: str = "pass", scale: str = "distance") -> None:
-        if x not in _COLUMNS:
-            raise ValueError(f"x must be one of {list(_COLUMNS)}; found {x!r}.")
-        if scale not in ("distance", "bound"):
-            raise ValueError(f"scale must be 'distance' or 'bound'; found {scale!r}.")
+        check_one_of("x", x, _COLUMNS)
+        check_one_of("scale", scale, ("distance", "bound"))
         self.traces = {name: _trace(name, *trace) for name, trace in traces.items()}
         self.x, self.scale = x, scale
-        every, exact = (np.concatenate([trace[i] for trace in self.traces.values()] or [[]]) for i in (1, 2))
+        every, exact = (np.concatenate([trace[i] for trace in self.traces.values()] or [np.empty(0)]) for i in (1, 2))
         every, exact = every.astype(float), exact.astype(bool)
         judged = every[exact & np.isfinite(every)] if np.any(exact & np.isfinite(every)) else every[np.isfinite(every)]
         self.best = float(judged.max()) if len(judged) else float("nan")
@@ -104,10 +102,10 @@ class LowerBoundDisplay:
         display : LowerBoundDisplay
             The display itself.
         """
-        if ax is None:
-            width = 6.4 if len(self.traces) <= MOST_INSIDE else 9.0
-            _, ax = pyplot().subplots(figsize=(width, 4.8), layout="constrained")
-        self.lines_, self.exact_, left_out = [], [], 0
+        ax = axes_for(ax, (6.4 if len(self.traces) <= MOST_INSIDE else 9.0, 4.8))
+        self.lines_: list[Any] = []
+        self.exact_: list[Any] = []
+        left_out = 0
         for k, (name, (x, bound, exact)) in enumerate(zip(apart(self.traces), self.traces.values(), strict=True)):
             style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "label": name}
             style["linestyle"] = DASHES[k // len(COLORS) % len(DASHES)]
@@ -129,8 +127,7 @@ class LowerBoundDisplay:
         if self.scale == "distance":
             ax.set_yscale("log")
             ax.set_ylabel("Distance to the best lower bound (nats)")
-            title = f"best lower bound: {self.best:,.2f} nats, distance 0, drawn at {self.small:.2g}"
-            ax.set_title(title, fontsize="small", loc="left", color="0.3")
+            note_above(ax, f"best lower bound: {self.best:,.2f} nats, distance 0, drawn at {self.small:.2g}")
         self._name_lines(ax, left_out)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -207,11 +204,8 @@ class LowerBoundDisplay:
         2
         """
         fits = estimator if isinstance(estimator, Mapping) else {type(unwrapped(estimator)[0]).__name__: estimator}
-        if x not in _COLUMNS:
-            raise ValueError(f"x must be one of {list(_COLUMNS)}; found {x!r}.")
-        traces = {}
-        for name, fit in fits.items():
-            traces[str(name)] = _history(unwrapped(fit)[0], x)
+        check_one_of("x", x, _COLUMNS)
+        traces = {str(name): _history(unwrapped(fit)[0], x) for name, fit in fits.items()}
         return cls(traces, x=x, scale=scale).plot(ax, **line_kwargs)
 
 

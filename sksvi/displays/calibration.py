@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, pyplot
+from sksvi.displays._common import COLORS, axes_for, check_whole
 from sksvi.displays._predicted import steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile
 from sksvi.predictive.coverage import tail_of
@@ -93,9 +93,7 @@ class IntervalCoverageDisplay:
                 raise ValueError(
                     f"shares must be {len(self.nominal)} numbers in [0, 1], one for each coverage; found {share!r}."
                 )
-        if isinstance(n, bool) or int(n) != n or n < 1:
-            raise ValueError(f"n, the number of observations, must be at least 1; found {n!r}.")
-        self.n = int(n)
+        self.n = check_whole("n, the number of observations,", n)
         self.lower, self.upper = (binomial_quantile(end, self.n, self.nominal) / self.n for end in (0.025, 0.975))
 
     def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> IntervalCoverageDisplay:
@@ -114,23 +112,21 @@ class IntervalCoverageDisplay:
         display : IntervalCoverageDisplay
             The display itself.
         """
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(5.0, 4.8), layout="constrained")
+        ax = axes_for(ax, (5.0, 4.8))
         x, order = 100 * self.nominal, np.argsort(self.nominal)
         ax.plot([0, 100], [0, 100], color="0.5", linewidth=0.8, linestyle="--", label="as promised")
-        ends = (np.concatenate([[0.0], 100 * end[order], [100.0]]) for end in (self.lower, self.upper))
-        at = np.concatenate([[0.0], x[order], [100.0]])
-        self.band_ = ax.fill_between(at, *ends, color="0.85", linewidth=0, label="95 % by sampling alone")
+        at, lower, upper = (
+            np.concatenate([[0.0], 100 * part[order], [100.0]]) for part in (self.nominal, self.lower, self.upper)
+        )
+        self.band_ = ax.fill_between(at, lower, upper, color="0.85", linewidth=0, label="95 % by sampling alone")
         self.randomized_line_ = None
-        name = "observed"
+        style: dict[str, Any] = {"color": COLORS[0], "marker": "o", "markersize": 4, "label": "observed"}
         if self.randomized is not None:
-            style = {"color": COLORS[1], "marker": "s", "markersize": 4, "linewidth": 1.0}
-            (self.randomized_line_,) = ax.plot(
-                x[order], 100 * self.randomized[order], label="with random ends", **style
-            )
-            name = "observed, of whole numbers"
-        style = {"color": COLORS[0], "marker": "o", "markersize": 4, "label": name} | line_kwargs
-        (self.line_,) = ax.plot(x[order], 100 * self.observed[order], **style)
+            other = style | {"color": COLORS[1], "marker": "s", "linewidth": 1.0, "label": "with random ends"}
+            (self.randomized_line_,) = ax.plot(x[order], 100 * self.randomized[order], **other)
+            style["label"] = "observed, of whole numbers"
+        style |= line_kwargs
+        self.line_ = ax.plot(x[order], 100 * self.observed[order], **style)[0]
         ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
         ax.set_xlabel("Coverage of the interval (%)")
         ax.set_ylabel(f"Share of {self.n:,} observations inside (%)")

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sksvi._names import apart, feature_names
 from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
-from sksvi.displays._common import check_most, fitted, legend_outside, pyplot, say_shown, style_of, unwrapped
+from sksvi.displays._common import axes_for, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
 from sksvi.predictive.coverage import tail_of
 
@@ -100,7 +100,7 @@ class CoefficientDisplay:
         tail = tail_of(coverage)
         if sort not in (None, *ORDERS):
             raise ValueError(f"sort must be None or one of {list(ORDERS)}; found {sort!r}.")
-        self.mean, self.std = np.atleast_2d(mean), np.atleast_2d(std)
+        self.mean, self.std = np.atleast_2d(np.asarray(mean)), np.atleast_2d(np.asarray(std))
         self.feature_names = [str(name) for name in feature_names]
         self.class_names = None if class_names is None else [str(name) for name in class_names]
         self.coverage = coverage
@@ -145,7 +145,7 @@ class CoefficientDisplay:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
             longest = max(map(len, apart(self.class_names or [""])))
             width = 6.4 + (0.7 + 0.07 * longest if self.class_names else 0.0)  # the legend's own room
-            _, ax = pyplot().subplots(figsize=(width, max(2.4, height)), layout="constrained")
+            ax = axes_for(None, (width, max(2.4, height)))
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         names = [None] * n_classes if self.class_names is None else apart(self.class_names)

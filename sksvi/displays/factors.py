@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, feature_names
 from sksvi._typing.arrays import ArrayLike, Axes, Names
-from sksvi.displays._common import COLORS, check_kind, check_most, fitted, pyplot, unwrapped
+from sksvi.displays import _common as common
+from sksvi.displays._common import COLORS
 
 Array = np.ndarray
 
@@ -98,8 +98,8 @@ class FactorDisplay:
         self.names = [f"x{j}" for j in range(D)] if names is None else [str(name) for name in names]
         self.labels = [f"factor {k}" for k in range(K)] if labels is None else [str(label) for label in labels]
         self.weights = None if weights is None else np.asarray(weights, float)
-        if len(self.names) != D or len(self.labels) != K or (weights is not None and self.weights.shape != (K,)):
-            shape = None if weights is None else self.weights.shape
+        shape = None if self.weights is None else self.weights.shape
+        if len(self.names) != D or len(self.labels) != K or shape not in (None, (K,)):
             raise ValueError(
                 f"components {(K, D)}, the {len(self.names)} names, the {len(self.labels)} labels and weights {shape} "
                 "must agree in shape."
@@ -147,56 +147,36 @@ class FactorDisplay:
         display : FactorDisplay
             The display itself.
         """
-        if check_kind(kind, ("heatmap", "bars")) == "heatmap":
+        if common.check_kind(kind, ("heatmap", "bars")) == "heatmap":
             return self._plot_heatmap(ax, kwargs)
-        return self._plot_bars(ax, min(check_most("max_bars", max_bars) or 10, self.components.shape[1]), kwargs)
+        return self._plot_bars(ax, min(common.check_most("max_bars", max_bars) or 10, self.components.shape[1]), kwargs)
 
     def _plot_heatmap(self, ax: Any, kwargs: dict[str, Any]) -> FactorDisplay:
         K, D = self.components.shape
-        if ax is None:
-            size = (4.0 + 0.2 * max(D, 8), 2.2 + 0.22 * max(K, 3))
-            _, ax = pyplot().subplots(figsize=size, layout="constrained")
+        ax = common.axes_for(ax, (4.0 + 0.2 * max(D, 8), 2.2 + 0.22 * max(K, 3)))
         top = float(np.abs(self.components).max()) or 1.0
         # Loadings of both signs have colours that meet in white; those of one sign begin at it.
         both = bool(np.any(self.components < 0))
         style: dict[str, Any] = {"cmap": "RdBu" if both else "Blues", "vmin": -top if both else 0.0, "vmax": top}
         self.image_ = ax.imshow(self.components, aspect="auto", **(style | kwargs))
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax)
-        self.colorbar_.set_label(self.unit, fontsize=8)
-        self.colorbar_.ax.tick_params(labelsize=8)
+        self.colorbar_ = common.scale_beside(self.image_, self.unit)
         ax.set_yticks(np.arange(K), self._titles, fontsize=8)
         ax.set_xticks(np.arange(D), apart(self.names, 24), fontsize=8, rotation=90)
-        if self._note():
-            ax.set_title(self._note(), fontsize="small", loc="left", color="0.3")
+        common.note_above(ax, self._note())
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _plot_bars(self, axes: Any, n_bars: int, kwargs: dict[str, Any]) -> FactorDisplay:
         K = len(self.components)
-        made = axes is None
-        if made:
-            across = min(K, 4)
-            down = math.ceil(K / across)
-            size = (3.0 * across, 0.5 + down * (0.7 + 0.19 * n_bars))
-            _, grid = pyplot().subplots(down, across, figsize=size, layout="constrained", squeeze=False, sharex=True)
-            for own in grid.ravel()[K:]:
-                own.set_visible(False)
-            for own in grid.ravel()[max(0, K - across) : K]:  # the lowest that is drawn of each column
-                own.tick_params(labelbottom=True)
-            axes = grid.ravel()[:K]
-        axes = np.atleast_1d(np.asarray(axes, object))
-        if axes.shape != (K,):
-            raise ValueError(f"ax must hold one Axes per factor, {K}; found shape {axes.shape}.")
+        size = (3.0, 0.7 + 0.19 * n_bars)
+        axes, made = common.panels(axes, K, "ax must hold one Axes per factor", 4, size, 0.5)
         self.bars_, short = [], apart(self.names, 20)
         for own, loadings, title in zip(axes, self.components, self._titles, strict=True):
             order = np.argsort(-np.abs(loadings), kind="stable")[:n_bars]
             colors = [COLORS[0] if value >= 0 else COLORS[1] for value in loadings[order]]
-            self.bars_.append(own.barh(np.arange(n_bars), loadings[order], **({"color": colors} | kwargs)))
-            own.set_yticks(np.arange(n_bars), [short[j] for j in order], fontsize=8)
-            own.set_ylim(n_bars - 0.4, -0.6)
+            names, style = [short[j] for j in order], {"color": colors} | kwargs
+            self.bars_.append(common.ranked_bars(own, loadings[order], names, title, 8, style))
             own.axvline(0.0, color="0.5", linewidth=0.8)
-            own.set_title(title, fontsize=8)
-            own.tick_params(axis="x", labelsize=8)
         if made:
             note = f"; {self._note()}" if self._note() else ""
             axes[0].figure.supxlabel(f"{self.unit}{note}", fontsize=9)
@@ -262,13 +242,11 @@ class FactorDisplay:
         ValueError
             For another number of names than columns, and a `side`, `kind` or limit that cannot be.
         """
-        most, widest = check_most("max_components", max_components), check_most("max_features", max_features)
-        inner, before = unwrapped(estimator)
+        most = common.check_most("max_components", max_components)
+        widest = common.check_most("max_features", max_features)
+        inner, before = common.unwrapped(estimator)
         components, names, weights, weight_name, labels = _factors(inner, before, side)
-        if feature_names is not None:
-            names = np.asarray(feature_names, object)
-            if names.shape != (components.shape[1],):
-                raise ValueError(f"feature_names has shape {names.shape}, expected {(components.shape[1],)}.")
+        names = common.column_names(feature_names, names, components.shape[1])
         n_components, n_features = components.shape
         components = components[:most]
         if kind == "heatmap" and widest is not None and n_features > widest:
@@ -324,10 +302,9 @@ class FactorDisplay:
 
 def _factors(inner: Any, before: Any, side: str) -> tuple[Array, Array, Array | None, str, list[str]]:
     """Loadings, names of their columns, weights and what they are, names of the factors."""
-    if side not in ("items", "users"):
-        raise ValueError(f"side must be 'items' or 'users'; found {side!r}.")
+    common.check_one_of("side", side, ("items", "users"))
     if getattr(inner, "item_factors_", None) is None:
-        components = np.asarray(fitted(inner, "components_"), float)
+        components = np.asarray(common.fitted(inner, "components_"), float)
         present = {name: what for name, what in WEIGHTS.items() if getattr(inner, name, None) is not None}
         weight = next(iter(present), None)
         weights = None if weight is None else np.asarray(getattr(inner, weight), float)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, Names
-from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
+from sksvi.displays._common import axes_for, check_most, fitted, say_shown, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 
@@ -110,10 +110,9 @@ class GroupEffectsDisplay:
             The display itself.
         """
         n_shown = len(self.mean)
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(6.4, max(2.4, 1.2 + 0.2 * n_shown)), layout="constrained")
+        ax = axes_for(ax, (6.4, max(2.4, 1.2 + 0.2 * n_shown)))
         at = np.arange(n_shown)
-        style = {"fmt": "o", "markersize": 4} | errorbar_kwargs
+        style: dict[str, Any] = {"fmt": "o", "markersize": 4} | errorbar_kwargs
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbar_ = ax.errorbar(self.mean, at, xerr=[self.mean - self.lower, self.upper - self.mean], **style)
         ax.set_yticks(at, apart(self.level_names))
@@ -202,5 +201,6 @@ class GroupEffectsDisplay:
         if max_levels is not None and n_levels > max_levels:
             ranks = np.round(np.linspace(0, n_levels - 1, max_levels)).astype(int)
             table = table.iloc[np.argsort(table["mean"].to_numpy(), kind="stable")[ranks]]
-        names, options = table.index.get_level_values("level"), {"coverage": coverage, "n_levels": n_levels}
-        return cls(table["mean"], table["std"], names, group, effect, **options).plot(ax, **errorbar_kwargs)
+        names = table.index.get_level_values("level")
+        display = cls(table["mean"], table["std"], names, str(group), effect, coverage=coverage, n_levels=n_levels)
+        return display.plot(ax, **errorbar_kwargs)

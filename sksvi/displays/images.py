@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import ArrayLike, Axes, ManyAxes
-from sksvi.displays._common import check_most, fitted, pyplot, say_shown, unwrapped
+from sksvi.displays._common import axes_for, check_most, fitted, pyplot, say_shown, unwrapped
 
 Array = np.ndarray
 
@@ -101,8 +101,7 @@ class DictionaryDisplay:
         display : DictionaryDisplay
             The display itself.
         """
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(6.0, 6.0), layout="constrained")
+        ax = axes_for(ax, (6.0, 6.0))
         n, size, _, channels = self.patches.shape
         across = math.ceil(math.sqrt(n))
         down = math.ceil(n / across)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
-from sksvi.displays._common import COLORS, legend_outside, pyplot
+from sksvi.displays._common import COLORS, axes_for, legend_outside
 from sksvi.estimators.checks import check_count
 from sksvi.inspection._effects import LEAST_DRAWS, ChangedRowMeans, constant, frame_of, levelled_columns, with_column
 from sksvi.predictive.coverage import tail_of
@@ -82,7 +83,7 @@ class PartialEffectDisplay:
         rows: ArrayLike | None = None,
     ) -> None:
         tail_of(coverage)
-        self.values, self.feature, self.response = list(values), str(feature), response
+        self.values, self.feature, self.response = list(cast("Iterable[Any]", values)), str(feature), response
         self.mean, self.lower, self.upper = (
             np.asarray(part, float).reshape(len(np.asarray(part)), -1) for part in (mean, lower, upper)
         )
@@ -110,9 +111,8 @@ class PartialEffectDisplay:
         display : PartialEffectDisplay
             The display itself.
         """
-        if ax is None:
-            _, ax = pyplot().subplots(layout="constrained")
-        names = self.class_names or [None] * self.mean.shape[1]
+        ax = axes_for(ax)
+        names: list[Any] = self.class_names or [None] * self.mean.shape[1]
         numbers = len(self.values) > 2 and not any(isinstance(value, bool | str) for value in self.values)
         at = np.asarray(self.values, float) if numbers else np.arange(len(self.values))
         self.lines_, self.bands_ = [], []

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
-from sksvi.displays._common import COLORS, pyplot
-from sksvi.displays._predicted import steps, table, values
+from sksvi.displays._common import COLORS, axes_for, check_most
+from sksvi.displays._predicted import generator, steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile
 
 Array = np.ndarray
@@ -78,9 +78,7 @@ class PITDisplay:
             row = int(np.argmax((self.pit < 0) | (self.pit > 1)))
             raise ValueError(f"pit must lie in [0, 1]; found {self.pit[row]:g} in row {row}.")
         n = len(self.pit)
-        if bins is not None and (isinstance(bins, bool) or int(bins) != bins or bins < 2):
-            raise ValueError(f"bins must be a whole number of at least 2, or None; found {bins!r}.")
-        self.bins = int(np.clip(n // 20, 5, 20)) if bins is None else int(bins)
+        self.bins = check_most("bins", bins, 2) or int(np.clip(n // 20, 5, 20))
         counts = np.histogram(self.pit, self.bins, (0.0, 1.0))[0]
         self.density = counts * self.bins / n
         self.lower, self.upper = (
@@ -103,13 +101,13 @@ class PITDisplay:
         display : PITDisplay
             The display itself.
         """
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(6.0, 4.0), layout="constrained")
-        style = {"color": COLORS[5], "edgecolor": "w", "linewidth": 0.8, "align": "edge"} | bar_kwargs
+        ax = axes_for(ax, (6.0, 4.0))
+        style: dict[str, Any] = {"color": COLORS[5], "edgecolor": "w", "linewidth": 0.8, "align": "edge"} | bar_kwargs
         self.bars_ = ax.bar(np.arange(self.bins) / self.bins, self.density, 1.0 / self.bins, **style)
-        band = {"color": "0.3", "alpha": 0.25, "linewidth": 0, "label": "95 % of each bar by sampling alone"}
-        self.band_ = ax.fill_between([0.0, 1.0], self.lower, self.upper, **band)
-        (self.uniform_line_,) = ax.plot([0, 1], [1, 1], color="0.2", linewidth=1.0, linestyle="--", label="uniform")
+        label = "95 % of each bar by sampling alone"
+        style = {"color": "0.3", "alpha": 0.25, "linewidth": 0, "label": label}
+        self.band_ = ax.fill_between([0.0, 1.0], self.lower, self.upper, **style)
+        self.uniform_line_ = ax.plot([0, 1], [1, 1], color="0.2", linewidth=1.0, linestyle="--", label="uniform")[0]
         top = max(float(self.density.max()), self.upper)
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.3 * top))  # room for the legend
         ax.set_xlabel("Probability that the prediction gives to smaller values, F(y)")
@@ -243,7 +241,4 @@ class PITDisplay:
 
 def _drawn(below: Array, at_most: Array, random_state: Any) -> Array:
     """Uniform draws between the two, which are one number of what is measured."""
-    from sksvi.estimators.checks import check_seed
-
-    rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-    return np.clip(below + rng.random(len(below)) * (at_most - below), 0.0, 1.0)
+    return np.clip(below + generator(random_state).random(len(below)) * (at_most - below), 0.0, 1.0)

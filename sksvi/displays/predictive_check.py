@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
-from sksvi.displays import _frequencies as frequencies
-from sksvi.displays._common import COLORS, check_kind, pyplot
-from sksvi.displays._predicted import name_of, table, unwrap_predictor, values
+from sksvi.displays import _predicted as predicted
+from sksvi.displays._common import COLORS, axes_for, check_kind
+from sksvi.estimators.checks import check_count
 
 Array = np.ndarray
 
@@ -127,9 +127,7 @@ class PosteriorPredictiveDisplay:
         display : PosteriorPredictiveDisplay
             The display itself.
         """
-        if ax is None:
-            size = (5.0, 4.8) if self.kind == "reliability" else (6.4, 4.2)
-            _, ax = pyplot().subplots(figsize=size, layout="constrained")
+        ax = axes_for(ax, (5.0, 4.8) if self.kind == "reliability" else (6.4, 4.2))
         self.ax_, self.figure_ = ax, ax.figure
         getattr(self, f"_plot_{self.kind}")(ax, kwargs)
         return self
@@ -266,16 +264,13 @@ class PosteriorPredictiveDisplay:
         >>> PosteriorPredictiveDisplay.from_estimator(model, X[400:, :5], y[400:]).ax_.get_ylabel()
         'How often it came (%)'
         """
-        from sksvi.estimators.checks import check_count, check_seed
-
-        given = unwrap_predictor(estimator, X)
+        given = predicted.unwrap_predictor(estimator, X)
         likelihood, offset = given.likelihood, given.shifted(offset, exposure)
         if likelihood.traits.classifies or likelihood.traits.ordered or likelihood.traits.paired:
             return cls._of_labels(given, y, kind, offset, ax, kwargs)
         target = given.target(y)
         n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * len(target))
-        rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
-        draws = given.outside(given.predictive(offset).sample(n_draws, rng))
+        draws = given.outside(given.predictive(offset).sample(n_draws, predicted.generator(random_state)))
         if kind == "auto":
             kind = "rootogram" if likelihood.traits.discrete and not given.inverses else "histogram"
         return cls.from_predictions(y, draws, kind=kind, ax=ax, **kwargs)
@@ -288,7 +283,7 @@ class PosteriorPredictiveDisplay:
         if likelihood.traits.paired:
             check_kind("reliability" if kind == "auto" else kind, ("reliability",))
             successes, failures = likelihood.outcomes(given.target(y))
-            parts = frequencies.reliability(probabilities[:, 1], successes, successes + failures)
+            parts = predicted.reliability(probabilities[:, 1], successes, successes + failures)
             return cls("reliability", *parts, name="a success").plot(ax, **kwargs)
         names = {"classes": given.classes, "kind": kind, "ax": ax}
         return cls.from_predictions(y, probabilities=probabilities, **names, **kwargs)
@@ -344,24 +339,24 @@ class PosteriorPredictiveDisplay:
         """
         if (draws is None) == (probabilities is None):
             raise ValueError("give either draws or probabilities, of the n rows of y.")
-        name = name_of(y)
+        name = predicted.name_of(y)
         if probabilities is not None:
-            codes, probabilities, classes = frequencies.coded(y, probabilities, classes)
+            codes, probabilities, classes = predicted.coded(y, probabilities, classes)
             kind = ("reliability" if len(classes) == 2 else "frequencies") if kind == "auto" else kind
             if check_kind(kind, ("frequencies", "reliability")) == "frequencies":
-                parts, name = frequencies.of_labels(codes, probabilities, classes), name if name != "y" else "label"
+                parts, name = predicted.of_labels(codes, probabilities, classes), name if name != "y" else "label"
                 return cls(kind, *parts, name=name).plot(ax, **kwargs)
             two = len(classes) == 2
             chance = probabilities[:, 1] if two else probabilities.max(axis=1)
             occurred = codes == (1 if two else probabilities.argmax(axis=1))
-            parts = frequencies.reliability(chance, occurred.astype(float), np.ones(len(occurred)))
+            parts = predicted.reliability(chance, occurred.astype(float), np.ones(len(occurred)))
             return cls(kind, *parts, name=str(classes[1]) if two else "the likeliest label").plot(ax, **kwargs)
-        y = values(y)
-        draws = table(draws, len(y), "draws")
+        y = predicted.values(y)
+        draws = predicted.table(draws, len(y), "draws")
         counts = all(np.all((part >= 0) & (part == np.floor(part))) for part in (y, draws))
         kind = ("rootogram" if counts else "histogram") if kind == "auto" else kind
         check_kind(kind, ("rootogram", "histogram", "ecdf"))
         if kind == "rootogram" and not counts:
             raise ValueError("kind='rootogram' needs counts: y and draws hold numbers that are none.")
-        parts = getattr(frequencies, f"of_{kind}")(y, draws)
+        parts = getattr(predicted, f"of_{kind}")(y, draws)
         return cls(kind, *parts, name=name).plot(ax, **kwargs)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, Series
-from sksvi.displays._common import COLORS, fitted, legend_above, pyplot, refuse_several, unwrapped
+from sksvi.displays import _common as common
+from sksvi.displays._common import COLORS
 from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
@@ -120,16 +122,12 @@ class TimeSeriesDisplay:
         ValueError
             For a `kind` that is neither, a `last` below 1, components that are not there, or another number of axes.
         """
-        if kind not in ("series", "components"):
-            raise ValueError(f"kind={kind!r} is unknown: choose 'series' or 'components'.")
-        if last is not None and (isinstance(last, bool) or int(last) < 1):
-            raise ValueError(f"last must be at least 1, or None; found {last!r}.")
-        start = 0 if last is None else max(0, len(self.observed) - int(last))
-        return self._plot_series(ax, start) if kind == "series" else self._plot_components(ax, start)
+        draw = {"series": self._plot_series, "components": self._plot_components}
+        n, check = len(self.observed), common.check_kind(kind, draw)
+        return draw[check](ax, max(0, n - (common.check_most("last", last) or n)))
 
     def _plot_series(self, ax: Any, start: int) -> TimeSeriesDisplay:
-        if ax is None:
-            _, ax = pyplot().subplots(figsize=(8.0, 4.0), layout="constrained")
+        ax = common.axes_for(ax, (8.0, 4.0))
         n, after = len(self.observed), next(iter(self.forecasts.values()), None)
         at = axis_of(self.observed.index, None if after is None else after.index)
         now = at[start:n]
@@ -160,7 +158,7 @@ class TimeSeriesDisplay:
         ax.margins(x=0.01)
         ax.set_ylabel(str(self.observed.name or "y"))
         ax.set_xlabel(time_name(self.observed.index))
-        legend_above(ax)
+        common.legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -169,8 +167,8 @@ class TimeSeriesDisplay:
             raise ValueError("there are no components to draw: give components, or use from_estimator.")
         names = list(dict.fromkeys(self.components.columns.get_level_values(0)))
         if ax is None:
-            size = (8.0, 0.8 + 1.6 * len(names))
-            _, ax = pyplot().subplots(len(names), 1, sharex=True, squeeze=False, figsize=size, layout="constrained")
+            options: dict[str, Any] = {"sharex": True, "squeeze": False, "layout": "constrained"}
+            _, ax = common.pyplot().subplots(len(names), 1, figsize=(8.0, 0.8 + 1.6 * len(names)), **options)
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         if len(axes) != len(names):
             raise ValueError(f"ax has {len(axes)} axes for the {len(names)} components {names}.")
@@ -249,13 +247,10 @@ class TimeSeriesDisplay:
             For a fit to several series, `steps` that are no whole number from 0 on, a coverage outside of (0, 1), and
             whatever ``forecast`` and `plot` refuse.
         """
-        import pandas as pd
-
-        model = unwrapped(estimator)[0]
-        refuse_several(model)
-        components = fitted(model, "components_")
-        if steps and (isinstance(steps, bool) or int(steps) < 0):
-            raise ValueError(f"steps must be a whole number, 0 or more; found {steps!r}.")
+        model = common.unwrapped(estimator)[0]
+        common.refuse_several(model)
+        components = common.fitted(model, "components_")
+        steps = common.check_whole("steps", steps, 0)
         observed = model._observed()
         ahead = model.forecast
         if model.likelihood_.traits.paired or model.likelihood_.traits.classifies:
@@ -275,8 +270,6 @@ class TimeSeriesDisplay:
 
 def _probabilities(model: Any, latent: Any) -> Any:
     """Median and interval of the probability of success, in the place of the latent's."""
-    import pandas as pd
-
     columns = {"median": latent["mean"], "lower": latent["lower"], "upper": latent["upper"]}
     found = {name: model.likelihood_.mean(column.to_numpy()) for name, column in columns.items()}
     return pd.DataFrame(found, index=latent.index)
@@ -291,8 +284,6 @@ def time_name(index: Any) -> str:
 
 def axis_of(index: Any, later: Any) -> Array:
     """Places of points on the axis of time: dates or numbers where the index has them, else their count."""
-    import pandas as pd
-
     whole = index if later is None else index.append(later) if type(index) is type(later) else None
     n = len(index) + (0 if later is None else len(later))
     if isinstance(index, pd.RangeIndex) and isinstance(later, pd.RangeIndex):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import feature_names as fitted_names
 from sksvi._names import shortened
 from sksvi._typing.arrays import ArrayLike, ManyAxes, Names
-from sksvi.displays._common import fitted, pyplot, unwrapped
-from sksvi.displays._topics import positive, supported, top_words, words_of
+from sksvi.displays._common import check_whole, column_names, fitted, panels, ranked_bars, unwrapped
+
+Array = np.ndarray
 
 
 class TopicWordsDisplay:
@@ -65,7 +66,7 @@ class TopicWordsDisplay:
     ) -> None:
         self.words, self.probability = np.asarray(words, object), np.asarray(probability, float)
         self.std = None if std is None else np.asarray(std, float)
-        shapes = {self.words.shape, self.probability.shape} | (set() if std is None else {self.std.shape})
+        shapes = {part.shape for part in (self.words, self.probability, self.std) if part is not None}
         n = len(self.words)
         self.n_topics = n if n_topics is None else int(n_topics)
         self.titles = [f"topic {k}" for k in range(n)] if titles is None else [str(title) for title in titles]
@@ -92,30 +93,15 @@ class TopicWordsDisplay:
             The display itself.
         """
         n, n_words = self.words.shape
-        made = axes is None
-        if made:
-            across = min(n, 5)
-            down = math.ceil(n / across)
-            longest = max((len(shortened(word, 20)) for word in self.words.ravel()), default=0)
-            size = ((1.8 + 0.065 * longest) * across, 0.3 + down * (0.7 + 0.19 * n_words))
-            _, grid = pyplot().subplots(down, across, figsize=size, layout="constrained", squeeze=False, sharex=True)
-            for ax in grid.ravel()[n:]:
-                ax.set_visible(False)
-            for ax in grid.ravel()[max(0, n - across) : n]:  # the lowest that is drawn of each column
-                ax.tick_params(labelbottom=True)
-            axes = grid.ravel()[:n]
-        axes = np.atleast_1d(np.asarray(axes, object))
-        if axes.shape != (n,):
-            raise ValueError(f"axes must hold one Axes per topic, {n}; found shape {axes.shape}.")
-        at = np.arange(n_words)
+        words = [[shortened(word, 20) for word in row] for row in self.words]
+        longest = max((len(word) for row in words for word in row), default=0)
+        size = (1.8 + 0.065 * longest, 0.7 + 0.19 * n_words)
+        axes, made = panels(axes, n, "axes must hold one Axes per topic", 5, size, 0.3)
         self.bars_ = []
         for k, ax in enumerate(axes):
             error = {} if self.std is None else {"xerr": self.std[k], "error_kw": {"linewidth": 0.8}}
-            self.bars_.append(ax.barh(at, self.probability[k], **({"color": "tab:blue"} | error | bar_kwargs)))
-            ax.set_yticks(at, [shortened(word, 20) for word in self.words[k]], fontsize=8)
-            ax.set_ylim(n_words - 0.4, -0.6)
-            ax.set_title(self.titles[k], fontsize=9)
-            ax.tick_params(axis="x", labelsize=8)
+            style = {"color": "tab:blue"} | error | bar_kwargs
+            self.bars_.append(ranked_bars(ax, self.probability[k], words[k], self.titles[k], 9, style))
             ax.locator_params(axis="x", nbins=3)
         if made:
             shown = f"; {n:,} of {self.n_topics:,} topics shown" if n < self.n_topics else ""
@@ -178,16 +164,31 @@ class TopicWordsDisplay:
         (2, 5)
         """
         inner, before = unwrapped(estimator)
-        components = np.asarray(fitted(inner, "components_"), float)
-        total = components.sum(1, keepdims=True)
-        n = len(components)
+        n = len(fitted(inner, "components_"))
         chosen = supported(inner)[:20] if topics is None else [int(k) for k in topics]
         if not chosen or any(not 0 <= k < n for k in chosen):
             raise ValueError(f"topics must be some of 0 to {n - 1}; found {topics!r}.")
-        n_words = positive("n_words", n_words)
-        words, order = top_words(components[chosen], words_of(inner, before, feature_names), n_words)
+        words, order = top_words(inner, before, feature_names, chosen, check_whole("n_words", n_words))
         posterior = getattr(inner, "posterior_", None)
         std = None if posterior is None else np.take_along_axis(posterior["topics"].std[chosen], order, 1)
-        probability = np.take_along_axis((components / total)[chosen], order, 1)
+        components = np.asarray(inner.components_, float)
+        probability = np.take_along_axis((components / components.sum(1, keepdims=True))[chosen], order, 1)
         titles = [f"topic {k}" for k in chosen]
         return cls(words, probability, std, titles, n_topics=len(supported(inner))).plot(axes, **bar_kwargs)
+
+
+def supported(estimator: Any) -> list[int]:
+    """Topics that words support: all of a model that does not say."""
+    prevalence = getattr(estimator, "topic_prevalence_", None)
+    if prevalence is None:
+        return list(range(len(estimator.components_)))
+    if not np.any(prevalence):
+        raise ValueError("No word supports any topic (topic_prevalence_ is 0): there is nothing to draw.")
+    return [int(k) for k in np.flatnonzero(prevalence)]
+
+
+def top_words(inner: Any, before: Any, names: Any, topics: list[int], n: int) -> tuple[Array, Array]:
+    """(k, n) words of these topics and their columns, the most probable first."""
+    order = np.argsort(-np.asarray(inner.components_, float)[topics], axis=1, kind="stable")[:, :n]
+    names = column_names(names, fitted_names(inner, before), inner.n_features_in_)
+    return names[order].astype(str), order

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
 from sksvi._typing.arrays import ArrayLike, Axes, Names
-from sksvi.displays._common import COLORS, check_kind, fitted, pyplot, unwrapped
-from sksvi.displays._topics import positive, supported, top_words, words_of
+from sksvi.displays._common import COLORS, axes_for, check_kind, check_whole, fitted, scale_beside, unwrapped
+from sksvi.displays.topic_words import supported, top_words
 
 Array = np.ndarray
 
@@ -154,9 +154,8 @@ class TopicGraphDisplay:
 
     def _plot_heatmap(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
         n = len(self.labels)
-        if ax is None:
-            side = max(2.2, 0.2 * n)
-            _, ax = pyplot().subplots(figsize=(side + 4.2, side + 1.0), layout="constrained")
+        side = max(2.2, 0.2 * n)
+        ax = axes_for(ax, (side + 4.2, side + 1.0))
         shown = self.correlation[np.ix_(self.order, self.order)]
         np.fill_diagonal(shown, np.nan)  # 1 by definition: it would take the ends of the colours
         most = float(np.nanmax(np.abs(shown))) if n > 1 else 1.0
@@ -165,9 +164,7 @@ class TopicGraphDisplay:
 
         colours = matplotlib.colormaps["RdBu"].with_extremes(bad="0.85")
         self.image_ = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most)
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, shrink=0.8)
-        self.colorbar_.set_label("Correlation", fontsize=8)
-        self.colorbar_.ax.tick_params(labelsize=8)
+        self.colorbar_ = scale_beside(self.image_, "Correlation", shrink=0.8)
         style = {"fontsize": 8} | text_kwargs
         labels = [" ".join(self.labels[k].split("\n")) for k in self.order]
         names = [f"{shortened(label)}  {self.topics[k]}" for k, label in zip(self.order, labels, strict=True)]
@@ -183,9 +180,8 @@ class TopicGraphDisplay:
 
     def _plot_graph(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
         n = len(self.labels)
-        if ax is None:
-            grown = max(1.0, math.sqrt(n / 20))  # labels keep their size, so that more of them need more room
-            _, ax = pyplot().subplots(figsize=(9.0 * grown, 7.0 * grown), layout="constrained")
+        grown = max(1.0, math.sqrt(n / 20))  # labels keep their size, so that more of them need more room
+        ax = axes_for(ax, (9.0 * grown, 7.0 * grown))
         from matplotlib.collections import LineCollection
 
         values = np.array([self.correlation[pair] for pair in self.edges])
@@ -268,9 +264,9 @@ class TopicGraphDisplay:
         4
         """
         inner, before = unwrapped(estimator)
-        correlation, components = fitted(inner, "topic_correlation_"), fitted(inner, "components_")
+        correlation, _ = fitted(inner, "topic_correlation_"), fitted(inner, "components_")
         shown = supported(inner)
-        words = top_words(components[shown], words_of(inner, before, feature_names), positive("n_words", n_words))
+        words = top_words(inner, before, feature_names, shown, check_whole("n_words", n_words))
         labels = ["\n".join(row) for row in words[0]]
         correlation = correlation[np.ix_(shown, shown)]
         weights = _sizes(inner)[shown]

@@ -56,7 +56,7 @@ def negative_binomial_quantile(p: Array | float, size: Array | float, mean: Arra
     return _quantile(p, limit, limit < EXACT, cdf).reshape(shape)
 
 
-def binomial_quantile(p: Array | float, n: Array, chance: Array) -> Array:
+def binomial_quantile(p: Array | float, n: Array | float, chance: Array | float) -> Array:
     """Smallest count up to which a binomial distribution of `n` trials has probability `p`."""
     shape, (p, n, chance) = _flat(p, n, chance)
     variance = n * chance * (1.0 - chance)

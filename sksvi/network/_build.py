@@ -164,4 +164,4 @@ def block_of(node: Distribution, n: int) -> Any:
             raise NotPositiveDefinite(f"covariance must be 'diag' or 'full', not {node.covariance!r}")
         full = node.covariance == "full"
         return families.Gaussian(first, np.diag(second)) if full else families.DiagonalGaussian(first, second)
-    return {Gamma: families.Gamma, Beta: families.Beta}[type(node)](first, second)  # type: ignore[index]
+    return {Gamma: families.Gamma, Beta: families.Beta}[type(node)](first, second)

@@ -94,7 +94,9 @@ def test_coverage_by_hand():
         IntervalCoverageDisplay([1.0], [0.5], 10)
     with pytest.raises(ValueError, match="one for each coverage"):
         IntervalCoverageDisplay([0.5], [1.5], 10)
-    with pytest.raises(ValueError, match="n, the number of observations, must be at least 1; found 0"):
+    with pytest.raises(
+        ValueError, match="n, the number of observations, must be a whole number of at least 1; found 0"
+    ):
         IntervalCoverageDisplay([0.5], [0.5], 0)
 
 

@@ -250,7 +250,7 @@ def test_what_cannot_be_drawn_is_said(frame):
         LowerBoundDisplay.from_estimator(fit, x="time")
     with pytest.raises(ValueError, match="coverage must lie strictly between 0 and 1; found 90"):
         CoefficientDisplay.from_estimator(fit, coverage=90)
-    with pytest.raises(ValueError, match="max_features must be at least 1"):
+    with pytest.raises(ValueError, match="max_features must be a whole number of at least 1"):
         CoefficientDisplay.from_estimator(fit, max_features=0)
     with pytest.raises(ValueError, match="must agree in shape"):
         CoefficientDisplay(np.ones((1, 2)), np.ones((1, 2)), ["a"])
@@ -392,7 +392,7 @@ def test_what_has_no_groups_is_said(mixed, frame):
         GroupEffectsDisplay.from_estimator(mixed, group="x")
     with pytest.raises(ValueError, match=r"effect must be one of \['intercept'\] for group 'rater'; found 'dose'"):
         GroupEffectsDisplay.from_estimator(mixed, group="rater", effect="dose")
-    with pytest.raises(ValueError, match="max_levels must be at least 1"):
+    with pytest.raises(ValueError, match="max_levels must be a whole number of at least 1"):
         GroupEffectsDisplay.from_estimator(mixed, max_levels=0)
     with pytest.raises(ValueError, match="coverage must lie strictly"):
         GroupEffectsDisplay.from_estimator(mixed, coverage=1.0)

@@ -110,7 +110,7 @@ def test_what_has_no_factors_is_said(counts):
     model = GammaPoissonFactorization(2, max_iter=2, random_state=0).fit(counts)
     with pytest.raises(ValueError, match=r"feature_names has shape \(1,\), expected \(6,\)"):
         FactorDisplay.from_estimator(model, feature_names=["a"])
-    with pytest.raises(ValueError, match="max_features must be at least 1, or None; found 0"):
+    with pytest.raises(ValueError, match="max_features must be a whole number of at least 1, or None; found 0"):
         FactorDisplay.from_estimator(model, max_features=0)
     with pytest.raises(ValueError, match="kind='map' is unknown: choose 'heatmap' or 'bars'"):
         FactorDisplay.from_estimator(model, kind="map")

@@ -139,7 +139,7 @@ def test_what_cannot_be_drawn_is_said(pipeline):
             display.from_estimator(clone(model))
         with pytest.raises(TypeError, match="must have"):
             display.from_estimator(BayesianGLMClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 1]))
-        with pytest.raises(ValueError, match="n_words must be at least 1; found 0"):
+        with pytest.raises(ValueError, match="n_words must be a whole number of at least 1; found 0"):
             display.from_estimator(model, n_words=0)
         with pytest.raises(ValueError, match="feature_names has shape"):
             display.from_estimator(model, feature_names=["a"])
