@@ -40,9 +40,14 @@ def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None)
     >>> feature_names(SimpleNamespace(n_features_in_=2)).tolist()
     ['x0', 'x1']
     """
-    names = np.delete(all_names(estimator, before), getattr(estimator, "_factors", None) or [])
+    names = np.delete(all_names(estimator, before), grouping_columns(estimator))
     categories = getattr(estimator, "_categories", None)
     return names if categories is None else np.array(categories.names(names), dtype=object)
+
+
+def grouping_columns(estimator: Any) -> list[int]:
+    """Positions of the columns that name groups, which have no coefficient."""
+    return [] if getattr(estimator, "groups", None) is None else list(getattr(estimator, "_factors", []))
 
 
 def all_names(estimator: Any, before: Any) -> np.ndarray:

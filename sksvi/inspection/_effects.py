@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from sksvi._names import grouping_columns
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
@@ -223,8 +224,7 @@ def category_columns(inner: Any) -> list[Any]:
     own = getattr(inner, "_categories", None)
     if own is None:
         return []
-    factors = getattr(inner, "_factors", None) or []
-    encoded = [j for j in range(inner.n_features_in_) if j not in factors]
+    encoded = np.delete(np.arange(inner.n_features_in_), grouping_columns(inner)).tolist()
     at = [encoded[j] for j in own.columns]
     names = getattr(inner, "feature_names_in_", None)
     return at if names is None else [names[j] for j in at]
