@@ -6,19 +6,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import memory
-from sksvi._typing.arrays import ArrayLike, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
-from sksvi.decomposition._gamma_base import CountFactorization
-from sksvi.decomposition._gamma_recommend import ColumnRecommendations
-from sksvi.decomposition._poisson_fit import PoissonFit
+from sksvi.decomposition._gamma_counts import CountFactorization
+from sksvi.decomposition._gamma_fit import PoissonFit
+from sksvi.decomposition._pairs import best
+from sksvi.estimators.base import Phase
+from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
+from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.poisson import LEAST_ROWS, GammaPoisson
 from sksvi.models.nmf.rows import CHUNKS
 from sksvi.models.nmf.tight import DRAWS, TightGammaPoisson
@@ -30,7 +34,7 @@ MODELS = {"auxiliary": GammaPoisson, "tight": TightGammaPoisson}
 
 
 @with_own_methods
-class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactorization):
+class GammaPoissonFactorization(PoissonFit, CountFactorization):
     """Non-negative matrix factorization of counts under Gamma priors.
 
     y_nf ~ Poisson(Σ_k H_nk W_kf) with W_kf ~ Gamma(component_shape, ``component_rate_``), the cells of
@@ -118,6 +122,8 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactoriz
     ((10, 64), (5, 10))
     """
 
+    #: Column of `recommend` that holds the numbers of rows without an index.
+    _row_numbers = "row"
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 200
     _parameter_constraints: dict[str, list[Any]] = {
@@ -184,14 +190,50 @@ class GammaPoissonFactorization(ColumnRecommendations, PoissonFit, CountFactoriz
         if first:
             yield from self._unit_warnings(data)
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+    def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
         """Where draws are taken, they begin where auxiliary counts have settled."""
+        phases = super()._phases(problem, state, passes)
         drawn = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
         if self.bound == "auxiliary" or drawn:
-            return super()._run(problem, state, passes, monitor, tol)
+            return phases
         model = self._forming_model(problem.data.X.shape[1])
         first = self._checked_problem(model, problem.data, problem.batch_size)
-        state = super()._run(first, state, passes, monitor, tol)
-        return (
-            state if monitor.stopped or state.passes >= passes else super()._run(problem, state, passes, monitor, tol)
-        )
+        return [Phase(first, passes, self.tol), *phases]
+
+    def recommend(self, X: MatrixLike, n: int = 10, exclude_seen: bool = True) -> DataFrame:
+        """The columns with the largest expected counts for some rows: items for users.
+
+        A row need not be one of the fit: its posterior is found from its own counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n_rows, F)
+            Counts of every column, 0 where there was none; NaN in a dense one where a cell is missing.
+        n : int, default=10
+            Columns per row, fewer where fewer are left.
+        exclude_seen : bool, default=True
+            Whether to leave out the columns that a row has counts of.
+
+        Returns
+        -------
+        DataFrame
+            row (its index in a DataFrame, else its number), column (its name, else its number), rank, and mean and std
+            of its count, Poisson noise included. Of a Dask collection a lazy one, a partition for each of X.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        index = getattr(X, "index", None)
+        index = None if callable(index) else index  # a list has a method of that name
+        X = self._rows(X)
+        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
+        found, labels = cells(X), np.arange(X.shape[0]) if index is None else np.asarray(index)
+        tables = []
+        for rows, mean, variance in self._moments_of(found):
+            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
+            of, column, rank = best(score, n)
+            own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
+            parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}
+            tables.append(pd.DataFrame(parts))
+        return pd.concat(tables, ignore_index=True)

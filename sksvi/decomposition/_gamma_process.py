@@ -12,7 +12,9 @@ from sklearn.utils._param_validation import Interval
 from sksvi._typing.arrays import ArrayLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.algorithms.specs import SSVIA
-from sksvi.decomposition._gamma_base import EVENED, CountFactorization
+from sksvi.decomposition._gamma_counts import CountFactorization
+from sksvi.decomposition._gamma_fit import EVENED
+from sksvi.estimators.base import Phase
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -187,8 +189,10 @@ class GammaProcessNMF(CountFactorization):
         self.verbose = verbose
 
     # ---- fitting
-    def _fix_mean(self, mean: float) -> None:
-        self.prior_mean_ = mean if isinstance(self.prior_mean, str) else float(self.prior_mean)
+    @property
+    def _cell_mean(self) -> float:
+        """Mean of a cell a priori."""
+        return self._encoding.mean if isinstance(self.prior_mean, str) else float(self.prior_mean)
 
     def _model(self, n_features: int) -> GammaProcess:
         return GammaProcess(
@@ -197,17 +201,17 @@ class GammaProcessNMF(CountFactorization):
             component_shape=float(self.component_shape),
             activation_shape=float(self.activation_shape),
             concentration=float(self.concentration),
-            mean=self.prior_mean_,
+            mean=self._cell_mean,
         )
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+    def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
+        phases = super()._phases(problem, state, passes)
         search, last = self._search(problem), min(int(self.search_passes), passes)
         # One that was cut off where its search ended has not ended it.
         within = state.passes < last or (state.passes == last > 0 and state.moved_by == search.moves)
         if state.finished or not within or not problem.full_batch:
-            return super()._run(problem, state, passes, monitor, tol)
-        state = super()._run(search, state, last, monitor, tol=0.0)  # it settles nowhere
-        return state if monitor.stopped or last == passes else super()._run(problem, state, passes, monitor, tol)
+            return phases
+        return [Phase(search, last, 0.0), *phases]  # it settles nowhere
 
     def _search(self, problem: Problem) -> Problem:
         """Problem of the first passes, which search for components."""
@@ -237,7 +241,7 @@ class GammaProcessNMF(CountFactorization):
         if self.prune:
             order = order[: max(1, int(np.sum(shares > USED)))]
         own = {"components": components[order], "weights": weights[order]}
-        self.posterior_ = Posterior(own)
-        self.components_ = own["components"].mean.astype(self._dtype)
+        self.posterior_, self.prior_mean_ = Posterior(own), self._cell_mean
+        self.components_ = own["components"].mean.astype(self._encoding.dtype)
         self.component_weights_, self.component_shares_ = own["weights"].mean, shares[order]
         self.n_components_ = len(order)

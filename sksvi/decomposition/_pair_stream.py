@@ -17,8 +17,8 @@ from sklearn.base import _fit_context
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import MatrixLike, PerRow
+from sksvi.decomposition._gamma_fit import PoissonFit, in_order
 from sksvi.decomposition._pair_counts import PairCounts, items_of
-from sksvi.decomposition._poisson_fit import PoissonFit, in_order
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION
 from sksvi.families import Gamma
@@ -46,6 +46,7 @@ class PairStream(PairCounts, PoissonFit):
     """Chunks of pairs for `partial_fit`; needs `_encode`, which sets `_n_rows` to the weight of the new rows."""
 
     _n_rows: float
+    _first_mean: float = 1.0
     #: Shapes of the priors, components' and users', that the counts of a fit are in q beside.
     _prior_shapes: Array
     #: The cells of the chunk whose fit is being left behind.
@@ -109,6 +110,9 @@ class PairStream(PairCounts, PoissonFit):
             found += self._unit_warnings(problem.data) if first else []
         fit_warnings.warn_all(found)
         return self
+
+    def _fix_mean(self, mean: float) -> None:
+        self._first_mean = mean / int(self.n_components)
 
     # ---- all counts at once
     def _refit_due(self, data: Table) -> bool:

@@ -20,6 +20,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference.state import State
 from sksvi.models.base import Table
+from sksvi.models.nmf.cells import table
 
 Array = np.ndarray
 
@@ -234,7 +235,11 @@ class PoissonFactorization(PairStream):
         else:
             self.seen_, self._seen_counts, self._waiting = items_of(found), found.counts.data, 0
             self._began_with = found.counts.nnz if start.fresh else self._began_with
-        return self._weighted_table(found, start)
+        if start.fresh:
+            self._fix_mean(found.mean or 1.0)
+        else:
+            self._check_choices()
+        return table(found)
 
     def _finish(self, model: Any, state: State, weight: float) -> None:
         super()._finish(model, state, self._n_rows)  # rows of X; those of the engine are users

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -76,6 +76,14 @@ class BatchRule:
     def rows(self, n: int) -> int | None:
         """Rows of a step on `n` rows; None: all."""
         return None if n <= self.whole else min(max(n // self.share, self.smallest), self.largest)
+
+
+class Phase(NamedTuple):
+    """Passes of a fit on one problem: up to pass number `passes` of the fit, or to where they settle by `tol`."""
+
+    problem: Problem
+    passes: int
+    tol: float
 
 
 def drawn_seed(random_state: RandomState) -> int:
@@ -311,9 +319,22 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         state = self._continued(problem)
         return with_scale_inside_range(problem, state) if state.finished else state
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor, tol: float | None = None) -> State:
-        """Run passes of a problem, up to number `passes` of the fit; `tol`: None for the user's."""
-        tol = self.tol if tol is None else tol
+    def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
+        """The passes of a fit from `state` up to number `passes`, on one problem after another."""
+        return [Phase(problem, passes, self.tol)]
+
+    def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """Run the phases of a fit, up to pass number `passes`."""
+        first, *others = self._phases(problem, state, passes)
+        state = self._run_phase(first, state, monitor)
+        for phase in others:
+            if monitor.stopped or state.passes >= passes:
+                break
+            state = self._run_phase(phase, state, monitor)
+        return state
+
+    def _run_phase(self, phase: Phase, state: State, monitor: FitMonitor) -> State:
+        problem = phase.problem
 
         def snapshot(state: State) -> Any:
             fitted = copy.copy(self)
@@ -327,7 +348,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             return look_end(state, state)
 
         with self._columns_named():
-            return plan.run(problem, state, passes, tol, pass_end, look_end)
+            return plan.run(problem, state, phase.passes, phase.tol, pass_end, look_end)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:

@@ -212,9 +212,9 @@ class Mixture(DensityMixin, FirstRows):
             binary=self._binary,
         )
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         started = perf_counter()
-        state = super()._run(problem, state, passes, monitor, tol)
+        state = super()._run(problem, state, passes, monitor)
         if self.moves in ("none", False) or problem.algorithm.row.sampler:
             return state
         left, every = passes - state.passes, self.moves in ("all", True)

@@ -101,6 +101,7 @@ REGISTRY: dict[str, str] = {
     "PlateMessages": "sksvi.families.gaussian.plates:PackedMessage",
     "IdFeatures": "sksvi.decomposition._ids:Features",
     "BetaProcessEncoding": "sksvi.decomposition._beta_process_encoding:BetaProcessEncoding",
+    "CountEncoding": "sksvi.decomposition._gamma_counts:CountEncoding",
     "ScatterEncoding": "sksvi.decomposition._gamma_factor_encoding:ScatterEncoding",
     "FactorRecord": "sksvi.decomposition._beta_process_methods:FactorRecord",
     "Rayleigh": "sksvi.families.rayleigh:Rayleigh",

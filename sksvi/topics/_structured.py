@@ -300,8 +300,8 @@ class StructuredLDA(TopicModel):
         self.__dict__.pop("_of_documents", None)
         return self._model(data.X.shape[1]).replaced(visit=PORTION)
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any, tol: float | None = None) -> State:
-        state = super()._run(problem, state, passes, monitor, tol)
+    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
+        state = super()._run(problem, state, passes, monitor)
         self.__dict__.pop("_of_documents", None)
         if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
             assert isinstance(state.locals, RemoteLocals)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import sksvi
 from sksvi import GammaPoissonFactorization, PoissonFactorization
 from sksvi.decomposition import FoldedCounts
-from sksvi.decomposition._poisson_fit import in_order
+from sksvi.decomposition._gamma_fit import in_order
 from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.density import CountPredictive
 

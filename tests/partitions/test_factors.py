@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import sksvi
 from sksvi import BetaProcessFA, GammaFactorModel, GammaPoissonFactorization, GammaProcessNMF
-from sksvi.decomposition import _gamma_base
+from sksvi.decomposition import _gamma_fit
 from sksvi.decomposition._beta_process_encoding import Units
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
@@ -71,8 +71,8 @@ def same(model, here, apart, score=True):
 )
 def test_same_fit_of_counts(model, counts, monkeypatch):
     same(model, holes(counts, 60), chunked(holes(counts, 60)))
-    starts = {name: (start, 30) for name, (start, _) in _gamma_base.STARTS.items()}  # few rows of many
-    monkeypatch.setattr(_gamma_base, "STARTS", starts)
+    starts = {name: (start, 30) for name, (start, _) in _gamma_fit.STARTS.items()}  # few rows of many
+    monkeypatch.setattr(_gamma_fit, "STARTS", starts)
     same(clone(model).set_params(max_iter=2), counts, chunked(counts))
 
 

@@ -116,6 +116,7 @@ def check_gamma_process(look: Validator) -> None:
     """Check components, their weights and shares."""
     k, f = _sizes(look)
     look.at("prior_mean_").number(above=0.0)
+    look.at("_encoding").at("mean").number(above=0.0)
     _shaped(look, "components", (k, f))
     _shaped(look, "weights", (k,))
     n_used = look.at("n_components_").count(1)
@@ -133,6 +134,7 @@ def check_gamma_process(look: Validator) -> None:
 def check_gamma_poisson(look: Validator) -> None:
     """Check components, their shares, and the rates of both priors."""
     _poisson_factors(look, *_sizes(look))
+    look.at("_encoding").at("mean").number(above=0.0)
 
 
 def check_poisson_pairs(look: Validator) -> None:
@@ -145,13 +147,14 @@ def check_poisson_pairs(look: Validator) -> None:
     look.at("_seen_counts").array((0 if rated.value is None else _rated_items(rated, look),), above=0.0)
     for name in ("_n_rows", "_waiting", "_began_with"):
         look.at(name).number(least=0.0)
+    look.at("_first_mean").number(above=0.0)
     look.at("_prior_shapes").array((2,), above=0.0)
 
 
 def _poisson_factors(look: Validator, k: int, f: int) -> None:
     """Check the fitted attributes of a Poisson factorization with k components and f columns."""
     _shaped(look, "components", (k, f))
-    for name in ("_first_mean", "activation_rate_", "component_rate_"):
+    for name in ("activation_rate_", "component_rate_"):
         look.at(name).number(above=0.0)
     for name in ("activation_rate", "component_rate"):
         block_of(look, name).a(Point).at("value").array((1,))

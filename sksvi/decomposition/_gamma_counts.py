@@ -1,9 +1,10 @@
-"""Predictions of fitted factors of counts for rows: activations, cells, densities."""
+"""Factorizations of tables of counts: what rows fix, fits to them, and predictions of activations, cells, densities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, overload
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import parallel
 from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, MatrixLike
-from sksvi.decomposition._gamma_posterior import GammaPosterior
+from sksvi.decomposition._gamma_fit import GammaFit
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import first_half, halved_entries
+from sksvi.estimators.encoding import GivenRows, Part, RowEncoding
+from sksvi.estimators.first_rows import FirstRows
+from sksvi.estimators.refit import STREAMED
 from sksvi.estimators.validation import check_table, validate_data
+from sksvi.models.base import Table
 from sksvi.models.nmf import density
-from sksvi.models.nmf.cells import CountMatrix, cells
+from sksvi.models.nmf.cells import CountMatrix, cells, table
 from sksvi.partitions.lazy import added
+from sksvi.partitions.summary import DataSummary, Total
 
 Array = np.ndarray
 
@@ -29,29 +35,122 @@ ROWS = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_f
 CELLS = 2**20
 
 
-class GammaPredictions(GammaPosterior, TransformerMixin):
-    """Needs `_model(n_features)` and what a fit leaves behind."""
+def checked_counts(estimator: Any, X: Any, reset: bool) -> Any:
+    """X with numbers that are counts: none negative, none missing in a sparse one."""
+    X = validate_data(estimator, X, reset=reset, **ROWS)
+    check_counts(X, "X", type(estimator).__name__, getattr(estimator, "feature_names_in_", None))
+    return X
 
-    component_shares_: Array
-    n_features_in_: int
-    _dtype: str
 
-    # ---- what may differ
+@dataclass(frozen=True)
+class CountRowsTable(Table):
+    """Cells of rows, with the type of the numbers that they were given in."""
+
+    dtype: Any = None
+
+
+@dataclass(frozen=True)
+class CountEncoding(RowEncoding):
+    """Type of the numbers, and mean of the cells; 1 where all are 0."""
+
+    dtype: str
+    mean: float
+
+    @classmethod
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> CountRowsTable:
+        """Cells of rows."""
+        X = checked_counts(estimator, given.X, fixed is None)
+        rows = table(cells(X))
+        return CountRowsTable(rows.X, rows.y, dtype=X.dtype)
+
+    @classmethod
+    def summary(cls, estimator: Any, rows: CountRowsTable, fixed: Self | None, part: Part) -> DataSummary:
+        """Number of the rows, and sum and number of their cells."""
+        found = super().summary(estimator, rows, fixed, part)
+        return replace(found, dtype=rows.dtype, own={"cells": Total(rows.X.sums)})
+
+    @classmethod
+    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
+        """The mean of all cells."""
+        total, n = summary.own["cells"].value
+        return cls(np.dtype(summary.dtype).name, float(total / n) if total else 1.0)
+
+    def encode(self, estimator: Any, rows: CountRowsTable, part: Part) -> Table:
+        """The cells."""
+        return Table(rows.X, rows.y)
+
+
+class CountFactorization(TransformerMixin, FirstRows, GammaFit):
+    """A factorization of tables of counts, of chunks of them, and of collections of partitions."""
+
+    _encoding_class = CountEncoding
+    _encoding: CountEncoding
+
+    _changes = {**GammaFit._changes, **STREAMED}
+
+    # ---- fitting
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Fit to rows of counts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts, or other numbers that are not negative; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For negative or infinite numbers in X, and an `init` of another shape.
+        """
+        self._validate_params()
+        return self._fit(X, None, None, None)
+
+    def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Go on with a chunk of rows.
+
+        The first 2,000 rows of a stream (16 MB) are kept, and fitted together whenever they have doubled; then each
+        chunk is a few steps. A stream may so begin with one row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, F)
+            Counts; NaN in a dense one where a cell is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; for other columns than those of earlier chunks, and after a fit that was cut off.
+        """
+        self._validate_params()
+        return self._partial_fit(X, None, None, None)
+
+    def _fix_first(self, rows: Table) -> None:
+        self._encoding = replace(self._encoding, mean=rows.X.mean or 1.0)
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        return self._model(data.X.shape[1]).of_portions()
+
+    # ---- rows
     def _weighted(self, activations: Array) -> Array:
         """Activations as they multiply the components, (n, K)."""
         return activations
 
-    # ---- rows
-    def _rows(self, X: Any, reset: bool = False) -> Any:
-        """X with numbers that are counts: none negative, none missing in a sparse one."""
-        X = validate_data(self, X, reset=reset, **ROWS)
-        check_counts(X, "X", type(self).__name__, getattr(self, "feature_names_in_", None))
-        if reset:
-            self._dtype = X.dtype.name
-        return X
-
-    def _cells(self, X: Any, reset: bool = False) -> CountMatrix:
-        return cells(self._rows(X, reset))
+    def _rows(self, X: Any) -> Any:
+        return checked_counts(self, X, False)
 
     @overload
     def transform(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
