@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sksvi.datasets._load import load_bike_sharing, load_epilepsy
 from sksvi.datasets._make import make_beta_process, make_glm, make_gme, make_pmf, make_wide_logistic
-from sksvi.datasets._make_spectra import make_spectra
-from sksvi.datasets._make_topics import make_ctm, make_lda
+from sksvi.datasets._make_counts import make_ctm, make_lda, make_spectra
 
 __all__ = [
     "load_bike_sharing",

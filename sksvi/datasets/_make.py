@@ -36,14 +36,19 @@ def _count(name: str, value: Any) -> int:
     return int(value)
 
 
+def _check_positive(**numbers: float | None) -> None:
+    """An error that names the first of these that is given, and not positive and finite."""
+    for name, value in numbers.items():
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be positive and finite; found {value}")
+
+
 def _simulable(likelihood: Any, n_classes: int) -> Any:
     """The likelihood with a number for every scale."""
     model = likelihoods.resolve(likelihood, n_classes)
     if isinstance(likelihood, str):
         model = model.set_params(**SIMULATED.get(likelihood, {}))
-    unknown = [
-        name for name, value in model.get_params(deep=False).items() if isinstance(value, str) and value == "auto"
-    ]
+    unknown = [name for name, value in model.get_params(deep=False).items() if str(value) == "auto"]
     if unknown:
         raise ValueError(
             f"likelihood {type(model).__name__} has {', '.join(unknown)}='auto', which a fit learns from data; "
@@ -242,9 +247,7 @@ def make_gme(
     """
     n_samples, n_features = _count("n_samples", n_samples), _count("n_features", n_features)
     model = _scalar(likelihood)
-    for name, value in (("noise_variance", noise_variance), ("noise_prior_scale", noise_prior_scale)):
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive and finite; found {value}")
+    _check_positive(noise_variance=noise_variance, noise_prior_scale=noise_prior_scale)
     rng = _generator(random_state)
     weights = rng.standard_normal(n_features)
     drawn = float(rng.rayleigh(noise_prior_scale))
@@ -310,9 +313,7 @@ def make_pmf(
     """
     n_users, n_items = _count("n_users", n_users), _count("n_items", n_items)
     n_components = _count("n_components", n_components)
-    for name, value in (("user_variance", user_variance), ("item_variance", item_variance)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive and finite; found {value}")
+    _check_positive(user_variance=user_variance, item_variance=item_variance)
     if not 0 < observed <= 1:
         raise ValueError(f"observed must be in (0, 1]; found {observed}")
     if isinstance(likelihood, str) and likelihood == "ordinal":
@@ -386,10 +387,7 @@ def make_beta_process(
     ((100, 8), (5, 8), (100, 5))
     """
     n, D, K = _count("n_samples", n_samples), _count("n_features", n_features), _count("n_components", n_components)
-    named = {"a": a, "b": b, "weight_precision": weight_precision, "noise_precision": noise_precision}
-    for name, value in named.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be positive and finite; found {value}")
+    _check_positive(a=a, b=b, weight_precision=weight_precision, noise_precision=noise_precision)
     rng = _generator(random_state)
     # One factor alone has b (K - 1)/K = 0: its probability keeps the b of two.
     probabilities = rng.beta(a / K, b * max(K - 1, 0.5) / K, K)

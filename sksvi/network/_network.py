@@ -28,8 +28,7 @@ from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Distribution
 from sksvi.models.network.factors import Factor
 from sksvi.models.network.model import NetworkModel, NetworkRows
-from sksvi.network._build import Built
-from sksvi.network._checks import check_structure
+from sksvi.network._build import Built, check_structure
 from sksvi.partitions.collections import is_collection
 
 #: By how much Gaussian nodes are narrowed at a time until the first bound is a number, and how often at most.

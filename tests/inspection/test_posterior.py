@@ -32,7 +32,7 @@ from sksvi import (
 )
 from sksvi.inference import importance
 from sksvi.inspection import check_posterior
-from sksvi.inspection._pareto import smoothed
+from sksvi.inspection._posterior import smoothed
 
 ALONE = {"prior_precision": 0.5, "fit_intercept": False}
 #: Under a wide prior the tail of the ratios may be heavier than a standard error knows (a k-hat above 0.7), nats.
