@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _interface_once(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a class's second and further instances keep scikit-learn's checks of numbers alone."""
-    first: dict[tuple[str, str], str] = {}
+    first: dict[tuple[str, str], tuple[str, int]] = {}
     repeated = []
     for item in items:
         parameters = getattr(item, "callspec", None) and item.callspec.params
@@ -95,7 +95,7 @@ def _interface_once(config: pytest.Config, items: list[pytest.Item]) -> None:
             continue
         name = _check_name(parameters["check"])
         key = type(parameters["estimator"]).__name__, name
-        instance = f"{item.nodeid.split('[')[0]}[{parameters['estimator']!r}"
+        instance = item.nodeid.split("[")[0], id(parameters["estimator"])
         if first.setdefault(key, instance) != instance and name not in NUMERIC_CHECKS:
             repeated.append(item)
     if repeated:
