@@ -298,9 +298,13 @@ def test_one_row_on_the_other_side_of_many_is_no_separation(row):
     told(BayesianGLMClassifier(), X[:, None], y)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
-    "estimator", [BayesianGLMClassifier(), SparseGPClassifier(n_inducing=4, hyperparameters="point")], ids=["glm", "gp"]
+    "estimator",
+    [
+        pytest.param(BayesianGLMClassifier(), marks=pytest.mark.exhaustive),
+        SparseGPClassifier(n_inducing=4, hyperparameters="point"),
+    ],
+    ids=["glm", "gp"],
 )
 def test_numbers_that_are_measured_are_no_classes(estimator, global_random_seed):
     rng = np.random.default_rng(global_random_seed)

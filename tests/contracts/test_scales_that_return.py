@@ -57,10 +57,13 @@ def test_a_warm_fit_to_wider_rows_is_a_fresh_one(name, likelihood, global_random
     assert np.log(list(one.values())) == pytest.approx(np.log(list(other.values())), abs=0.3)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("size", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
-    "name", ["BayesianGLMRegressor", pytest.param("SparseGPRegressor", marks=pytest.mark.exhaustive), "GMERegressor"]
+    "name",
+    [
+        "BayesianGLMRegressor",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("SparseGPRegressor", "GMERegressor")),
+    ],
 )
 def test_a_stream_of_counts_learns_a_dispersion_after_narrow_ones(name, size, global_random_seed):
     """Dispersion went to 1e-15 and stayed, or to 5e110, or ended in an OverflowError."""

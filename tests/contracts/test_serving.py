@@ -19,7 +19,7 @@ from sksvi.models.topics.loops.documents import log_gamma
 from support.estimator_cases import NAMES, fitted_estimator, valid_data
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-THREADS, CHUNKS = 8, 12
+THREADS, CHUNKS = 4, 12
 
 
 def of_numbers(rng):

@@ -100,7 +100,7 @@ def test_components_without_use_are_left_out():
     """Of 20 components for two rows' worth of patterns most explain nothing."""
     rng = np.random.default_rng(0)
     X = rng.poisson(np.kron(np.eye(2), np.ones((40, 6))) * 30.0)
-    model = GammaProcessNMF(20, init="random", max_iter=300, tol=1e-7, random_state=0).fit(X)
+    model = GammaProcessNMF(20, init="random", max_iter=150, tol=1e-7, random_state=0).fit(X)
     everything = clone(model).set_params(prune=False).fit(X)
     assert 2 <= model.n_components_ < 20 == everything.n_components_ == len(everything.components_)
     assert np.all(model.component_shares_ > 1e-4)
@@ -191,7 +191,7 @@ def test_intervals_of_missing_cells_hold_most_of_them(global_random_seed):
         bunch = make_spectra(150, 30, n_components=3, mean_count=10.0, random_state=[global_random_seed, seed])
         missing = np.random.default_rng([global_random_seed, seed]).random(bunch.data.shape) < 0.1
         X = np.where(missing, np.nan, bunch.data)
-        model = GammaProcessNMF(6, max_iter=150, random_state=seed).fit(X)
+        model = GammaProcessNMF(6, max_iter=60, random_state=seed).fit(X)
         filled, std = model.impute(X, return_std=True)
         mean, spread = model.reconstruct(X, return_std=True)
         errors = (filled - bunch.data)[missing], (mean - bunch.activations @ bunch.components)[missing]

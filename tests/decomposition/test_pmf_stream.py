@@ -179,8 +179,8 @@ def test_a_population_larger_than_what_was_seen_counts(global_random_seed):
 def test_first_ratings_that_stand_for_a_population_are_fitted_too(global_random_seed):
     X, y, test, truth = ratings(global_random_seed, 60, 40, share=0.6)
     options = {"algorithm": "mc-ssvi", "total_samples": 3000.0}
-    stream = best_of(lambda seed: in_chunks(pmf(random_state=seed, **options), X, y, 60))
-    model = best_of(lambda seed: pmf(random_state=seed, **options).fit(X, y))
+    stream = best_of(lambda seed: in_chunks(pmf(random_state=seed, **options), X, y, 60), 2)
+    model = best_of(lambda seed: pmf(random_state=seed, **options).fit(X, y), 2)
     np.testing.assert_allclose(stream.state_.memory["users"].seen, np.bincount(X[:, 0])[stream.users_])
     assert density(stream, test, truth) > density(model, test, truth) - 0.2
 

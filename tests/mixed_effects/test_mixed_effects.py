@@ -471,7 +471,7 @@ def test_algorithms_of_the_estimator(algorithm, frame):
 
 @pytest.mark.costly
 @pytest.mark.parametrize(
-    "settings", [{}, {"batch_size": 50, "max_iter": 5}, {"expectation": "monte-carlo", "max_iter": 5}]
+    "settings", [{}, {"batch_size": 500, "max_iter": 5}, {"expectation": "monte-carlo", "max_iter": 5}]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_no_number_of_threads_changes_a_bit(settings, frame):

@@ -362,9 +362,12 @@ def test_projections_are_told(corpus):
 
 
 # ---- when a fit is done
-@pytest.mark.costly
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("options", [{}, {"topics": "point"}, {"algorithm": "cvi"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [*(pytest.param(more, marks=pytest.mark.exhaustive) for more in ({}, {"algorithm": "cvi"})), {"topics": "point"}],
+    ids=str,
+)
 def test_a_default_fit_converges_and_has_little_left_to_gain(options, global_random_seed):
     """Twice as many passes bring no more than what `tol` says is too little."""
     X = make_ctm(500, 100, n_components=5, n_words=60, random_state=global_random_seed).data
