@@ -59,6 +59,11 @@ def backtrack(
     return None
 
 
+def halved(rate: Array, accepted: Array) -> Array:
+    """Rates of the next steps of points that move together, each at its own rate: half where the last was rejected."""
+    return np.where(accepted, rate, 0.5 * rate)
+
+
 def backtrack_plates(rejected: Array, attempt: Callable[[Array, float], Array], most: int = MAX_HALVINGS) -> int:
     """Halve the steps of rejected plates, each by itself, until they are accepted; the last share is 0.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.line_search import backtrack_plates
 from sksvi.expectations import Expectation, GaussHermite, MonteCarlo
 from sksvi.integrals import quadrature, rayleigh
 from sksvi.likelihoods.base import Likelihood
@@ -23,7 +24,7 @@ Terms = tuple[Array, Array, Array, Array]
 _MEAN_INVERSE = 1.2533141373155001  # sqrt(pi / 2) = E w2 / sigma = sigma E[1 / w2]
 _MEAN_LOG = 0.05796575782920621  # (log 2 - Euler's constant) / 2 = E log(w2 / sigma)
 _LOG_2PI = 1.8378770664093453
-_MOST_STEPS = 200
+_MOST_STEPS, _MOST_HALVINGS = 200, 27
 _ABRUPT = 8.0  # nats
 
 
@@ -322,30 +323,59 @@ def _local(
     def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
         return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
 
-    b = m.copy()
-    s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
-    rows = np.arange(len(m))
-    now = [b, s, *at(b, s)]
-    best = objective(now[2], b, s, rows)
-    share = np.ones(len(m))
+    return _fixed_points(at, objective, kappa, m, 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0)))
+
+
+def _fixed_points(
+    at: Callable[..., Any], objective: Callable[..., Array], kappa: float, m: Array, s: Array
+) -> tuple[Array, Array]:
+    """Mean b and variance s of each row at the top of its objective, from b = m.
+
+    Parameters
+    ----------
+    at : callable
+        (b, s, rows) to E log p and its derivatives in b and s.
+    objective : callable
+        (E log p, b, s, rows) to the objective of each row.
+    """
+    b, s, rows = m.copy(), s.copy(), np.arange(len(m))
+    now = [np.array(part) for part in (b, s, *at(b, s))]
+    now.append(objective(now[2], b, s, rows))
     for _ in range(_MOST_STEPS):
         if not len(rows):
             break
-        old_b, old_s, value, slope, half_curve = now
-        precision = kappa - 2.0 * half_curve
-        # where l is not log-concave the precision may be negative: then s grows, at most fourfold
-        ratio = np.where(precision * old_s > 0.25, 1.0 / np.maximum(precision * old_s, 0.25), 4.0)
-        move = ratio * old_s * (slope + kappa * (m[rows] - old_b))
-        new_b, new_s = old_b + share * move, old_s * ratio**share
-        new = [new_b, new_s, *at(new_b, new_s, rows)]
-        gained = objective(new[2], new_b, new_s, rows)
-        done = (np.abs(move) <= 1e-10 * (np.sqrt(old_s) + np.abs(old_b))) & (np.abs(ratio - 1.0) <= 1e-10)
-        better = gained >= best - 1e-9 * (1.0 + np.abs(value))
-        now = [np.where(better, n, o) for n, o in zip(new, now, strict=True)]
-        best = np.where(better, gained, best)
-        share = np.where(better, 1.0, 0.5 * share)
+        on = _stepped(at, objective, kappa, m[rows], rows, now)
         b[rows], s[rows] = now[0], now[1]
-        keep = ~done & (share > 1e-8)
-        rows, best, share = rows[keep], best[keep], share[keep]
-        now = [part[keep] for part in now]
+        rows, now = rows[on], [part[on] for part in now]
     return b, s
+
+
+def _stepped(
+    at: Callable[..., Any], objective: Callable[..., Array], kappa: float, m: Array, rows: Array, now: list[Array]
+) -> Array:
+    """Move b and s of each row in place, by steps that are halved where its objective falls; which rows go on.
+
+    `now` has b, s, E log p, its derivatives in these and the objective.
+    """
+    b, s, value, slope, half_curve, best = (part.copy() for part in now)
+    precision = kappa - 2.0 * half_curve
+    # where l is not log-concave the precision may be negative: then s grows, at most fourfold
+    ratio = np.where(precision * s > 0.25, 1.0 / np.maximum(precision * s, 0.25), 4.0)
+    move = ratio * s * (slope + kappa * (m - b))
+    done = (np.abs(move) <= 1e-10 * (np.sqrt(s) + np.abs(b))) & (np.abs(ratio - 1.0) <= 1e-10)
+    least, moved = best - 1e-9 * (1.0 + np.abs(value)), np.zeros(len(rows), bool)
+
+    def attempt(which: Array, share: float) -> Array:
+        if share == 0.0:
+            return np.ones(len(which), bool)
+        new_b, new_s = b[which] + share * move[which], s[which] * ratio[which] ** np.full(len(which), share)
+        new = [new_b, new_s, *at(new_b, new_s, rows[which])]
+        new.append(objective(new[2], new_b, new_s, rows[which]))
+        better = new[-1] >= least[which]
+        for part, values in zip(now, new, strict=True):
+            part[which[better]] = values[better]
+        moved[which[better]] = True
+        return np.asarray(better)
+
+    backtrack_plates(~attempt(np.arange(len(rows)), 1.0) & ~done, attempt, _MOST_HALVINGS)
+    return ~done & moved

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi.algorithms.line_search import halved
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
 
@@ -79,7 +80,7 @@ def _own_steps(
         tried = (1.0 - rate) * own + rate * alpha + tried_weights * mean
         there = _at(likelihood, rows, expect, m, s, tried, tried_weights)
         better = there[0] >= value - SLACK * (1.0 + np.abs(value))
-        rate = np.where(better, rate, 0.5 * rate)
+        rate = halved(rate, better)
         linear, weights = np.where(better, tried, linear), np.where(better, tried_weights, weights)
         here = tuple(np.where(better, new, old) for new, old in zip(there, here, strict=True))  # type: ignore[assignment]
         moved = np.abs(there[1] - mean)

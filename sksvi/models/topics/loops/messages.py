@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
+from sksvi.algorithms.line_search_loops import halved
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS
@@ -70,7 +71,7 @@ def message_steps(
         repairs += project(negative, full, factor)
         message_target(bound, slope, negative, full, mean, work, word_message, target)
         gain = -1.0
-        for _ in range(HALVINGS):
+        for halvings in range(HALVINGS):
             for k in range(p):
                 new_site[k] = (1.0 - rate) * site[k] + rate * target[k]
                 for j in range(p):
@@ -81,7 +82,7 @@ def message_steps(
             gain = local_value(value, new, new_root, full, prior) - best
             if gain >= 0.0:
                 break
-            rate *= 0.5
+            rate = halved(rate, halvings, HALVINGS)
         if not gain >= 0.0:
             break
         best += gain

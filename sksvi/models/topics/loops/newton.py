@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
+from sksvi.algorithms.line_search_loops import halved
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,
@@ -51,10 +52,10 @@ def settle_mean(
         value, slope = look(bound, document, new, root, work)
         value -= pull_of(new, prior, pull)
         if t > 0 and not value >= best - 1e-12 * abs(best):
+            age, rate = HELD, halved(rate, halvings, HALVINGS)
             halvings += 1
-            if halvings > HALVINGS:
+            if rate == 0.0:
                 break
-            age, rate = HELD, 0.5 * rate
             for k in range(p):
                 new[k] = mean[k] + rate * step[k]
             continue
