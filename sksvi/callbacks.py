@@ -15,8 +15,10 @@ import inspect
 import os
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -33,24 +35,21 @@ def _keywords(function: Any) -> tuple[str, ...]:
     return tuple(p.name for p in parameters if p.kind == p.KEYWORD_ONLY)
 
 
+@dataclass(eq=False)
 class _StandInContext:
     """A task of a fit, as ``sklearn.callback.CallbackContext`` describes it, for scikit-learn below 1.9."""
 
-    def __init__(self, estimator: Any, task_name: str, max_subtasks: int | None, parent: Any = None) -> None:
-        self.estimator_name = type(estimator).__name__
-        self.task_name = task_name
-        self.max_subtasks = max_subtasks
-        self.sequential_subtasks = True
-        self.parent = parent
-        self.task_id = 0 if parent is None else parent._n_children
-        self.root_uuid = uuid.uuid4() if parent is None else parent.root_uuid
-        self._estimator = estimator
-        self._n_children = 0
+    estimator_name: str
+    task_name: str
+    max_subtasks: int | None
+    task_id: int = 0
+    parent: Any = None
+    root_uuid: uuid.UUID = field(default_factory=uuid.uuid4)
+    sequential_subtasks: bool = True
+    _children: Iterator[int] = field(default_factory=count)
 
     def subcontext(self, task_name: str = "") -> _StandInContext:
-        child = _StandInContext(self._estimator, task_name, 0, self)
-        self._n_children += 1
-        return child
+        return _StandInContext(self.estimator_name, task_name, 0, next(self._children), self, self.root_uuid)
 
     def call_on_fit_task_begin(self, **arguments: Any) -> _StandInContext:
         self._call("on_fit_task_begin", **arguments)
@@ -73,8 +72,7 @@ class _StandInContext:
 
 def _copy_with(estimator: Any, attributes: dict[str, Any]) -> Any:
     copy = object.__new__(type(estimator))
-    copy.__dict__.update(vars(estimator))
-    copy.__dict__.update(attributes)
+    copy.__dict__.update(vars(estimator) | attributes)
     return copy
 
 
@@ -105,7 +103,7 @@ class _StandInSupport:
         return self
 
     def _init_callback_context(self, task_name: str = "fit", max_subtasks: int | None = 0) -> _StandInContext:
-        self._callback_fit_ctx = _StandInContext(self, task_name, max_subtasks)
+        self._callback_fit_ctx = _StandInContext(type(self).__name__, task_name, max_subtasks)
         self._skl_callbacks_to_teardown: list[Any] = []
         for callback in getattr(self, "_skl_callbacks", ()):
             self._skl_callbacks_to_teardown.append(callback)
@@ -126,17 +124,15 @@ def _stand_in_management(estimator: Any) -> Any:
     try:
         yield
     finally:
-        if hasattr(estimator, "_callback_fit_ctx"):
-            context, callbacks = estimator._callback_fit_ctx, estimator._skl_callbacks_to_teardown
-            del estimator._callback_fit_ctx, estimator._skl_callbacks_to_teardown
-            errors = []
-            for callback in callbacks:  # every teardown runs, also after one that raises
-                try:
-                    callback.teardown(estimator, context)
-                except Exception as error:
-                    errors.append(error)
-            if errors:
-                raise errors[0] if len(errors) == 1 else ExceptionGroup("several teardowns of callbacks failed", errors)
+        context = vars(estimator).pop("_callback_fit_ctx", None)
+        errors = []
+        for callback in vars(estimator).pop("_skl_callbacks_to_teardown", ()):
+            try:
+                callback.teardown(estimator, context)
+            except Exception as error:  # every teardown runs, also after one that raises
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("several teardowns of callbacks failed", errors)
 
 
 try:
@@ -246,7 +242,8 @@ class FitMonitor:
 
     def _notify(self, info: dict[str, Any], snapshot: Callable[[], object] | None) -> bool:
         if self._bar is not None:
-            self._bar.update(info)
+            bound = info.get("bound")
+            self._bar.show(info["pass"], bound="" if bound is None else f"bound {bound:,.6g} nats")
         if self._root is None or not hasattr(self._estimator, "_skl_callbacks"):
             return False
         if self._pass is None:
@@ -270,7 +267,7 @@ class FitMonitor:
             A few words: "converged".
         """
         if self._bar is not None:
-            self._bar.ended(how)
+            self._bar.show(how=how)
 
     def _what_is_left(self) -> str:
         """What an interrupted fit leaves behind, and how to go on from it."""
@@ -306,38 +303,25 @@ class FitMonitor:
 
 def _make_bar(name: str, n_passes: int | None) -> Any:
     try:
-        import rich.progress  # noqa: F401
+        return _RichBar(name, n_passes)
     except ImportError:
         return _PlainBar(name, n_passes)
-    return _RichBar(name, n_passes)
-
-
-def _bound_text(info: dict[str, Any]) -> str:
-    bound = info.get("bound")
-    return "" if bound is None else f"bound {bound:,.6g} nats"
 
 
 class _PlainBar:
     """One line on standard error, written over after each pass on a terminal and once at the end elsewhere."""
 
     def __init__(self, name: str, n_passes: int | None) -> None:
-        self._name = name
         self._of = "" if n_passes is None else f" of at most {n_passes}"
-        self._text = self._written = ""
+        self._name, self._text = name, ""
 
-    def update(self, info: dict[str, Any]) -> None:
-        self._text = f"{self._name}: pass {info['pass']}{self._of}, {_bound_text(info)}"
-        self._write()
-
-    def ended(self, how: str) -> None:
-        self._text = f"{self._text}, {how}" if self._text else f"{self._name}: {how}"
-        self._write()
-
-    def _write(self) -> None:
+    def show(self, number: int | None = None, **texts: str) -> None:
+        first = self._text or f"{self._name}:" if number is None else f"{self._name}: pass {number}{self._of}"
+        text = first + ("" if first.endswith(":") else ",") + " " + ", ".join(texts.values())
         if sys.stderr.isatty():
-            sys.stderr.write("\r" + self._text.ljust(len(self._written)))
+            sys.stderr.write("\r" + text.ljust(len(self._text)))
             sys.stderr.flush()
-        self._written = self._text
+        self._text = text
 
     def close(self) -> None:
         if self._text:
@@ -356,15 +340,10 @@ class _RichBar:
         self._progress = Progress(*columns, *fields, console=Console(stderr=True))
         self._task = self._progress.add_task(name, total=n_passes, bound="", how="")
         self._progress.start()
+        self.close = self._progress.stop
 
-    def update(self, info: dict[str, Any]) -> None:
-        self._progress.update(self._task, advance=1, bound=_bound_text(info))
-
-    def ended(self, how: str) -> None:
-        self._progress.update(self._task, how=how)
-
-    def close(self) -> None:
-        self._progress.stop()
+    def show(self, number: int | None = None, **texts: Any) -> None:
+        self._progress.update(self._task, advance=0 if number is None else 1, **texts)
 
 
 class _NullCallback:

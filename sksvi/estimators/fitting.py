@@ -59,8 +59,9 @@ def _trained(
     one_sided = fit_warnings.all_at_one_end(problem.model, problem.data)
     estimator._record = replace(estimator._record, one_sided=one_sided)
     estimator._finish(problem.model, state, problem.data.total_weight)
+    undone: str | None = None
     if interruption.requested:
-        return state, None
+        return state, undone
     with interruption.heeded():
         undone = _refined(estimator, problem, passes, monitor)
         beside = {"sample_weight": given.sample_weight, "offset": given.offset}
