@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -289,11 +289,8 @@ class BetaProcessFA(BetaProcessMethods):
             numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCHES.largest) * (2 + self.n_local_samples))
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {d} columns", "lower n_components")
 
-    def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._streaming_model(data, True), data
-
-    def _streaming_model(self, data: Table, first: bool) -> Any:
-        return self._model(int(self.n_components))
+    def _build_model(self, data: Table) -> tuple[BetaProcess, Table]:
+        return self._model(int(self.n_components)), data
 
     def _most_passes(self) -> int:
         if self.max_iter != "auto":
@@ -301,22 +298,16 @@ class BetaProcessFA(BetaProcessMethods):
         return SWEEPS if self._algorithm().row.sampler else PASSES
 
     def _model_at_start(self, problem: Problem, seed: int) -> Any:
-        model = problem.model.replaced(seed=seed)
-        return model.replaced(start=self._start(replace(problem, model=model)))
-
-    def _start(self, problem: Problem) -> dict[str, Any] | None:
-        """The first q; None: the model's own, a random one."""
-        model = problem.model
-        assert isinstance(model, BetaProcess)
+        model, data = cast(BetaProcess, problem.model).replaced(seed=seed), cast(Table, problem.data)
         if not isinstance(self.init, str):
-            return start_at(model, given_factors(self.init, model.shape), len(problem.data))
+            return model.replaced(start=start_at(model, given_factors(self.init, model.shape), len(data)))
         if self.init == "data":
-            return data_start(model, problem.data)
+            return model.replaced(start=data_start(model, data))
         if self.init == "gibbs":
             from sksvi.models.beta_process.sampler import sampled_start
 
-            return sampled_start(model, problem.data, INIT_ROWS, INIT_SWEEPS, problem.threads)
-        return None
+            return model.replaced(start=sampled_start(model, data, INIT_ROWS, INIT_SWEEPS, problem.threads))
+        return model  # which has a random start of its own
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

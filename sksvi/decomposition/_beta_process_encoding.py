@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sksvi.estimators.encoding import GivenRows, Part, RowEncoding
+from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
@@ -16,7 +16,7 @@ from sksvi.partitions.summary import DataSummary
 Array = np.ndarray
 
 #: How scikit-learn validates rows: NaN is what was not observed.
-ROWS = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
+ROWS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
 #: Rows of a column, fewer than which ask for a precision of the weights that is learned (`beta_process.weights`).
 ROWS_PER_COLUMN = 1.5
 
@@ -45,17 +45,17 @@ class BetaProcessEncoding(RowEncoding):
     wide: bool
 
     @classmethod
-    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> Table:
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> TypedTable:
         """Rows in the units of the user."""
         X = validate_data(estimator, given.X, reset=fixed is None, any_unit=True, **ROWS)
-        return Table(X, np.broadcast_to(0.0, (len(X),)))
+        return TypedTable(X, np.broadcast_to(0.0, (len(X),)), dtype=X.dtype)
 
     @classmethod
     def summary(cls, estimator: Any, rows: Table, fixed: Self | None, part: Part) -> DataSummary:
         """Number of the rows, and what their unit is found from where none is fixed."""
         own = {"units": Units.of(rows.X)} if fixed is None else {}
         found = super().summary(estimator, rows, fixed, part)
-        return replace(found, dtype=rows.X.dtype, bytes_per_row=8.0 * (rows.X.shape[1] + 5), own=own)
+        return replace(found, bytes_per_row=8.0 * (rows.X.shape[1] + 5), own=own)
 
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
@@ -72,7 +72,7 @@ class BetaProcessEncoding(RowEncoding):
 
     def encode(self, estimator: Any, rows: Table, part: Part) -> Table:
         """Centred and scaled rows."""
-        return replace(rows, X=self.scaled(estimator, rows.X))
+        return Table(self.scaled(estimator, rows.X), rows.y)
 
     def scaled(self, estimator: Any, X: Array) -> Array:
         """Numbers in the unit of the fit, in which magnitudes are limited."""

@@ -16,9 +16,8 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, RandomState, 
 from sksvi.decomposition._beta_process_encoding import ROWS, BetaProcessEncoding
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
-from sksvi.estimators.completion import halved_entries
+from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, halved_entries
 from sksvi.estimators.encoding import WHOLE, GivenRows
-from sksvi.estimators.validation import check_table
 from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
@@ -148,10 +147,8 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        X = check_table(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != len(self.components_):
-            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} factors.")
-        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)
+        factors = checked_factors(X, len(self.components_), "factors")
+        return (factors @ self.components_ + self.mean_).astype(factors.dtype, copy=False)
 
     @overload
     def impute(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
@@ -175,14 +172,12 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         -------
         ndarray of shape (n, D), or two of them
         """
-        X, return_std = self._rows(X), check_flag(return_std, "return_std")
-        missing = np.isnan(X)
-        mean, spread = self._moments(X, True) if return_std else (self._moments(X, False), 0.0)
-        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
-        if not return_std:
-            return filled
-        std = np.sqrt(np.square(spread) + 1.0 / np.broadcast_to(self.noise_precision_, X.shape))
-        return filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False)
+        rows = self._rows(X)
+        if not check_flag(return_std, "return_std"):
+            return filled_in(rows, self._moments(rows, False))
+        mean, spread = self._moments(rows, True)
+        noise = 1.0 / np.broadcast_to(self.noise_precision_, rows.shape)
+        return filled_in(rows, mean, np.sqrt(np.square(spread) + noise))
 
     @overload
     def reconstruct(
@@ -252,11 +247,9 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ndarray of shape (n,)
             Nats; 0 for a row of which nothing is asked.
         """
-        X = self._rows(X)
-        held_out = check_table(held_out, name="held_out", any_unit=True, **ROWS).astype(np.float64)
-        if held_out.shape != X.shape:
-            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
-        return self._log_density(X, held_out)
+        rows = self._rows(X)
+        wanted = checked_held_out(held_out, rows.shape, any_unit=True, **ROWS)
+        return self._log_density(rows, wanted.astype(np.float64))
 
     def _log_density(self, X: Array, held_out: Array) -> Array:
         """Log density of the held-out entries of checked rows, (n,): see ``log_predictive_density``."""

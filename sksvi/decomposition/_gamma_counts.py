@@ -16,11 +16,11 @@ from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.decomposition._gamma_fit import GammaFit
 from sksvi.estimators.checks import check_counts, check_flag
-from sksvi.estimators.completion import first_half, halved_entries
-from sksvi.estimators.encoding import GivenRows, Part, RowEncoding
+from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, first_half, halved_entries
+from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.refit import STREAMED
-from sksvi.estimators.validation import check_table, validate_data
+from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells, table
@@ -30,7 +30,7 @@ from sksvi.partitions.summary import DataSummary, Total
 Array = np.ndarray
 
 #: How scikit-learn validates rows: NaN is a cell that is missing.
-ROWS = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
+ROWS: dict[str, Any] = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": "allow-nan"}
 #: Numbers at a time that the predictive distribution of rows is formed from.
 CELLS = 2**20
 
@@ -43,13 +43,6 @@ def checked_counts(estimator: Any, X: Any, reset: bool) -> Any:
 
 
 @dataclass(frozen=True)
-class CountRowsTable(Table):
-    """Cells of rows, with the type of the numbers that they were given in."""
-
-    dtype: Any = None
-
-
-@dataclass(frozen=True)
 class CountEncoding(RowEncoding):
     """Type of the numbers, and mean of the cells; 1 where all are 0."""
 
@@ -57,17 +50,16 @@ class CountEncoding(RowEncoding):
     mean: float
 
     @classmethod
-    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> CountRowsTable:
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> TypedTable:
         """Cells of rows."""
         X = checked_counts(estimator, given.X, fixed is None)
         rows = table(cells(X))
-        return CountRowsTable(rows.X, rows.y, dtype=X.dtype)
+        return TypedTable(rows.X, rows.y, dtype=X.dtype)
 
     @classmethod
-    def summary(cls, estimator: Any, rows: CountRowsTable, fixed: Self | None, part: Part) -> DataSummary:
-        """Number of the rows, and sum and number of their cells."""
-        found = super().summary(estimator, rows, fixed, part)
-        return replace(found, dtype=rows.dtype, own={"cells": Total(rows.X.sums)})
+    def own_summary(cls, estimator: Any, rows: TypedTable) -> dict[str, Any]:
+        """Sum and number of the cells."""
+        return {"cells": Total(rows.X.sums)}
 
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
@@ -75,7 +67,7 @@ class CountEncoding(RowEncoding):
         total, n = summary.own["cells"].value
         return cls(np.dtype(summary.dtype).name, float(total / n) if total else 1.0)
 
-    def encode(self, estimator: Any, rows: CountRowsTable, part: Part) -> Table:
+    def encode(self, estimator: Any, rows: TypedTable, part: Part) -> Table:
         """The cells."""
         return Table(rows.X, rows.y)
 
@@ -179,13 +171,13 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        return_std, X = check_flag(return_std, "return_std"), self._rows(X)
-        found = cells(X)
+        return_std, checked = check_flag(return_std, "return_std"), self._rows(X)
+        found = cells(checked)
         shape, rate = self._activations(found)
-        mean = (shape / rate).astype(X.dtype, copy=False)
+        mean = (shape / rate).astype(checked.dtype, copy=False)
         if not return_std:
             return mean
-        std = np.empty(shape.shape, X.dtype)
+        std = np.empty(shape.shape, checked.dtype)
         for rows in self._portions(found):
             covariance = self._covariances(found[rows], shape[rows], rate[rows])
             std[rows] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -208,10 +200,8 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
             For another number of columns than components.
         """
         check_is_fitted(self)
-        X = check_table(X, dtype=[np.float64, np.float32])
-        if X.shape[1] != len(self.components_):
-            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
-        return (self._weighted(X) @ self.components_).astype(X.dtype, copy=False)
+        factors = checked_factors(X, len(self.components_))
+        return (self._weighted(factors) @ self.components_).astype(factors.dtype, copy=False)
 
     @overload
     def impute(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
@@ -237,13 +227,9 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         ndarray of shape (n, F), or two of them
         """
         check_is_fitted(self)
-        return_std, X = check_flag(return_std, "return_std"), _dense(self._rows(X), "X")
-        missing = np.isnan(X)
-        mean, variance = self._moments(X)
-        filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
-        if not return_std:
-            return filled
-        return filled, np.where(missing, np.sqrt(mean + variance), 0.0).astype(X.dtype, copy=False)
+        return_std, rows = check_flag(return_std, "return_std"), _dense(self._rows(X), "X")
+        mean, variance = self._moments(rows)
+        return filled_in(rows, mean, np.sqrt(mean + variance) if return_std else None)
 
     @overload
     def reconstruct(self, X: MatrixLike, return_std: Literal[False] = ...) -> np.ndarray: ...
@@ -269,8 +255,8 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         ndarray of shape (n, F), or two of them
         """
         check_is_fitted(self)
-        return_std, X = check_flag(return_std, "return_std"), self._rows(X)
-        mean, variance = (part.astype(X.dtype, copy=False) for part in self._moments(X))
+        return_std, rows = check_flag(return_std, "return_std"), self._rows(X)
+        mean, variance = (part.astype(rows.dtype, copy=False) for part in self._moments(rows))
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _moments(self, X: Any) -> tuple[Array, Array]:
@@ -315,12 +301,10 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
             For a table that is sparse, numbers that are negative, and two that differ in shape.
         """
         check_is_fitted(self)
-        X = _dense(self._rows(X), "X")
-        held_out = _dense(check_table(held_out, name="held_out", **ROWS), "held_out")
-        check_counts(held_out, "held_out", type(self).__name__)
-        if held_out.shape != X.shape:
-            raise ValueError(f"held_out.shape == {held_out.shape}, expected {X.shape}: NaN where nothing is asked.")
-        return self._log_density(cells(X), lambda rows: held_out[rows])
+        given = _dense(self._rows(X), "X")
+        wanted = _dense(checked_held_out(held_out, given.shape, **ROWS), "held_out")
+        check_counts(wanted, "held_out", type(self).__name__)
+        return self._log_density(cells(given), lambda rows: wanted[rows])
 
     def _log_density(self, given: CountMatrix, held_out: Callable[[slice], Array]) -> Array:
         """Log probabilities of the held-out cells (NaN elsewhere) summed for each row, nats, (n,)."""
@@ -359,21 +343,20 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
 
     def _scored(self, X: Any) -> tuple[float, float]:
         """Sum of the log probabilities of the held-out half of the cells, nats, and the number of these cells."""
-        X = self._rows(X)
-        if not is_compressed(X):
-            given, held_out = halved_entries(X.astype(np.float64))
+        rows = self._rows(X)
+        if not is_compressed(rows):
+            given, held_out = halved_entries(rows.astype(np.float64))
             n = float(np.sum(~np.isnan(held_out)))
-            return self._log_density(cells(given), lambda rows: held_out[rows]).sum(), n
-        half = first_half(np.arange(X.shape[1]), np.array([0, X.shape[1]]))
-        found = cells(X)
-        given = CountMatrix(
-            found.counts @ sp.diags_array(half.astype(float), format="csr"), np.broadcast_to(half, X.shape)
-        )
+            return self._log_density(cells(given), lambda part: held_out[part]).sum(), n
+        half = first_half(np.arange(rows.shape[1]), np.array([0, rows.shape[1]]))
+        found = cells(rows)
+        counts = found.counts @ sp.diags_array(half.astype(float), format="csr")
+        observed = CountMatrix(counts, np.broadcast_to(half, rows.shape))
 
-        def others(rows: slice) -> Array:
-            return np.where(half, np.nan, found.counts[rows].toarray())
+        def others(part: slice) -> Array:
+            return np.where(half, np.nan, found.counts[part].toarray())
 
-        return self._log_density(given, others).sum(), float(X.shape[0] * np.sum(~half))
+        return self._log_density(observed, others).sum(), float(rows.shape[0] * np.sum(~half))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -266,7 +266,7 @@ class GammaFactorModel(GammaFactorMethods):
     def _validate_params(self) -> None:
         super()._validate_params()
         expect = expectations.resolve(self.expectation)
-        if not expect.exact and expect.n < LEAST_DRAWS:  # type: ignore[attr-defined]
+        if not expect.exact and expect.n < LEAST_DRAWS:
             raise ValueError(
                 f"expectation={self.expectation!r} has fewer than {LEAST_DRAWS} draws, from which no natural gradient "
                 "of a gamma distribution can be found: give MonteCarlo(n=10)."
@@ -342,8 +342,8 @@ class GammaFactorModel(GammaFactorMethods):
         return problem, state
 
     # ---- what a fit leaves behind
-    def _finish(self, model: Any, state: State, weight: float) -> None:
-        super()._finish(model, state, weight)
+    def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
+        super()._finish(model, state, weight, bounds)
         if state.finished:
             data = self._encoding.scatter.divided(self.scale_)
             problem = self._problem(model, data)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi._runtime import memory, parallel
-from sksvi.estimators.encoding import GivenRows, Part, RowEncoding
+from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS
@@ -18,7 +18,7 @@ from sksvi.partitions.summary import DataSummary
 Array = np.ndarray
 
 #: How scikit-learn validates rows.
-ROWS = {"dtype": [np.float64, np.float32], "order": "C"}
+ROWS: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C"}
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,16 @@ class ScatterEncoding(RowEncoding):
     scale: Array
 
     @classmethod
-    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> Table:
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> TypedTable:
         """Rows in the units of the user."""
         X = validate_data(estimator, given.X, reset=fixed is None, **ROWS)
         check_size(int(estimator.n_components), X.shape[1])
-        return Table(X, np.broadcast_to(0.0, (len(X),)))
+        return TypedTable(X, np.broadcast_to(0.0, (len(X),)), dtype=X.dtype)
 
     @classmethod
-    def summary(cls, estimator: Any, rows: Table, fixed: Self | None, part: Part) -> DataSummary:
-        """Number and scatter of the rows."""
-        scatter = scatter_of(rows.X, bool(estimator.fit_mean), parallel.n_threads(estimator.n_jobs))
-        found = super().summary(estimator, rows, fixed, part)
-        return replace(found, dtype=rows.X.dtype, own={"scatter": scatter})
+    def own_summary(cls, estimator: Any, rows: Table) -> dict[str, Any]:
+        """Scatter of the rows."""
+        return {"scatter": scatter_of(rows.X, bool(estimator.fit_mean), parallel.n_threads(estimator.n_jobs))}
 
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:

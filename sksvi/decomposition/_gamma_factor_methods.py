@@ -16,8 +16,9 @@ from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_encoding import ROWS, ScatterEncoding
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
+from sksvi.estimators.completion import checked_factors
 from sksvi.estimators.summaries import concatenated, point_rows
-from sksvi.estimators.validation import check_table, validate_data
+from sksvi.estimators.validation import validate_data
 from sksvi.families import Gamma
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import projection
@@ -90,7 +91,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = self._rows(X)
         average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
         with parallel.working():
-            return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+            return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: MatrixLike) -> Array:
         """Expected rows from factors, by the posterior mean of the loadings.
@@ -109,10 +110,8 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             For another number of columns than factors.
         """
         check_is_fitted(self)
-        X = check_table(X, **ROWS)
-        if X.shape[1] != len(self.components_):
-            raise ValueError(f"X has {X.shape[1]} columns; this model has {len(self.components_)} components.")
-        return (X @ self.components_ + self.mean_).astype(X.dtype, copy=False)  # type: ignore[no-any-return]
+        factors = checked_factors(X, len(self.components_), order="C")
+        return (factors @ self.components_ + self.mean_).astype(factors.dtype, copy=False)
 
     def score_samples(self, X: MatrixLike, n_draws: int = 64, plug_in: bool = False) -> Array:
         """Log density of every row, integrated over the posterior of loadings and mean.
@@ -143,7 +142,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         def one(part: slice) -> Array:
             rows = (X[part] - self.mean_).T
             each = np.stack([c - 0.5 * np.square(W @ rows).sum(0) for W, c in zip(whiten, log_det, strict=True)])
-            return logsumexp(each, axis=0) - np.log(len(each))  # type: ignore[no-any-return]
+            return logsumexp(each, axis=0) - np.log(len(each))
 
         with parallel.working():
             parts = parallel.slices(len(X), parallel.chunk_rows(X.shape[1], False))
@@ -193,7 +192,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         q = self.posterior_["loadings"]
-        return q.mean.T @ q.mean + np.diag(q.variance.sum(0) + self.noise_variance_)  # type: ignore[no-any-return]
+        return q.mean.T @ q.mean + np.diag(q.variance.sum(0) + self.noise_variance_)
 
     def get_precision(self) -> Array:
         """Inverse of `get_covariance`.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -121,14 +120,15 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
 
     def _start(self, problem: Problem, seed: int) -> Array:
         """Means (K, F) of first components; from rows more than are wanted, of which those alike are merged."""
-        K, n_features = int(self.n_components), problem.data.X.shape[1]
+        K, model, data = int(self.n_components), cast(CountRows, problem.model), cast(Table, problem.data)
+        n_features = data.X.shape[1]
         if not isinstance(self.init, str):
             return self._given(n_features)
         if self.init == "random":
             return at_random(K, n_features, seed)
         start, most = STARTS[self.init]
-        found = some_rows(problem.data, seed, most)
-        more = min(int(np.ceil(problem.model.surplus * K)), found.shape[0])
+        found = some_rows(data, seed, most)
+        more = min(int(np.ceil(model.surplus * K)), found.shape[0])
         if more <= K:
             return start(found, K, seed)
         self._check_size(more, n_features, found, f", begun with {more},", ', or take init="random"')
@@ -155,15 +155,13 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         """Shape and rate (n, K) of the posterior of activations, of rows that begin at `start` or with nothing."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():
-            threads = parallel.n_threads(self.n_jobs)
-            return model.rows(self._row_blocks, found, threads, start)  # type: ignore[no-any-return]
+            return model.rows(self._row_blocks, found, parallel.n_threads(self.n_jobs), start)
 
     def _covariances(self, found: CountMatrix, shape: Array, rate: Array) -> Array:
         """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():
-            threads = parallel.n_threads(self.n_jobs)
-            return model.covariances(self._row_blocks, found, shape, rate, threads)  # type: ignore[no-any-return]
+            return model.covariances(self._row_blocks, found, shape, rate, parallel.n_threads(self.n_jobs))
 
     # ---- tables
     def summary(self, coverage: float = 0.9) -> DataFrame:
@@ -212,9 +210,9 @@ def _largest(data: Table) -> float:
     return float(np.max(np.asarray(data.X.counts.sum(1)), initial=0.0))
 
 
-def in_order(q: Gamma, shape: float) -> tuple[Array, Array]:
-    """Share of all counts that each component explains beyond a prior of this shape, and the order of the shares."""
-    explained = np.maximum((q.shape - shape).sum(1), 0.0)
+def in_order(explained: Array) -> tuple[Array, Array]:
+    """Share of all counts that each component explains beyond its prior, and the order of the shares."""
+    explained = np.maximum(explained, 0.0)
     total = explained.sum()
     shares = explained / total if total > 0 else np.zeros_like(explained)
     return shares, np.argsort(-shares, kind="stable")
@@ -251,12 +249,12 @@ class PoissonFit(GammaFit):
     @property
     def _dtype(self) -> str:
         """Type of the numbers of answers."""
-        return self._encoding.dtype  # type: ignore[attr-defined, no-any-return]
+        return self._encoding.dtype  # type: ignore[attr-defined]
 
     @property
     def _first_mean(self) -> float:
         """First mean of the cells of components."""
-        return self._encoding.mean / int(self.n_components)  # type: ignore[attr-defined, no-any-return]
+        return self._encoding.mean / int(self.n_components)  # type: ignore[attr-defined]
 
     def _model(self, n_features: int) -> GammaPoisson:
         return self._made(GammaPoisson, n_features)
@@ -270,11 +268,9 @@ class PoissonFit(GammaFit):
             mean=self._first_mean,
         )
 
-    def _problem(self, model: Any, data: Any) -> Problem:
-        problem = super()._problem(model, data)
-        if problem.full_batch:
-            return problem
-        return replace(problem, model=model.of_batches(data.reduced(_largest, max)))
+    def _model_for_steps(self, problem: Problem) -> GammaPoisson:
+        model = cast(GammaPoisson, problem.model)
+        return model if problem.full_batch else model.of_batches(problem.data.reduced(_largest, max))
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._fit_warnings(problem, state)
@@ -286,7 +282,7 @@ class PoissonFit(GammaFit):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["components"]
-        shares, order = in_order(q, float(self.component_shape))
+        shares, order = in_order((q.shape - float(self.component_shape)).sum(1))
         self.posterior_ = Posterior({"components": q[order]})
         self.components_ = self.posterior_["components"].mean.astype(self._dtype)
         self.component_shares_, self.n_components_ = shares[order], len(order)

@@ -196,7 +196,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         drawn = isinstance(state.locals, Locals) and state.locals.rule == problem.local_rule
         if self.bound == "auxiliary" or drawn:
             return phases
-        model = self._forming_model(problem.data.X.shape[1])
+        model = self._forming_model(self.n_features_in_)
         first = self._checked_problem(model, problem.data, problem.batch_size)
         return [Phase(first, passes, self.tol), *phases]
 
@@ -226,9 +226,9 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         index = getattr(X, "index", None)
         index = None if callable(index) else index  # a list has a method of that name
-        X = self._rows(X)
-        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-        found, labels = cells(X), np.arange(X.shape[0]) if index is None else np.asarray(index)
+        found = cells(self._rows(X))
+        names = getattr(self, "feature_names_in_", np.arange(found.shape[1]))
+        labels = np.arange(found.shape[0]) if index is None else np.asarray(index)
         tables = []
         for rows, mean, variance in self._moments_of(found):
             score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean

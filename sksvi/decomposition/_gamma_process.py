@@ -13,7 +13,7 @@ from sksvi._typing.arrays import ArrayLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.algorithms.specs import SSVIA
 from sksvi.decomposition._gamma_counts import CountFactorization
-from sksvi.decomposition._gamma_fit import EVENED
+from sksvi.decomposition._gamma_fit import EVENED, in_order
 from sksvi.estimators.base import Phase
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import UNCHECKED, auto_or_number, stays
@@ -230,14 +230,11 @@ class GammaProcessNMF(CountFactorization):
 
     @property
     def _summarised(self) -> Gamma:
-        return self.posterior_["weights"]  # type: ignore[no-any-return]
+        return self.posterior_["weights"]
 
     def _expose(self, model: Any, state: State) -> None:
         components, weights = state.q["components"], state.q["weights"]
-        explained = np.maximum(weights.shape - model.prior(state.q)["weights"].shape, 0.0)
-        total = explained.sum()
-        shares = explained / total if total > 0 else np.zeros_like(explained)
-        order = np.argsort(-shares, kind="stable")
+        shares, order = in_order(weights.shape - model.prior(state.q)["weights"].shape)
         if self.prune:
             order = order[: max(1, int(np.sum(shares > USED)))]
         own = {"components": components[order], "weights": weights[order]}

@@ -184,7 +184,7 @@ class PairStream(PairCounts, PoissonFit):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         found, q = self._fitted_cells if self._portion is None else self._portion, state.q["components"]
-        order = in_order(q, float(self.component_shape))[1]
+        order = in_order((q.shape - float(self.component_shape)).sum(1))[1]
         if found.before is not None:
             found = replace(found, before=found.before[:, order])
         # A user may have several ways to split counts: users and items have the fit's, or a stream goes on from two.

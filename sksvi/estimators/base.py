@@ -268,7 +268,13 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             size = self._batch_size(len(data), self._algorithm())
         else:  # a pass over partitions costs reading them
             size = None if self.batch_size == "auto" else self.batch_size
-        return self._checked_problem(model, data, size)
+        problem = self._checked_problem(model, data, size)
+        suited = self._model_for_steps(problem)
+        return problem if suited is model else replace(problem, model=suited)
+
+    def _model_for_steps(self, problem: Problem) -> Any:
+        """The model for steps as the problem takes them: on all rows, or noisy ones."""
+        return problem.model
 
     def _algorithm(self) -> algorithms.Algorithm:
         """The algorithm that fits q in the current call."""
@@ -410,7 +416,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _streaming_model(self, data: Any, first: bool) -> Any:
         """The model of one chunk; `first`: of the first one, or of all rows that a stream begins anew with."""
-        raise AttributeError(f"{type(self).__name__} does not stream")
+        return self._build_model(data)[0]
 
     def _check_memory_of_portion(self, data: Any) -> None:
         """Raise where the arrays of a step on a chunk of a stream exceed the memory that is available."""

@@ -1,10 +1,12 @@
-"""Completion: split the entries of each row, or the words of a document, in halves of which one predicts the other."""
+"""Completion: halves of the entries of rows, of which one predicts the other; missing entries, rows from factors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from sksvi.estimators.validation import check_table
 
 Array = np.ndarray
 
@@ -92,3 +94,38 @@ def halved_entries(X: Array) -> tuple[Array, Array]:
     observed = np.zeros(X.shape, bool)
     observed[present] = first_half(np.nonzero(present)[1], np.concatenate([[0], np.cumsum(present.sum(1))]))
     return np.where(observed, X, np.nan), np.where(present & ~observed, X, np.nan)
+
+
+def filled_in(X: Array, mean: Array, std: Array | None = None) -> Array | tuple[Array, Array]:
+    """X with a mean where an entry is missing; with `std` these standard deviations too, 0 where it is not."""
+    missing = np.isnan(X)
+    filled = np.where(missing, mean, X).astype(X.dtype, copy=False)
+    return filled if std is None else (filled, np.where(missing, std, 0.0).astype(X.dtype, copy=False))
+
+
+def checked_held_out(held_out: Any, shape: tuple[int, ...], **options: Any) -> Array:
+    """Entries to be scored, NaN elsewhere, of rows of this shape; `options` are those of `check_table`.
+
+    Raises
+    ------
+    ValueError
+        For another shape.
+    """
+    held_out = check_table(held_out, name="held_out", **options)
+    if held_out.shape != shape:
+        raise ValueError(f"held_out.shape == {held_out.shape}, expected {shape}: NaN where nothing is asked.")
+    return held_out
+
+
+def checked_factors(X: Any, n_components: int, called: str = "components", **options: Any) -> Array:
+    """How much rows have of each factor, (n, K), for their reconstruction.
+
+    Raises
+    ------
+    ValueError
+        For another number of columns than factors.
+    """
+    X = check_table(X, dtype=[np.float64, np.float32], **options)
+    if X.shape[1] != n_components:
+        raise ValueError(f"X has {X.shape[1]} columns; this model has {n_components} {called}.")
+    return X

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from sksvi.models.base import Table
 from sksvi.partitions.collections import in_memory
 from sksvi.partitions.summary import DataSummary
 
@@ -133,6 +134,13 @@ class Encoding(ABC):
 
 
 @dataclass(frozen=True)
+class TypedTable(Table):
+    """Rows that were checked, with the type of the numbers in which they were given."""
+
+    dtype: Any = None
+
+
+@dataclass(frozen=True)
 class RowEncoding(Encoding):
     """Encoding of rows without a target, which are encoded once they are read."""
 
@@ -141,8 +149,8 @@ class RowEncoding(Encoding):
         """Number, weight and columns of the rows, and what `own_summary` has of them."""
         counts = {part.number: (len(rows), rows.total_weight)}
         features = {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)}
-        own = cls.own_summary(estimator, rows)
-        return DataSummary(counts, features, None, None, rows.X.shape[1], rows.bytes_per_row, False, own)
+        own, dtype = cls.own_summary(estimator, rows), rows.dtype if isinstance(rows, TypedTable) else None
+        return DataSummary(counts, features, dtype, None, rows.X.shape[1], rows.bytes_per_row, False, own)
 
     @classmethod
     def own_summary(cls, estimator: Any, rows: Any) -> dict[str, Any]:

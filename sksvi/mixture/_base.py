@@ -199,11 +199,8 @@ class Mixture(DensityMixin, FirstRows):
         what = f"n_components={self.n_components} for {len(self._encoding.sizes)} columns"
         memory.need(8.0 * 40 * self.n_components * values, what, "lower n_components")
 
-    def _build_model(self, data: Table) -> tuple[Any, Table]:
-        return self._streaming_model(data, True), data
-
-    def _streaming_model(self, data: Table, first: bool) -> MixtureModel:
-        return MixtureModel(
+    def _build_model(self, data: Table) -> tuple[MixtureModel, Table]:
+        model = MixtureModel(
             int(self.n_components),
             self._encoding.sizes,
             concentration=float(self.concentration),
@@ -211,6 +208,7 @@ class Mixture(DensityMixin, FirstRows):
             learns_prior=isinstance(self.probability_prior, str),
             binary=self._binary,
         )
+        return model, data
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         started = perf_counter()
