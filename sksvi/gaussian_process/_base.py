@@ -11,65 +11,64 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi import algorithms, likelihoods
+from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory, parallel
-from sksvi._typing.arrays import ArrayLike, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.from_partitions import FromPartitions
+from sksvi.estimators.checks import interval_table
+from sksvi.estimators.encoding import CHUNK, GivenRows
+from sksvi.estimators.encoding import Part as RowPart
 from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
-from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.stage import PARTITION, Stage
-from sksvi.estimators.validation import StrOptions, check_table
+from sksvi.estimators.response import MOST, ResponseDraws
+from sksvi.estimators.summaries import concatenated, learned_rows
+from sksvi.estimators.validation import StrOptions, check_table, validate_data
+from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
 from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
-from sksvi.gaussian_process._predictions import ProcessPredictions
+from sksvi.gaussian_process._process import GaussianProcess, Part, Place, ProcessFit
 from sksvi.gaussian_process._start import (
     AT_ROW,
-    INPUT_UNIT,
     OPTIMAL_ROWS,
     at_rows,
     centred,
-    first_mean,
-    kernel_per_feature,
     merged,
     refused,
+    spread_of,
     targets_and_spread,
 )
-from sksvi.gaussian_process._streams import ProcessStreams
-from sksvi.gaussian_process._summary import ProcessSummary
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.likelihoods.scales import own_unit, weighted_moments
+from sksvi.inference.stream_state import StreamState
+from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.base import Table
-from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
-from sksvi.models.targets import starting
 from sksvi.partitions.gathered import cut, gathered
-from sksvi.partitions.summary import DataSummary, Moments
+from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.latents import check_latents
 
 Array = np.ndarray
 
 #: Ratio of the noise variance to that of y above which the process has missed y.
 NOISY = 2.0
-#: Rows up to which a step takes all of them when the user leaves it to us (then those of a collection lie in one
-#: worker's memory for a moment), and those of a batch beyond.
-FULL_BATCH_ROWS, BATCH_ROWS = 2**17, 2048
+#: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
+#: whenever its rows have doubled and all are at hand.
+LEARNING_ROWS = 10
 
 
-class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartitions, BaseSVI):
+class SparseGP(ResponseDraws, GaussianProcess):
     """Parameters and fitted attributes that regressor and classifier share."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -99,6 +98,8 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         "stream_sample": UNCHECKED,
         **CHANGES,
     }
+
+    _encoding: ProcessEncoding
 
     def __init__(
         self,
@@ -156,66 +157,20 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         """The likelihood as it is before any data."""
         raise AttributeError(f"{type(self).__name__} does not say its likelihood")
 
-    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
-        """Rows that count, in double precision."""
-        self._dtype = X.dtype.name
-        weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
-        if weight is not None and not np.all(weight > 0):
-            data = data.take(np.flatnonzero(weight > 0))
-        return data
-
-    def _check_columns(self, n: int, varies: Any) -> None:
-        """Rows that are all equal say nothing of how f varies."""
-        if n == 1:
-            raise ValueError(f"{type(self).__name__} needs at least two different rows; found n_samples=1.")
-        if not np.any(varies):
-            raise ValueError(
-                f"{type(self).__name__} needs at least two different rows; every column of X is constant: there is no "
-                "length scale to learn."
-            )
-
-    def _begin(self, base: Any, data: Table, spread: Array) -> None:
-        """Fix the random seed, and the likelihood, kernel and units, from the rows of a fit that starts anew."""
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._fix_units(base, data, spread)
-
-    def _fix_units(self, base: Any, targets: Table, spread: Array) -> None:
-        """Likelihood, first kernel, constant part and units, from targets and the columns' standard deviations."""
-        alone = starting(targets.alone, base.traits.by_moments)
-        targets = starting(targets, base.traits.by_moments)
-        at = targets.y if targets.offset is None or base.traits.discrete else targets.y - targets.offset
-        self.likelihood_ = base.start(alone.y, alone.weight) if base.traits.discrete else base.start(at, targets.weight)
-        measured = self.likelihood_.traits.measured
-        self._target_unit = own_unit(at, targets.weight) if measured else 1.0
-        # A kernel of the user's is about zero; ours is for what varies.
-        self.mean_ = first_mean(self.likelihood_, at, targets) if self.kernel is None else 0.0
-        self._unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)
-        self.kernel_ = (
-            kernel_per_feature(self.likelihood_, self._centred(targets), self._unit, int(np.sum(spread > 0)))
-            if self.kernel is None
-            else kernels.checked(self.kernel, len(spread))
-        )
-
-    def _centred(self, data: Table) -> Table:
-        """The constant part of f as an offset."""
-        return centred(self.mean_, data)
-
-    # ---- rows in partitions
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         if self.bound == "optimal":
             raise TypeError(refused("a Dask collection"))
-        data = super()._collected(X, y, sample_weight, offset, start)
+        data, encoding, had_offset = super()._in_partitions(given, fixed)
         if len(data) > FULL_BATCH_ROWS:
-            return data
+            return data, encoding, had_offset
         rows = gathered(data, merged)
-        if not start.fresh:
-            return cut(rows, self._block, len(data.parts))
+        if fixed is not None:
+            return cut(rows, self._block, len(data.parts)), encoding, had_offset
         # Units as a fit in memory finds them, from the same rows in the same order.
         targets, spread = rows.apply(targets_and_spread)
-        self._begin(self._base(True), targets, spread)
-        data = cut(rows, self._block, len(data.parts), partial(centred, self.mean_))
-        return replace(data, targets=self._centred(targets))
+        encoding = encoding.begun(self, targets, spread)
+        data = cut(rows, self._block, len(data.parts), partial(centred, encoding.mean))
+        return replace(data, targets=centred(encoding.mean, targets)), encoding, had_offset
 
     @property
     def _most_points(self) -> int:
@@ -227,44 +182,32 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         """Number of rows of a chunk of the model."""
         return parallel.chunk_rows(self._most_points, False)
 
-    def _column_facts(self, data: Table) -> dict[str, Any]:
-        return {"columns": Moments.of(data.X, data.weight)}
-
-    def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
-        columns = facts.own["columns"]
-        if not fresh:
-            return
-        self._check_columns(facts.n, columns.low != columns.high)
-        self.mean_ = 0.0  # of few rows, which find their units once they lie together
-        if facts.n > FULL_BATCH_ROWS:
-            self._begin(self._base(True), targets, columns.deviation)
-
-    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)
-
-    def _model(self, data: Table, by: str, density: HyperPrior | None = None) -> SparseGPModel:
+    def _model(
+        self, data: Table, by: str, kernel: Kernel | None = None, density: HyperPrior | None = None
+    ) -> SparseGPModel:
+        """The model of rows; `kernel`: where its search begins, None for the fitted one."""
         if self.bound != "simple" and self.likelihood_.noise_variance is None:
             raise ValueError(
                 f"bound={self.bound!r} is for likelihood='gaussian'; found {self.likelihood!r}: set bound='simple'."
             )
-        inducing = self.inducing
+        inducing, encoding = self.inducing, self._encoding
         if not isinstance(inducing, str):
             inducing = check_table(inducing, name="inducing", dtype=np.float64)
             if inducing.shape[1] != data.X.shape[1]:
                 raise ValueError(f"inducing has {inducing.shape[1]} columns, X has {data.X.shape[1]}.")
         return SparseGPModel(
             self.likelihood_,
-            self.kernel_,
+            self.kernel_ if kernel is None else kernel,
             bound=self.bound,
             n_inducing=int(self.n_inducing),
             inducing=inducing,
-            seed=self._seed,
-            scale=self._unit,
+            seed=encoding.seed,
+            scale=encoding.unit,
             full=self.covariance == "full",
             learn_kernel=self.optimize_hyperparameters,
             learn_inputs=self.optimize_inducing,
             by=by,
-            unit=self._target_unit,
+            unit=encoding.target_unit,
             keep=data.at_hand or len(data) * self._most_points <= KEPT_NUMBERS,
             density=density,
         )
@@ -285,9 +228,16 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         remedy = "take another bound, or fewer rows" if optimal else "lower n_inducing"
         memory.need(8.0 * numbers_held(n, m, latents, **options), what, remedy)
 
+    def _encoded(self, given: GivenRows, fresh: bool, part: RowPart) -> Any:
+        data = super()._encoded(given, fresh, part)
+        if fresh:
+            self.kernel_ = self._encoding.kernel
+        return data
+
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._learned_rows = None
-        return self._model(data, "evidence", self._hyper_prior(self.kernel_, data)), data
+        density = self._hyper_prior(self.kernel_, data, self._encoding.target_unit)
+        return self._model(data, "evidence", density=density), data
 
     def _problem(self, model: Any, data: Table) -> Problem:
         n = len(data)
@@ -341,9 +291,9 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         return None if n <= FULL_BATCH_ROWS else BATCH_ROWS
 
     def _new_state(self, problem: Problem) -> State:
-        state = first_state(problem, self._seed)
+        state = first_state(problem, self._encoding.seed)
         points = cast(SparseGPModel, problem.model).kernel_and_points(state.q)[1]
-        which = np.flatnonzero(at_rows(points, problem.data, self._unit, self.inducing))
+        which = np.flatnonzero(at_rows(points, problem.data, self._encoding.unit, self.inducing))
         self._began_at: tuple[Array, Array] | None = (which, points[which])
         return state
 
@@ -354,17 +304,17 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
 
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
-        self._at_a_point()
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
         if self._began_at is not None:
             which, where = self._began_at
-            moved = np.abs(self.inducing_points_[which] - where) / self._unit
+            moved = np.abs(self.inducing_points_[which] - where) / self._encoding.unit
             self._points_at_rows = int(np.sum(moved.max(axis=1) <= AT_ROW))
             self._began_at = None if state.finished else self._began_at
         self.noise_variance_ = self.likelihood_.scales.noise
         # In white coordinates, where predictions project from, and as users see it.
-        self._white = model.exposed(q["inducing"])
+        white = model.exposed(q["inducing"])
+        self._process = ProcessFit(self.kernel_, self.likelihood_, white, self.inducing_points_)
         self.posterior_ = Posterior({"inducing": model.exposed(unwhitened(model.geometry(q).L, q["inducing"]))})
 
     def _blocks_of_nodes(self, model: SparseGPModel, blocks: Sequence[Any]) -> list[Any]:
@@ -389,10 +339,11 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
         """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
-        data = twin._encode(X, y, sample_weight, offset, PARTITION)
+        rows = self._encoding.read(twin, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
+        data = self._encoding.encode(twin, rows, CHUNK)
         check_same_rows(self, data.total_weight, offset)
         model, q = twin._model(data, "nothing"), self.state_.shown
-        bound_at_end = final_bound(self, self._log_prior) if model.bound == model.teacher else None
+        bound_at_end = final_bound(self, self._process.log_prior) if model.bound == model.teacher else None
         model = model.replaced(bound=model.teacher)  # "v2" is no density of y given the inducing values
         L, inducing = model.geometry(q).L, self.posterior_["inducing"]
 
@@ -403,9 +354,180 @@ class SparseGP(ProcessStreams, ProcessPredictions, ProcessSummary, FromPartition
             problem=twin._problem(model, data),
             q=q,
             block="inducing",
-            index=self._places(),
+            index=self._point_names(),
             mean=inducing.mean.ravel() + self.mean_,
             std=inducing.std.ravel(),
             shown=shown,
             final_bound=bound_at_end,
         )
+
+    # ---- streams
+    #: Rows that kernel and inducing points of a stream were last learned from; None after a fit, and once told.
+    _learned_rows: int | None = None
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        if first:
+            self._learned_rows = len(data)
+        if not algorithms.resolve(self.algorithm).row.messages:
+            return self._model(data, "gradient")
+        return self._model(data, "evidence" if first else "nothing")
+
+    def _restart_rows(self, data: Table, fade: float) -> Table | None:
+        learned, rows = self._learned_rows, self._rows_at_hand(fade)
+        if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
+            return None
+        rows = rows.concatenated(data)
+        size = self._batch_size(len(rows), algorithms.resolve(self.algorithm))
+        # Batches and draws would take steps along gradients, in the place of messages.
+        steps = (size is not None and size < len(rows)) or not expectations.resolve(self.expectation).exact
+        if steps or len(rows) < 2 * learned:
+            return None
+        mean = self._encoding.mean
+        if mean:
+            assert rows.offset is not None  # which has the mean
+            rows = replace(rows, offset=rows.offset - mean)
+        self._encoding = self._encoding.in_units(self, rows, spread_of(rows))
+        vars(self).update(self._encoding.exposed)
+        self.kernel_ = self._encoding.kernel
+        return centred(self._encoding.mean, rows)
+
+    def _rows_at_hand(self, fade: float) -> Table | None:
+        """All rows of the stream so far, where they are kept and messages say what they said."""
+        stream_state = self.state_.messages
+        messages = algorithms.resolve(self.algorithm).row.messages
+        return stream_state.faded(fade).everything() if messages and isinstance(stream_state, StreamState) else None
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        """Fewer inducing points than were asked for, once they cannot become more."""
+        learned, most = self._learned_rows, self._most_points
+        if first or learned is None or learned >= most or self._rows_at_hand(1.0) is not None:
+            return
+        self._learned_rows = None
+        yield (
+            f"the inducing points of this stream are those of its first {learned} rows, n_inducing={most} or not, and "
+            f"what was learned of the kernel rests on as many: earlier rows are not all kept (algorithm="
+            f"{self.algorithm!r}, stream_sample={self.stream_sample!r}), so that neither can be learned anew. Begin "
+            f"with at least {most} rows, or under algorithm='cvi' let stream_sample hold all rows until so many have "
+            "come."
+        )
+
+    # ---- predictions
+    def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
+        check_is_fitted(self)
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
+        with parallel.working():
+            pairs = zip(self._process.parts, self._process.places, strict=True)
+            return [self._latents_of(part, place, X, offset) for part, place in pairs]
+
+    def _latents_of(self, part: Part, place: Place, X: Array, offset: Any) -> tuple[Array, Array]:
+        """Mean and variance of f under one process."""
+        part.block.prepare()
+
+        def one(rows: slice) -> tuple[Array, Array]:
+            m, s, d = place.moments(X[rows].astype(float, copy=False))
+            m = m + self.mean_
+            return m if offset is None else m + offset[rows].reshape(-1, *[1] * (m.ndim - 1)), left_over(s, d)
+
+        blocks = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.inducing_points_), False))
+        found = list(parallel.in_order(one, blocks, parallel.n_threads(self.n_jobs)))
+        m, v = (np.concatenate(both) for both in zip(*found, strict=True))
+        check_latents(m, v, X.dtype, not self.likelihood_.traits.measured)
+        return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
+
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f(x) + offset under the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
+        """
+        m, v = self._latent(X, offset)
+        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
+
+    def _mean_draws(
+        self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any
+    ) -> Iterator[tuple[slice, Array]]:
+        """Means of y given draws of hyperparameters and inducing values: each draw has one node for all rows.
+
+        What the inducing values leave open of a row counts as its own. Options are of linear models alone.
+        """
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
+        drawn, order = self._drawn(n_draws, seed)
+        for rows in parallel.slices(X.shape[0], max(1, MOST // (n_draws * drawn[0][1].shape[-1]))):
+            here, means = X[rows].astype(float, copy=False), []
+            for part, draws, place in drawn:
+                _, H, d = place.geometry.rows(here)
+                f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
+                f = f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1))
+                means.append(self._with_likelihood(part.likelihood)._means_given(f, d))
+            yield rows, means[0] if len(means) == 1 else np.concatenate(means, axis=1)[:, order]
+
+    def _drawn(self, n_draws: int, seed: int) -> tuple[list[tuple[Part, Array, Place]], Array]:
+        """Processes with draws of their inducing values, and the order that mixes these."""
+        parts, places = self._process.parts, self._process.places
+        if len(parts) == 1:
+            return [(parts[0], parts[0].block.sample(n_draws, seed), places[0])], np.arange(n_draws)
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(n_draws, [part.weight for part in parts])
+        seeds = rng.integers(np.iinfo(np.int32).max, size=len(parts))
+        drawn = [
+            (part, part.block.sample(int(count), int(own)), place)
+            for part, place, count, own in zip(parts, places, counts, seeds, strict=True)
+            if count
+        ]
+        return drawn, rng.permutation(n_draws)
+
+    def _with_likelihood(self, likelihood: Any) -> Any:
+        """This estimator under the likelihood of a node."""
+        twin = copy.copy(self)
+        twin.likelihood_ = likelihood
+        return twin
+
+    # ---- tables
+    def summary(self, coverage: float = 0.9) -> DataFrame:
+        """Hyperparameters, the posterior of f at every inducing point, and learned parameters of the likelihood.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper. A kernel's numbers with one per column have its name where X had names, as
+            in ``length_scale(price)``. They are point estimates, whose uncertainty is not known: their std, lower and
+            upper are NaN. So are those of the likelihood (``noise_variance``, and ``std(residual)``, ``dispersion``,
+            ``scale``, ``df``, ``cut_points[k]`` in the last rows), whose spread is what the curvature of the data
+            leaves them, kernel and f as fitted; NaN where they were fixed or the fit keeps none.
+        """
+
+        check_is_fitted(self)
+        tail_of(coverage)
+        inducing, learned = self.posterior_["inducing"], self.state_.q.get("likelihood")
+        latents = interval_table(inducing.mean + self.mean_, inducing.std, coverage, self._point_names())
+        fit, names = self._process, self._names
+        tables = [latents, fit.with_spread(learned_rows(self.likelihood_, learned, coverage), coverage, names)]
+        if self.likelihood_.scales.noise is not None:
+            noise = learned_rows(self.likelihood_, learned, coverage, _noise)
+            tables.insert(0, fit.with_spread(noise, coverage, names))
+        return concatenated([fit.kernel_table(coverage, names), *tables])
+
+    def _point_names(self) -> Any:
+        """Index of a summary's rows of f at the inducing points."""
+        import pandas as pd
+
+        shape = self.posterior_["inducing"].mean.shape
+        return pd.Index([f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(shape)])
+
+
+def _noise(likelihood: Any) -> dict[str, float]:
+    """The noise variance of a process, under the name that users know."""
+    return {"noise_variance": likelihood.scales.noise}

@@ -17,23 +17,22 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ClassWeight, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values, interval_table
+from sksvi.estimators.checks import interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
-from sksvi.estimators.labels import labels_given
-from sksvi.estimators.offsets import checked_offset, offset_of
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
-from sksvi.estimators.stage import FIT, MORE, PARTITION, Stage
 from sksvi.estimators.summaries import concatenated
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
-from sksvi.gaussian_process._hyperparameters import Part, ProcessHyperparameters
+from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._needs import ALONE, OF_ALL_ROWS
-from sksvi.gaussian_process._start import distinct
+from sksvi.gaussian_process._process import GaussianProcess, Part, ProcessFit
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State
@@ -49,7 +48,7 @@ Array = np.ndarray
 
 
 @with_own_methods
-class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
+class GPClassifier(ClassificationMethods, GaussianProcess):
     """Gaussian process classification on all rows, two classes.
 
     p(y|f) = σ(±f(x)), f ~ GP(0, kernel), and the Gaussian q over f at the training rows that maximises the bound
@@ -130,6 +129,9 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
            [0., 1.]])
     """
 
+    _encoding_class = FullProcessEncoding
+    #: Rows that count, by number, and where each is among the different ones.
+    _rows_of_fit: tuple[Array, Array]
     kernel_: Kernel
     X_train_: np.ndarray
     likelihood_: Likelihood
@@ -223,19 +225,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         return self._fit(X, y, sample_weight, offset)
 
     # ---- from rows to a model
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if start is MORE:
-            self._check_choices()
-        X, y = validate_data(self, X, labels_given(y), reset=start is FIT, dtype=[np.float64, np.float32])
-        self._dtype = X.dtype.name
-        weight = check_row_values(sample_weight, len(X), "sample_weight", weights=True)
-        data = Table(X.astype(float, copy=False), y, weight, offset_of(self, offset, len(X)))
-        self._counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
-        data = self._by_class(data.take(self._counted))
-        self._check_whole(len(data))
-        data, self._rows = distinct(self._coded(data, start))
-        return data
-
     def _check_whole(self, n: int) -> None:
         """An error for what only means something where a model takes a part of the rows."""
         instead = "SparseGPClassifier has it."
@@ -255,13 +244,11 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
                 f"belongs to the rows of fit. Set total_samples=None. {instead}"
             )
 
-    def _build_model(self, data: Table) -> tuple[FullGP, Table]:
+    def _build_model(self, data: DistinctRows) -> tuple[FullGP, Table]:
         kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
+        self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        return None
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
@@ -270,10 +257,10 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         return replace(state, q=cast(FullGP, problem.model).at(state.q["kernel"].value), progress=START)
 
     def _expose(self, model: FullGP, state: State) -> None:
-        self._at_a_point()
         self.kernel_ = model.current_kernel(state.q)
-        self.X_train_ = model.X
-        self.posterior_ = Posterior({"latents": ChosenRows(state.q["latents"], self._rows)})
+        self.X_train_, block = model.X, state.q["latents"]
+        self._process = ProcessFit(self.kernel_, self.likelihood_, block, model.X)
+        self.posterior_ = Posterior({"latents": ChosenRows(block, self._rows_of_fit[1])})
 
     def _check_memory(self, data: Table) -> None:
         n = len(data)
@@ -288,31 +275,30 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
 
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
-        data = twin._encode(X, y, sample_weight, offset, PARTITION)
+        data = self._encoding.read(twin, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
         check_same_rows(self, data.total_weight, offset)
         if not np.array_equal(data.X, self.X_train_):
             raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
-        rows, latents = twin._rows, self.posterior_["latents"].block
+        rows, latents = data.place, self.posterior_["latents"].block
         model = FullGP(self.likelihood_, self.kernel_, data.X, False)
         return PosteriorTarget(
             problem=twin._problem(model, data),
             q=self.state_.shown,
             block="latents",
-            index=pd.Index(twin._counted, name="row"),
+            index=pd.Index(data.counted, name="row"),
             mean=latents.mean[rows],
             std=latents.std[rows],
             shown=lambda draws: draws[:, rows],
-            final_bound=final_bound(self, self._log_prior),
+            final_bound=final_bound(self, self._process.log_prior),
         )
 
     # ---- prediction
-    def _latents(self, X: Any, offset: Any) -> tuple[list[Part], list[tuple[Array, Array]]]:
+    def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
         check_is_fitted(self)
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         offset = checked_offset(self, offset, given)
         with parallel.working():
-            parts = self._parts(self.posterior_["latents"].block)
-            return parts, [self._latents_of(part, X, offset) for part in parts]
+            return [self._latents_of(part, X, offset) for part in self._process.parts]
 
     def _latents_of(self, part: Part, X: Array, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f under one process."""
@@ -334,10 +320,6 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
         if not blocks:
             return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))
         return np.stack([block.dual for block in blocks]), np.stack([block.weights for block in blocks])
-
-    def _node_block(self, kernel: Kernel, k: int) -> SiteGaussian:
-        K = kernels.cross(kernel, self.X_train_, self.X_train_)
-        return SiteGaussian(K, *(part[k] for part in self._node_blocks))
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f(x) + offset under the posterior.
@@ -421,8 +403,8 @@ class GPClassifier(ClassificationMethods, ProcessHyperparameters, BaseSVI):
 
         check_is_fitted(self)
         latents = self.posterior_["latents"]
-        rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._counted))
-        return concatenated([self._kernel_table(coverage).rename_axis("quantity"), rows])
+        rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._rows_of_fit[0]))
+        return concatenated([self._process.kernel_table(coverage, self._names), rows])
 
 
 def kernel_of_one_scale(data: Table) -> Any:

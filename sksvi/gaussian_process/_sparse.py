@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +13,14 @@ from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, Ran
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.algorithms import Algorithm
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
-from sksvi.estimators.labels import labels_given
-from sksvi.estimators.levels import given_order
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import FIT, Stage
-from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
-from sksvi.gaussian_process._start import checked_noise, merged, noiseless, refused, spread_of
+from sksvi.gaussian_process._encoding import LabelProcessEncoding, ValueProcessEncoding
+from sksvi.gaussian_process._start import checked_noise, noiseless, refused
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
-from sksvi.partitions.summary import DataSummary
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -155,6 +150,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     (array([1.]), array([0.1]))
     """
 
+    _encoding_class = ValueProcessEncoding
     kernel_: Kernel
     inducing_points_: np.ndarray
     mean_: float
@@ -247,38 +243,6 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use SparseGPClassifier.")
         noiseless(noise, self.likelihood)
         return base
-
-    def _base(self, fresh: bool) -> Any:
-        return self._base_likelihood() if fresh else self.likelihood_
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if not (start.fresh or start.share):
-            self._check_choices()
-        data = self._read(X, y, sample_weight, offset, start.fresh)
-        if start is FIT:
-            self._check_columns(len(data), data.X != data.X[:1])
-        if start.fresh:
-            data = self._in_levels(data, given_order(y) is not None)
-        data = replace(data, y=data.y.astype(float))
-        data = data if start.portion else merged(data)
-        if start.fresh:
-            self._begin(self._base(True), data, spread_of(data))
-        return self._centred(data)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
-        """Rows as they are given, checked."""
-        base = self._base(fresh)
-        options = {"multi_output": base.traits.paired, "y_numeric": True, "dtype": [np.float64, np.float32]}
-        X, y = validate_data(self, X, self._positions(base, y, fresh), reset=fresh, **options)
-        if not base.traits.ordered:
-            base.check_target(y)
-        return self._rows(X, y, sample_weight, offset)
-
-    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
-        targets = self._targets_of(facts, fresh)
-        if fresh:
-            self.likelihood_ = self._base(True)  # until units are known: what rows are checked against
-        return targets
 
 
 @with_own_methods
@@ -387,6 +351,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
            [0., 1.]])
     """
 
+    _encoding_class = LabelProcessEncoding
     kernel_: Kernel
     inducing_points_: np.ndarray
     noise_variance_: None
@@ -519,27 +484,3 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
-
-    def _base_likelihood(self) -> Any:
-        return self.likelihood_
-
-    def _base(self, fresh: bool) -> Any:
-        return self.likelihood_
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        data = self._read(X, y, sample_weight, offset, start.fresh)
-        if start is FIT:
-            self._check_columns(len(data), data.X != data.X[:1])
-        if not (start.fresh or start.share):
-            self._check_choices()
-        data = self._coded(data, start)
-        data = data if start.portion else merged(data)
-        if start.fresh:
-            self._begin(self.likelihood_, data, spread_of(data))
-        return self._centred(data)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
-        """Rows as they are given, checked."""
-        noiseless(self.noise_variance, self.likelihood)
-        X, y = validate_data(self, X, labels_given(y), reset=fresh, dtype=[np.float64, np.float32])
-        return self._by_class(self._rows(X, y, sample_weight, offset))

@@ -13,6 +13,7 @@ from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.fit_record import FitRecord
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.gaussian_process._encoding import LabelProcessEncoding
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import AT_ROW
 from sksvi.models.gp.inducing import choose
@@ -24,7 +25,7 @@ MOST = 200
 #: Tolerance of the regression on messages, whose steps cost little: finer than a fit's own.
 TOL = 1e-6
 #: Attributes of the regression on messages that the classifier does not take over.
-OF_REGRESSION = {"likelihood_", "noise_variance_", "posterior_", "lower_bound_", "lower_bounds_", "_choices", "_dtype"}
+OF_REGRESSION = {"likelihood_", "noise_variance_", "posterior_", "lower_bound_", "lower_bounds_"}
 
 
 class _OfMessages(SparseGPRegressor):
@@ -107,11 +108,16 @@ def _classifier(
     for name, value in vars(regression).items():
         if name not in parameters and name not in OF_REGRESSION:
             setattr(new, name, value)
-    for name in ("classes_", "feature_names_in_", "_dtype", "n_samples_seen_"):
+    for name in ("classes_", "feature_names_in_", "n_samples_seen_"):
         if hasattr(model, name):
             setattr(new, name, getattr(model, name))
     new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.scales.noise
     new.posterior_ = regression.posterior_
+    new._process = replace(regression._process, likelihood=new.likelihood_)
+    units = regression._encoding
+    new._encoding = LabelProcessEncoding(
+        model._encoding.target, units.seed, units.unit, units.target_unit, units.mean, units.kernel
+    )
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
     state = regression.state_.without_rows
     new.state_ = replace(state, bound=bound, bounds=[bound], history=[{**state.history[-1], "bound": bound}])

@@ -274,6 +274,7 @@ def encoded_by_part(estimator: Any, rows: tuple[Any, ...], fixed: Any, part: Any
     from dask import delayed
 
     executor, given, facts, encoding = summarised(estimator, rows, fixed, part)
+    vars(estimator).update(encoding.exposed)  # which partitions are read by
     starts = np.cumsum([0, *(facts.rows[number][0] for number in facts.starts)])
     encoder = executor.sent(PartEncoder(bare(estimator), encoding, part))
     task = delayed(run_broadcast, pure=False)

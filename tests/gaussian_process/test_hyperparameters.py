@@ -164,7 +164,7 @@ def test_a_node_a_row(global_random_seed):
     assert (table["std"] > 0).all() and (table.lower < table["mean"]).all() and (table["mean"] < table.upper).all()
     noise, std = (model.summary().loc[name] for name in ("noise_variance", "std(residual)"))
     np.testing.assert_allclose(noise[["lower", "upper"]], std[["lower", "upper"]] ** 2)
-    few = [part.weight for part in model._parts(model._white)]
+    few = [part.weight for part in model._process.parts]
     assert sum(few) == pytest.approx(1.0) and len(few) <= 7
 
 
@@ -179,7 +179,7 @@ def test_a_point_has_no_nodes():
         with pytest.raises(AttributeError, match="hyperparameters='integrated'"):
             _ = model.hyperparameter_posterior_
         assert np.isnan(model.summary()["std"].iloc[0])
-        assert len(model._parts(model._white)) == 1
+        assert len(model._process.parts) == 1
     assert point.lower_bound_ == point.lower_bounds_[-1]
 
 
@@ -288,7 +288,7 @@ def test_a_sparse_copy_has_the_kernel_of_the_mode():
 # ---- coverage
 def covered(model, X, f):
     """Share of f within 90 % intervals."""
-    parts, latents = model._latents(X, None)
+    parts, latents = model._process.parts, model._latents(X, None)
     means, stds = np.array([m for m, _ in latents]), np.sqrt([v for _, v in latents])
     weights = np.array([part.weight for part in parts])
     low, high = (normal_quantiles(means, stds, weights, level) for level in (0.05, 0.95))

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sksvi import SparseGPClassifier, SparseGPRegressor
 from sksvi._runtime import parallel
-from sksvi.gaussian_process import _base, _start
+from sksvi.gaussian_process import _base, _encoding, _start
 from sksvi.models.base import Table
 from sksvi.models.gp import inducing
 from sksvi.models.gp.sparse import SparseGPModel
@@ -119,7 +119,8 @@ def test_goes_on(global_random_seed):
 @pytest.fixture
 def many(monkeypatch):
     """Rows count as too many to lie in one place, and to be looked at one by one."""
-    monkeypatch.setattr(_base, "FULL_BATCH_ROWS", 100)
+    for module in (_base, _encoding):
+        monkeypatch.setattr(module, "FULL_BATCH_ROWS", 100)
     monkeypatch.setattr(_start, "MERGED_ROWS", 100)
     monkeypatch.setattr(inducing, "WHOLE_ROWS", 100)
     monkeypatch.setattr(inducing, "SAMPLED_ROWS", 100)

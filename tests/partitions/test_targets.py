@@ -137,11 +137,12 @@ def test_mixed_effects_start_there_too(likelihood, small):
 @pytest.mark.parametrize("whole", [100, 300])
 def test_units_of_sparse_processes(likelihood, whole, small, monkeypatch):
     """More rows than are brought together, and no more: units and the first kernel are those of memory."""
-    from sksvi.gaussian_process import _base, _start
+    from sksvi.gaussian_process import _base, _encoding, _start
 
     assert _start.MERGED_ROWS <= 2**16 <= _base.FULL_BATCH_ROWS  # equal rows are merged where none is left out
     monkeypatch.setattr(_start, "MERGED_ROWS", targets.SAMPLE)
-    monkeypatch.setattr(_base, "FULL_BATCH_ROWS", whole)
+    for module in (_base, _encoding):
+        monkeypatch.setattr(module, "FULL_BATCH_ROWS", whole)
     rng = np.random.default_rng(0)
     X, f, offset = rows(rng)
     y = drawn_targets(likelihood, f + offset, rng)
@@ -151,7 +152,7 @@ def test_units_of_sparse_processes(likelihood, whole, small, monkeypatch):
     inside = fitted(model, X, y, offset=offset)
     spread = fitted(model, cut(X), cut(y), offset=cut(offset))
     assert spread.mean_ == pytest.approx(inside.mean_, rel=1e-9)
-    assert spread._target_unit == pytest.approx(inside._target_unit, rel=1e-9)
+    assert spread._encoding.target_unit == pytest.approx(inside._encoding.target_unit, rel=1e-9)
     np.testing.assert_allclose(spread.kernel_.theta, inside.kernel_.theta, rtol=1e-9)
 
 

@@ -15,7 +15,8 @@ def check_sparse_gp(look: Validator) -> None:
     _kernel(look.at("kernel_"), d)
     m = len(look.at("inducing_points_").array((None, d)))
     of_size(block_of(look, "inducing"), m * classes)
-    white = look.at("_white").a(Family)
+    fit = look.at("_process")
+    white = fit.at("block").a(Family)
     white.require(np.size(white.value.mean) == m * classes, f"has {np.size(white.value.mean)} coordinates")
     shape = (m,) if classes == 1 else (classes, m)
     white.require(np.shape(white.value.mean) == shape, f"has shape {np.shape(white.value.mean)}, not {shape}")
@@ -25,13 +26,13 @@ def check_sparse_gp(look: Validator) -> None:
         q.item("inputs").at("value").array((m, d))
     if "kernel" in q.value:
         q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
-    look.unless_none("_unit", lambda unit: unit.array((d,), above=0.0))
+    look.at("_encoding").at("unit").array((d,), above=0.0)
     look.unless_none("_learned_rows", lambda rows: rows.count(1))
     look.at("mean_").number()
     sampled(look, d)
-    if look.has("_nodes"):
+    if fit.has("nodes"):
         away = _away(look)
-        for block in look.at("_node_blocks").sequence(away):
+        for block in fit.at("node_blocks").sequence(away):
             mean = np.shape(block.a(Family).value.mean)
             block.require(mean == shape, f"has shape {mean}, not {shape}")
 
@@ -45,12 +46,14 @@ def check_full_gp(look: Validator) -> None:
     if "kernel" in q.value:
         q.item("kernel").at("value").array((len(look.at("kernel_").value.theta),))
     of_size(block_of(look, "latents"), n)
-    rows = look.at("_rows").array((None,), "i", least=0, below=n)
-    look.at("_counted").array((len(rows),), "i", least=0)
+    counted, place = look.at("_rows_of_fit").sequence(2)
+    rows = place.array((None,), "i", least=0, below=n)
+    counted.array((len(rows),), "i", least=0)
     shown(look, "latents", (len(rows),))
-    if look.has("_nodes"):
+    fit = look.at("_process")
+    if fit.has("nodes"):
         away = _away(look)
-        duals, weights = look.at("_node_blocks").sequence(2)
+        duals, weights = fit.at("node_blocks").sequence(2)
         duals.array((away, n))
         weights.array((away, n), least=0.0)
 
@@ -58,12 +61,13 @@ def check_full_gp(look: Validator) -> None:
 def _away(look: Validator) -> int:
     """Check the nodes, with values of the kernel and perhaps the likelihood; number of those beside the mode."""
     size, more = look.at("kernel_").value.n_dims, np.size(look.at("likelihood_").value.unconstrained)
-    for name in ("_nodes", "_few"):
-        values = look.at(name).at("values")
+    fit = look.at("_process")
+    for name in ("nodes", "few"):
+        values = fit.at(name).at("values")
         values.require(
             values.array((None, None)).shape[1] in (size, size + more), f"are not of {size} or {size + more}"
         )
-    return len(look.at("_few").at("weights").value) - 1
+    return len(fit.at("few").at("weights").value) - 1
 
 
 def _kernel(look: Validator, d: int) -> None:
