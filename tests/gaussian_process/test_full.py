@@ -19,8 +19,7 @@ from sksvi.families import Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
-from sksvi.gaussian_process._start import distinct
-from sksvi.gaussian_process._start import hyperparameters
+from sksvi.gaussian_process._start import distinct, hyperparameters
 from sksvi.inference.stopping import ROUNDING
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
