@@ -343,7 +343,7 @@ def test_feature_names_are_plain_strings(frame):
 # ---- mixed models
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mixed(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = pd.DataFrame(

@@ -13,7 +13,7 @@ from sksvi.callbacks import Checkpoint
 from sksvi.schedules import Constant
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def data(global_random_seed):
     """Counts of 90 rows in 9 groups."""
     rng = np.random.default_rng([global_random_seed, 31])
@@ -50,7 +50,7 @@ class Passes:
         pass
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plain(data):
     """The fit without the looks."""
     return model(hyperparameters="point").fit(*data)
