@@ -111,8 +111,8 @@ def test_the_fits_are_of_every_estimator():
             lambda m: m.state_.memory.update(users=PlateMemory.empty(8)),
             r"memory\['users'\] has 8 plates, the block 7",
         ),
-        ("series-panel", lambda m: vars(m._members[1]).pop("state_"), "are not all fitted"),
-        ("series-panel", lambda m: vars(m._members[1]).pop("lower_bounds_"), "lower_bounds_ is missing"),
+        ("series-panel", lambda m: vars(m._panel._members[1]).pop("state_"), "are not all fitted"),
+        ("series-panel", lambda m: vars(m._panel._members[1]).pop("lower_bounds_"), "lower_bounds_ is missing"),
     ],
 )
 def test_the_error_names_the_member(name, change, message, path):
