@@ -135,6 +135,8 @@ REGISTRY: dict[str, str] = {
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "BinaryEncoding": "sksvi.mixture._bernoulli:BinaryEncoding",
     "CategoricalEncoding": "sksvi.mixture._categorical:CategoricalEncoding",
+    "Vocabulary": "sksvi.topics._encoding:Vocabulary",
+    "TypedVocabulary": "sksvi.topics._encoding:TypedVocabulary",
     "ProcessFit": "sksvi.gaussian_process._process:ProcessFit",
     "ValueProcessEncoding": "sksvi.gaussian_process._encoding:ValueProcessEncoding",
     "LabelProcessEncoding": "sksvi.gaussian_process._encoding:LabelProcessEncoding",

@@ -13,24 +13,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
-from sksvi.estimators.checks import check_count, check_counts, check_flag, n_rows
+from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
+from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.from_partitions import RowsFromPartitions
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.stage import PORTION, Stage
-from sksvi.estimators.validation import check_table, validate_data
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
-from sksvi.partitions.summary import DataSummary, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
-from sksvi.topics._words import moved, named, places, warn_of_unknown, words_of
+from sksvi.topics._encoding import Vocabulary
+from sksvi.topics._words import named
 
 Array = np.ndarray
 
@@ -42,13 +39,15 @@ ENOUGH_DOCUMENTS = 200
 SEED_COUNT = 50.0
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPartitions, FirstRows):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
 
     posterior_: Posterior
     components_: Array
     n_components: int
     prior_words: Any
+    _encoding_class = Vocabulary
+    _encoding: Vocabulary
     #: A step takes one of so many parts of the documents.
     _batch_share = BATCH_SHARE
 
@@ -56,6 +55,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
 
         @property
         def topic_prevalence_(self) -> Array: ...
+
+    @property
+    def _globals(self) -> dict[str, Any]:
+        """Fitted topics, and what is learned besides."""
+        return self.state_.shown
 
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         """Mean (n, K) of each document's proportions, and its standard deviation where asked for."""
@@ -183,19 +187,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     # ---- rows
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if not (start.fresh or start.share):
-            self._check_choices()
-        X = self._counts(X, reset=start.fresh, grow=start is PORTION)
-        data = Table(X, np.zeros(X.shape[0]))
-        if not start.share:
-            self._tell_of_empty(_empty(data), len(data))
-        self._word_prior()
-        return data
-
-    def _tell_of_empty(self, empty: int, n: int) -> None:
-        if empty:
-            warn_user(f"{empty} of {n} documents have no words: they get the prior.")
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        check_variational(self)
+        return super()._in_partitions(given, fixed)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from super()._fit_warnings(problem, state)
@@ -206,55 +200,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
                 "longer or more documents."
             )
 
-    def _row_facts(self, data: Table) -> dict[str, Any]:
-        return {"empty": Total(_empty(data))}
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        self._tell_of_empty(facts.own["empty"].value, facts.n)
-
-    def _counts(self, X: Any, reset: bool = False, grow: bool = False) -> Any:
-        """X as a CSR matrix of counts without stored zeros, a column per known word; `grow` adds new words."""
-        words, vocabulary = words_of(X), None if reset else getattr(self, "feature_names_in_", None)
-        if words is None or vocabulary is None:
-            if grow and (sp.issparse(X) or n_rows(X)):  # scikit-learn names what has no rows
-                shaped = (np.ndim(X) == 2 and hasattr(X, "shape")) or sp.issparse(X)
-                self._widen((X if shaped else check_table(X, dtype=np.float64)).shape[1], vocabulary)
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
-            if reset and words is not None:
-                self.feature_names_in_ = words
-        else:
-            X = check_table(X, accept_sparse="csr", dtype=np.float64, estimator=self)
-        check_counts(X, "X", type(self).__name__, words)
-        X = sp.csr_matrix(X, copy=True)
-        if words is not None and vocabulary is not None:
-            X = self._aligned(X, words, vocabulary, grow)
-        X.eliminate_zeros()
-        return X
-
-    def _aligned(self, X: Any, words: Array, vocabulary: Array, grow: bool) -> Any:
-        """The columns in the order of the vocabulary; new words join it, or are left out."""
-        if np.array_equal(words, vocabulary):
-            return X
-        place = places(words, vocabulary)
-        new = np.flatnonzero(place < 0)
-        if grow and len(new):
-            place[new] = np.arange(len(vocabulary), len(vocabulary) + len(new))
-            self.feature_names_in_ = np.concatenate([vocabulary, words[new]])
-            self.n_features_in_ = len(self.feature_names_in_)
-        elif len(new):
-            warn_of_unknown(words[new], X[:, new], type(self).__name__)
-        return moved(X, place, self.n_features_in_)
-
-    def _widen(self, width: int, vocabulary: Array | None) -> None:
-        """Without names, a wider chunk brings new words after the known ones: they join the vocabulary."""
-        if width <= self.n_features_in_:
-            return
-        if vocabulary is not None:
-            raise ValueError(
-                f"X has {width} columns without names and the {self.n_features_in_} known words have names: name X's "
-                "columns, or give feature_names."
-            )
-        self.n_features_in_ = width
+    def _counts(self, X: Any) -> Any:
+        """X as a CSR matrix of counts, a column per word of the fit."""
+        return self._encoding.counts(self, X, self._encoding)
 
     # ---- results
     def fit_transform(self, X: MatrixLike, y: object = None, feature_names: Names | None = None) -> np.ndarray:
@@ -469,8 +417,3 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsFromPart
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
-
-
-def _empty(data: Table) -> int:
-    """Number of documents without words."""
-    return int(np.sum(np.diff(data.X.indptr) == 0))

@@ -274,7 +274,6 @@ class CorrelatedTopicModel(TopicModel):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
         topics, population = state.q["topics"], state.q["population"]
-        self._globals = {"topics": topics, "population": population}
         self.posterior_ = Posterior({"topics": topics})
         self.components_ = topics.mean
         self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale

@@ -13,14 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import memory, parallel
-from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
-from sksvi.estimators.stage import Stage
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
 from sksvi.inference.memory.locals import Locals, RemoteLocals
@@ -32,10 +30,10 @@ from sksvi.models.base import Table
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.partitions.summary import DataSummary, Total
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.coverage import tail_of
 from sksvi.topics._base import TopicModel
+from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
 from sksvi.topics._words import named
 
 Array = np.ndarray
@@ -51,11 +49,6 @@ FEWEST_WORDS = 1.0
 #: Words of a document beyond which Gibbs sampling is not asked for deviations.
 LONG = 1e5
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
-
-
-def _fractions(X: Any) -> int:
-    """Number of counts that are no whole numbers."""
-    return int(np.count_nonzero(X.data % 1.0))
 
 
 def _centred_logs(alpha: Array, counts: Array) -> Array:
@@ -178,6 +171,8 @@ class StructuredLDA(TopicModel):
         "topic_word_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "prior_words": [Mapping, None],
     }  # fmt: skip
+    _encoding_class = TypedVocabulary
+    _encoding: TypedVocabulary
     _changes = {
         **STREAMED,
         "n_components": COMPONENTS,
@@ -236,29 +231,6 @@ class StructuredLDA(TopicModel):
                 "topic_word_prior a number, or leave prior_words out."
             )
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if start.fresh:
-            self._dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
-        data = super()._encode(X, y, sample_weight, offset, start)
-        if self.local_step == "gibbs" and not start.share:
-            self._tell_of_fractions(_fractions(data.X), 'local_step="gibbs"')
-        return data
-
-    def _row_facts(self, data: Table) -> dict[str, Any]:
-        return {**super()._row_facts(data), "fractions": Total(_fractions(data.X))}
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        super()._fix_rows(facts, fresh)
-        if self.local_step == "gibbs":
-            self._tell_of_fractions(facts.own["fractions"].value, 'local_step="gibbs"')
-
-    def _tell_of_fractions(self, n: int, what: str) -> None:
-        if n:
-            warn_user(
-                f"X has counts that are no whole numbers: {what} rounds each up with the probability of its fraction; "
-                'local_step="cvb0" and "mean-field", and means of proportions, take fractions as they are.'
-            )
-
     def _learns_alpha(self) -> str:
         """How α is learned: "auto" or "symmetric"; "" where it is given."""
         return self.doc_topic_prior if isinstance(self.doc_topic_prior, str) else ""
@@ -287,7 +259,7 @@ class StructuredLDA(TopicModel):
             learns_alpha=self._learns_alpha(),
             learns_eta=isinstance(self.topic_word_prior, str),
             local_step=self.local_step,
-            dtype=self._dtype,
+            dtype=self._encoding.dtype,
         )
 
     def _check_memory(self, data: Table) -> None:
@@ -343,7 +315,6 @@ class StructuredLDA(TopicModel):
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
-        self._globals = dict(state.q)
         topics, prior = state.q["topics"], model.prior(state.q)["topics"].concentration
         self.posterior_ = Posterior({"topics": topics})
         self.components_ = topics.mean
@@ -410,7 +381,7 @@ class StructuredLDA(TopicModel):
         Of documents of very many words it is not, and there it stands.
         """
         alpha, size = self.doc_topic_prior_, np.asarray(X.sum(1), float).ravel()
-        self._tell_of_fractions(_fractions(X[size <= LONG]), "the sampler of deviations and intervals")
+        warn_of_fractions(n_fractions(X[size <= LONG]), "the sampler of deviations and intervals")
         out = np.empty((2, X.shape[0], len(alpha)))
         for rows, step in ((size <= LONG, "gibbs"), (size > LONG, "cvb0")):
             if rows.any():

@@ -17,7 +17,7 @@ def check_topics(look: Validator) -> None:
     """Check topics, and the population of documents."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_record").at("choices").a(dict).value["n_components"])
-    for place in (look.at("state_").at("q"), look.at("_globals")):
+    for place in (look.at("state_").at("q"),):
         place.require({"topics", "population"} <= place.a(dict).value.keys(), "has not the blocks of a topic model")
         topics, population = place.item("topics").a(Family), place.item("population").a(Family)
         topics.require(np.shape(topics.value.mean) == (k, v), f"has shape {np.shape(topics.value.mean)}, not {(k, v)}")
@@ -49,8 +49,9 @@ def check_lda(look: Validator) -> None:
     """Check topics, and the hyperparameters that are learned."""
     v = look.at("n_features_in_").count(1)
     k = int(look.at("_record").at("choices").a(dict).value["n_components"])
-    look.at("_dtype").require(look.at("_dtype").a(str).value in ("float32", "float64"), "is no type of floats")
-    for place in (look.at("state_").at("q"), look.at("_globals")):
+    dtype = look.at("_encoding").at("dtype")
+    dtype.require(dtype.a(str).value in ("float32", "float64"), "is no type of floats")
+    for place in (look.at("state_").at("q"),):
         place.require("topics" in place.a(dict).value, "has not the block of a topic model")
         topics = place.item("topics").a(Dirichlet)
         topics.require(np.shape(topics.value.mean) == (k, v), f"has shape {np.shape(topics.value.mean)}, not {(k, v)}")
