@@ -331,30 +331,23 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """Run the phases of a fit, up to pass number `passes`."""
-        first, *others = self._phases(problem, state, passes)
-        state = self._run_phase(first, state, monitor)
-        for phase in others:
-            if monitor.stopped or state.passes >= passes:
-                break
-            state = self._run_phase(phase, state, monitor)
-        return state
-
-    def _run_phase(self, phase: Phase, state: State, monitor: FitMonitor) -> State:
-        problem = phase.problem
-
-        def snapshot(state: State) -> Any:
-            fitted = copy.copy(self)
-            fitted._finish(problem.model, state, problem.data.total_weight)
-            return fitted
+        phases = self._phases(problem, state, passes)
 
         def look_end(state: State, initial: State) -> bool:
-            return bool(monitor.pass_end(state.history[-1], lambda: snapshot(initial)))
+            def snapshot() -> Any:
+                fitted = copy.copy(self)
+                fitted._finish(ready.model, initial, problem.data.total_weight)
+                return fitted
 
-        def pass_end(state: State) -> bool:
-            return look_end(state, state)
+            return bool(monitor.pass_end(state.history[-1], snapshot))
 
         with self._columns_named():
-            return plan.run(problem, state, phase.passes, phase.tol, pass_end, look_end)
+            for number, phase in enumerate(phases):
+                if number and (monitor.stopped or state.passes >= passes):
+                    break
+                ready, last, tol = phase
+                state = plan.run(ready, state, last, tol, lambda now: look_end(now, now), look_end)
+        return state
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:
