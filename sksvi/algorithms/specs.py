@@ -105,7 +105,7 @@ REPLACEMENTS: dict[str, Callable[[AdaGrad], Rule]] = {
 
 
 class Algorithm(BaseEstimator):
-    """The parameters of an algorithm; ``row`` says what it is. A subclass has the row of its base.
+    """The parameters of an algorithm; ``spec`` says what it is. A subclass has the specification of its base.
 
     Attributes
     ----------
@@ -118,13 +118,13 @@ class Algorithm(BaseEstimator):
     adagrad: AdaGrad | None = None
 
     @property
-    def row(self) -> AlgorithmSpec:
+    def spec(self) -> AlgorithmSpec:
         """Properties of the algorithm."""
         return SPECS[self.name]
 
     def rule(self, block: Any) -> Rule:
         """The rule by which a block of q with a prior moves."""
-        make = self.row.gaussian if block.column == "gaussian" else self.row.other
+        make = self.spec.gaussian if block.column == "gaussian" else self.spec.other
         if make is natural and block.instead is not None:
             make = REPLACEMENTS[block.instead]
         return make(AdaGrad() if self.adagrad is None else self.adagrad)
@@ -294,7 +294,7 @@ class Gibbs(Algorithm):
     Examples
     --------
     >>> from sksvi.algorithms import Gibbs
-    >>> Gibbs().row.sampler
+    >>> Gibbs().spec.sampler
     True
     """
 

@@ -252,7 +252,7 @@ class BetaProcessFA(BetaProcessMethods):
             The estimator itself.
         """
         self._validate_params()
-        if self._algorithm().row.sampler:
+        if self._algorithm().spec.sampler:
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'mc-ssvi'.")
         return self._partial_fit(X, None, None, None)
 
@@ -283,7 +283,7 @@ class BetaProcessFA(BetaProcessMethods):
 
     def _check_memory(self, data: Table) -> None:
         K, (n, d) = float(self.n_components), data.X.shape
-        if self._algorithm().row.sampler:
+        if self._algorithm().spec.sampler:
             numbers = 30.0 * K * d + n * (3.0 * K + 3.0 * d)
         else:
             numbers = 3.0 * (8 * K * d + K**2 + K * min(n, BATCHES.largest) * (2 + self.n_local_samples))
@@ -295,7 +295,7 @@ class BetaProcessFA(BetaProcessMethods):
     def _most_passes(self) -> int:
         if self.max_iter != "auto":
             return int(self.max_iter)
-        return SWEEPS if self._algorithm().row.sampler else PASSES
+        return SWEEPS if self._algorithm().spec.sampler else PASSES
 
     def _model_at_start(self, problem: Problem, seed: int) -> Any:
         model, data = cast(BetaProcess, problem.model).replaced(seed=seed), cast(Table, problem.data)

@@ -152,7 +152,7 @@ class FoldingMethods(PairMethods):
         state = State(q, 0)
         with parallel.working():
             for _ in range(FOLD_STEPS):
-                block = alternating.moved(problem, state, "users", prior_factors).block
+                block = alternating.half_sweep(problem, state, "users", prior_factors).block
                 change = block.kl_by_plate(state.q["users"].natural_form()).max()
                 state.q["users"] = block
                 if change < FOLD_TOL:

@@ -61,7 +61,7 @@ class FirstRatings(FirstRows):
 
     def _blown_up(self: Any, weight: float) -> float:
         """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
-        steps = self.total_samples is not None and not self._algorithm().row.messages
+        steps = self.total_samples is not None and not self._algorithm().spec.messages
         return self.total_samples / weight if steps else 1.0
 
     def _concluded(self: Any, problem: Problem, state: State) -> State:

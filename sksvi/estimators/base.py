@@ -243,11 +243,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _outgrown(self, data: Any) -> bool:
         """Whether the last start was made among too few rows for a warm fit to these many to go on from it."""
-        if not self.state_.finished or self._algorithm().row.sampler or not isinstance(getattr(self, "init", ""), str):
+        if not self.state_.finished or self._algorithm().spec.sampler or not isinstance(getattr(self, "init", ""), str):
             return False  # a sampler moves on from anywhere, and a given start is none among rows
         return bool(data.total_weight >= self._outgrown_at * (self._record.began_among or self.n_samples_seen_))
 
-    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """Further steps of an estimator while the data are at hand; what `max_iter` left undone, or None."""
         return None
 
@@ -298,11 +298,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return int(self.max_iter)
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if algorithm.row.sampler:  # it sweeps over all rows
+        if algorithm.spec.sampler:  # it sweeps over all rows
             return None
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        return (self._batch_rule or algorithm.row).rows(n)
+        return (self._batch_rule or algorithm.spec).rows(n)
 
     def _initialized(self, problem: Problem, go_on: bool) -> tuple[Problem, State]:
         """The problem of a fit and its first state, a new one or that of the last fit; a start may change the model."""

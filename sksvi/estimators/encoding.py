@@ -169,7 +169,7 @@ def check_variational(estimator: Any) -> None:
     ------
     ValueError
     """
-    if estimator._algorithm().row.sampler:
+    if estimator._algorithm().spec.sampler:
         raise ValueError(
             f"algorithm={estimator.algorithm!r} draws for every row in turn and needs all of them at hand, and X is a "
             "Dask collection: choose a variational algorithm, or give it X.compute()."

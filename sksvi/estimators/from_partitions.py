@@ -100,7 +100,7 @@ class RowsFromPartitions(FromPartitions):
     """
 
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        if self._algorithm().row.sampler:  # type: ignore[attr-defined]
+        if self._algorithm().spec.sampler:  # type: ignore[attr-defined]
             raise ValueError(
                 f"algorithm={self.algorithm!r} draws for every row in turn and needs all of them at hand, and X is a "  # type: ignore[attr-defined]
                 "Dask collection: choose a variational algorithm, or give it X.compute()."

@@ -252,7 +252,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
         problem = super()._problem(model, data)
         if model.by == "evidence" and not problem.deterministic:
             problem = plan.changed(problem, model=model.replaced(by="gradient", density=None))
-            if problem.algorithm.row.messages and (model.learn_kernel or model.learn_inputs):
+            if problem.algorithm.spec.messages and (model.learn_kernel or model.learn_inputs):
                 # A message in h_iᵀv is stale once h_i has moved with the kernel: steps that forget.
                 problem = plan.changed(problem, algorithm=algorithms.MCSSVI(problem.algorithm.schedule))
         self.algorithm_ = problem.algorithm
@@ -264,7 +264,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
         if problem.data.at_hand:
             yield from self._too_small(cast(Table, problem.data).X)
         requested = self.algorithm
-        if not isinstance(requested, str) and requested.row.messages and not self.algorithm_.row.messages:
+        if not isinstance(requested, str) and requested.spec.messages and not self.algorithm_.spec.messages:
             yield (
                 f"algorithm={requested!r} keeps a message per row, which goes stale once kernel or inducing points "
                 f"move with mini-batches: {self.algorithm_!r} took its place. Set batch_size=None, or "
@@ -284,10 +284,10 @@ class SparseGP(ResponseDraws, GaussianProcess):
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        if algorithm.row.whole or self.bound == "optimal":
+        if algorithm.spec.whole or self.bound == "optimal":
             return None
-        if not algorithm.row.natural:
-            return algorithm.row.rows(n)
+        if not algorithm.spec.natural:
+            return algorithm.spec.rows(n)
         return None if n <= FULL_BATCH_ROWS else BATCH_ROWS
 
     def _new_state(self, problem: Problem) -> State:
@@ -368,7 +368,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
     def _streaming_model(self, data: Table, first: bool) -> Any:
         if first:
             self._learned_rows = len(data)
-        if not algorithms.resolve(self.algorithm).row.messages:
+        if not algorithms.resolve(self.algorithm).spec.messages:
             return self._model(data, "gradient")
         return self._model(data, "evidence" if first else "nothing")
 
@@ -394,7 +394,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
     def _rows_at_hand(self, fade: float) -> Table | None:
         """All rows of the stream so far, where they are kept and messages say what they said."""
         stream_state = self.state_.messages
-        messages = algorithms.resolve(self.algorithm).row.messages
+        messages = algorithms.resolve(self.algorithm).spec.messages
         return stream_state.faded(fade).everything() if messages and isinstance(stream_state, StreamState) else None
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:

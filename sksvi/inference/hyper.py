@@ -20,7 +20,7 @@ TOL = 1e-3
 PRIOR_STEPS = 10
 
 
-def settled(problem: Problem, q: Blocks, message: Any = None, n_steps: int = PRIOR_STEPS) -> Blocks:
+def optimized(problem: Problem, q: Blocks, message: Any = None, n_steps: int = PRIOR_STEPS) -> Blocks:
     """q with hyperparameters of the main block's prior settled, given the data's `message` (None: q over its prior)."""
     model = problem.model
     rules = {
@@ -79,6 +79,6 @@ def fading(memory: Any, share: float) -> Any:
     return memory.faded(share) if hasattr(memory, "faded") else memory
 
 
-def still(problem: Problem, **changes: Any) -> Problem:
+def with_fixed_hyper(problem: Problem, **changes: Any) -> Problem:
     """The problem with every hyperparameter fixed where it is."""
     return replace(problem, frozen=problem.frozen | frozenset(problem.model.hyper), **changes)

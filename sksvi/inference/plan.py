@@ -59,7 +59,7 @@ def problem(
     exact = expect if expect.exact else Auto()
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
-    own = algorithm.schedule is None and not algorithm.row.sampler
+    own = algorithm.schedule is None and not algorithm.spec.sampler
     steps = model.traits.steps
     few = ready.steps_per_pass <= steps.full_batch_steps and not ready.stream
     rate = steps.full_batch_schedule if few and steps.full_batch_schedule is not None else steps.schedule
@@ -70,8 +70,8 @@ def problem(
 
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
-    globals_mode = globals_of(bare)
-    return replace(bare, globals=globals_mode, forming=warmup_globals(bare, globals_mode), messages=messages_of(bare))
+    mode = globals_of(bare)
+    return replace(bare, globals=mode, warmup_globals=warmup_globals_of(bare, mode), messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
@@ -81,28 +81,28 @@ def changed(before: Problem, **changes: Any) -> Problem:
 
 def globals_of(bare: Problem) -> ExpectedGlobals:
     """How a local step sees the globals: as the model says, or as the algorithm does."""
-    return GLOBALS[bare.model.globals or bare.algorithm.row.globals]
+    return GLOBALS[bare.model.globals or bare.algorithm.spec.globals]
 
 
-def warmup_globals(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:
+def warmup_globals_of(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:
     """How local steps see the globals in warm-up passes: at their mean, where the model begins so; None: as later."""
     return None if globals_mode is GLOBALS["mean"] or not bare.model.traits.warmup.passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:
     """Whether data keep messages; for conjugate blocks the damped message is the natural step."""
-    return bare.algorithm.row.messages and isinstance(bare.model, Linear | Bipartite)
+    return bare.algorithm.spec.messages and isinstance(bare.model, Linear | Bipartite)
 
 
 def messages_of(bare: Problem) -> PlainGradients:
     """A site per row where batches would otherwise bring noise that stays."""
-    wanted = bare.algorithm.row.messages and not bare.full_batch
+    wanted = bare.algorithm.spec.messages and not bare.full_batch
     return SiteUpdates(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
 
 
 def pass_of(ready: Problem) -> Pass:
     """The kind of pass that the problem's parts ask for."""
-    if ready.algorithm.row.sampler:
+    if ready.algorithm.spec.sampler:
         return GibbsPass()
     if isinstance(ready.model, Bipartite):
         return Alternating()
@@ -173,9 +173,9 @@ def check(ready: Problem, estimator: str, given: dict[str, Any]) -> None:
     """Raise ValueError for parts that cannot serve each other; `given` has the user's words for them."""
     for refuses, text in REFUSALS:
         if refuses(ready):
-            searched, still = ready.model.traits.searched
+            searched, fixed = ready.model.traits.searched
             fields = {"estimator": estimator, "steps": ", ".join(map(repr, steps(ready))), "searched": searched}
-            raise ValueError(text.format(still=still, **fields, **given))
+            raise ValueError(text.format(fixed=fixed, **fields, **given))
 
 
 def steps(ready: Problem) -> list[str]:
@@ -187,20 +187,20 @@ def steps(ready: Problem) -> list[str]:
 #: What is refused, and how it is said.
 REFUSALS = (
     (
-        lambda p: p.algorithm.row.structured and p.model.globals is not None,
+        lambda p: p.algorithm.spec.structured and p.model.globals is not None,
         "algorithm={algorithm!r} says how local variables see conjugate globals, and {estimator} has none: choose "
         "{steps}.",
     ),
     (
-        lambda p: p.model.globals is None and p.algorithm.row.globals not in p.model.global_modes,
+        lambda p: p.model.globals is None and p.algorithm.spec.globals not in p.model.global_modes,
         "algorithm={algorithm!r} is not known to {estimator}: choose {steps}.",
     ),
     (
-        lambda p: p.algorithm.row.sampler and not isinstance(p.model, Sampleable),
+        lambda p: p.algorithm.spec.sampler and not isinstance(p.model, Sampleable),
         "algorithm={algorithm!r} draws from the posterior itself and {estimator} has no sampler: choose {steps}.",
     ),
     (
-        lambda p: p.algorithm.row.whole and not p.full_batch,
+        lambda p: p.algorithm.spec.whole and not p.full_batch,
         "algorithm={algorithm!r} works on all rows at once and cannot take batch_size={batch_size}: set "
         "batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'.",
     ),
@@ -209,27 +209,27 @@ REFUSALS = (
         "the bound of {estimator} is no sum over rows: set batch_size=None.",
     ),
     (
-        lambda p: p.algorithm.row.solves_mean and not isinstance(p.model, Linear),
+        lambda p: p.algorithm.spec.solves_mean and not isinstance(p.model, Linear),
         "algorithm={algorithm!r} solves for the mean of weights; {estimator} has none: choose 'mc-ssvi', 'h-mc-ssvi', "
         "'s-dsvi' or 'cvi'.",
     ),
     (
-        lambda p: p.algorithm.row.solves_mean and not p.expect.exact,
+        lambda p: p.algorithm.spec.solves_mean and not p.expect.exact,
         "algorithm={algorithm!r} solves for the mean of a bound without noise and cannot take "
         "expectation={expectation!r}, such as 'monte-carlo': choose 'auto' or 'quadrature', or another algorithm.",
     ),
     (
-        lambda p: p.model.traits.steps.natural_only and not p.algorithm.row.natural,
+        lambda p: p.model.traits.steps.natural_only and not p.algorithm.spec.natural,
         "algorithm={algorithm!r} steps on a Cholesky factor of all latents, which {estimator} does not hold: choose "
         "'cvi', 'fp' or 'mc-ssvi'.",
     ),
     (
         lambda p: p.model.traits.bound.exact_search and not p.expect.exact,
         "expectation={expectation!r} makes the bound noisy, and {searched} are found by line searches on it: choose "
-        "'auto' or 'quadrature', or {still}.",
+        "'auto' or 'quadrature', or {fixed}.",
     ),
     (
-        lambda p: isinstance(p.model, Bipartite) and p.algorithm.row.messages and not p.full_batch,
+        lambda p: isinstance(p.model, Bipartite) and p.algorithm.spec.messages and not p.full_batch,
         "algorithm={algorithm!r} keeps one site per user or item, from all of its entries, and cannot take "
         "batch_size={batch_size}: set batch_size=None, or choose 'mc-ssvi'.",
     ),

@@ -47,7 +47,7 @@ class PlainGradients:
 
     def rule(self, name: str, problem: Problem, state: State) -> Rule:
         """The rule of a block; blocks that wait until a start is found are fixed."""
-        waits = name in problem.model.traits.warmup.frozen and problem.forms(state.passes)
+        waits = name in problem.model.traits.warmup.frozen and problem.in_warmup(state.passes)
         return FIXED if waits else problem.rule(name, state.q)
 
     def rate(self, name: str, problem: Problem, state: State, segment: Segment) -> float:
@@ -71,9 +71,9 @@ class Problem:
     """Model, data, algorithm, expectations and how to split the work: made by `plan.problem`.
 
     ``expect`` serves the steps, ``exact`` the bound that a fit reports at its end. ``globals`` and ``messages``: how
-    local steps see the globals, and what stands between terms and pull-back. ``forming``: how they see them while a fit
-    forms its start, where that is another way. ``total`` is the population's weight where
-    the data are a part of it, ``frozen`` names blocks that stay as they are, ``previous_bound`` is the
+    local steps see the globals, and what stands between terms and pull-back. ``warmup_globals``: how they
+    see them while a fit looks for its start, where that is another way. ``total`` is the population's weight where the
+    data are a part of it, ``frozen`` names blocks that stay as they are, ``previous_bound`` is the
     size of the bound of earlier portions (nats): `tol` is relative to all data so far. ``prior_factors``: messages of
     rows that are no longer at hand, a part of the data's sum. ``stream``: one step on a portion, at the rates of noisy
     steps, and at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
@@ -85,7 +85,7 @@ class Problem:
     expect: Expectation
     exact: Expectation
     globals: ExpectedGlobals = GLOBALS["expected"]
-    forming: ExpectedGlobals | None = None
+    warmup_globals: ExpectedGlobals | None = None
     messages: PlainGradients = DIRECT
     batch_size: int | None = None
     threads: int = 1
@@ -113,20 +113,20 @@ class Problem:
         drawn = self.model.traits.bound.noisy or not self.globals.judged
         return self.full_batch and self.expect.exact and not self.stream and not drawn
 
-    def forms(self, number: int) -> bool:
+    def in_warmup(self, number: int) -> bool:
         """Whether pass (or portion) `number` looks for a start."""
         whole = self.stream or self.deterministic
         return number < (self.model.traits.warmup.full_batch if whole else self.model.traits.warmup.passes)
 
     def globals_in(self, number: int) -> ExpectedGlobals:
         """How local steps see the globals in pass (or portion) `number`."""
-        return self.globals if self.forming is None or not self.forms(number) else self.forming
+        return self.globals if self.warmup_globals is None or not self.in_warmup(number) else self.warmup_globals
 
     @property
     def for_bound(self) -> Problem:
         """The problem whose bound a fit reports: without noise, and by expectations where they have a closed form."""
         globals_mode = GLOBALS["expected"] if self.model.traits.bound.at_expectations else self.globals
-        return replace(self, expect=self.exact, messages=DIRECT, globals=globals_mode, forming=None)
+        return replace(self, expect=self.exact, messages=DIRECT, globals=globals_mode, warmup_globals=None)
 
     @property
     def scale(self) -> float:
@@ -150,7 +150,7 @@ class Problem:
     @property
     def local_rule(self) -> str:
         """Name of the rule that local variables belong to: the sampler, or the model's local step; '': of none."""
-        if self.algorithm.row.sampler:
+        if self.algorithm.spec.sampler:
             return self.algorithm.name
         return self.model.traits.local_rule if isinstance(self.model, Local) else ""
 

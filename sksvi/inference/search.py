@@ -146,15 +146,15 @@ def search(
     problem: Problem, state: State, max_iter: int, tol: float, started: float, look_end: LookEnd
 ) -> tuple[State, bool]:
     """`improved` in a fit: every look at all the data counts as a pass; whether the fit goes on."""
-    looks = EvaluationBudget(problem, state, max_iter, started, look_end)
-    found, moved = improved(problem, state, looks, tol)
+    budget = EvaluationBudget(problem, state, max_iter, started, look_end)
+    found, moved = improved(problem, state, budget, tol)
     if not moved:
-        return replace(found, converged=not looks.ended), False
-    return found, not looks.ended
+        return replace(found, converged=not budget.ended), False
+    return found, not budget.ended
 
 
 def profile(
-    problem: Problem, state: State, name: str, passes: int, tol: float, looks: EvaluationBudget
+    problem: Problem, state: State, name: str, passes: int, tol: float, budget: EvaluationBudget
 ) -> Callable[[Array], float]:
     """Value of the hyperparameter `name` to the bound at the best q there: a few passes from where the fit ended.
 
@@ -168,7 +168,7 @@ def profile(
         At most, for each value.
     tol : float
         Nats at which q has settled.
-    looks : EvaluationBudget
+    budget : EvaluationBudget
         Counts the passes; the bound that it is called with is that of the fit, which stands.
 
     Raises
@@ -180,11 +180,11 @@ def profile(
     assert isinstance(model, Linear)
     q = {key: block if block.natural_coordinates else block.natural_form() for key, block in state.q.items()}
     message = q[model.main].over(model.prior(q)[model.main])
-    still = hyper.still(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
+    given = hyper.with_fixed_hyper(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
     start = replace(state, memory={}, messages=NO_FACTORS)
 
     def count_pass(_: float) -> bool:
-        if looks(state.bound):
+        if budget(state.bound):
             raise Ended
         return False
 
@@ -195,7 +195,7 @@ def profile(
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             here[model.main] = q[model.main]
         settled = line_search_state(
-            run_until_settled(still, replace(start, q=here), passes, tol / (abs(state.bound) + 1), count_pass)
+            run_until_settled(given, replace(start, q=here), passes, tol / (abs(state.bound) + 1), count_pass)
         ).here
         assert settled is not None
         return settled.bound

@@ -177,7 +177,7 @@ def on_other_data(problem: Problem, state: State) -> bool:
     Natural steps without noise say themselves what there is to gain; a bound with drawn variables says nothing.
     """
     drawn = problem.model.traits.bound.noisy or not problem.for_bound.globals.judged
-    if not state.finished or drawn or (problem.deterministic and problem.algorithm.row.natural):
+    if not state.finished or drawn or (problem.deterministic and problem.algorithm.spec.natural):
         return False
     here = exact_bound(problem, replace(state, locals=locals_of(problem, state)))
     return abs(here - state.bound) > SAME * (abs(state.bound) + 1)
@@ -185,7 +185,7 @@ def on_other_data(problem: Problem, state: State) -> bool:
 
 def locals_of(problem: Problem, state: State) -> NoLocals | Locals:
     """Where local variables of a fit on as many rows ended, else fresh ones; a sampler makes its own."""
-    keeps = (isinstance(problem.model, Local) or problem.algorithm.row.sampler) and problem.data.at_hand
+    keeps = (isinstance(problem.model, Local) or problem.algorithm.spec.sampler) and problem.data.at_hand
     stored, n, rule = state.locals, len(problem.data), problem.local_rule
     if keeps and isinstance(stored, Locals) and stored.rule == rule and len(stored) == n:
         return stored.copy()

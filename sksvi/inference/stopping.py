@@ -46,15 +46,15 @@ def checks_until(t: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def settled(bounds: list[float], tol: float, size: Callable[[float], float]) -> bool:
+def has_settled(bounds: list[float], tol: float, size: Callable[[float], float]) -> bool:
     """Whether the exact bounds at the last three checks gained too little, twice, to go on.
 
     `size` says what `tol` is relative to at a bound.
 
     Examples
     --------
-    >>> from sksvi.inference.stopping import settled
-    >>> settled([-120.0, -110.0, -109.99], 1e-4, abs), settled([-110.0, -109.99, -109.98], 1e-4, abs)
+    >>> from sksvi.inference.stopping import has_settled
+    >>> has_settled([-120.0, -110.0, -109.99], 1e-4, abs), has_settled([-110.0, -109.99, -109.98], 1e-4, abs)
     (False, True)
     """
     if len(bounds) < 3:

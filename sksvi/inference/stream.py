@@ -130,7 +130,7 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     updated = replace(
         updated, sample=sampled(portion, closed, terms, earlier, updated, keep, certain_rows) if keep else None
     )
-    q = hyper.settled(portion, closed.q, updated.by_block[model.main], PORTION_PASSES)
+    q = hyper.optimized(portion, closed.q, updated.by_block[model.main], PORTION_PASSES)
     if beyond_reach(
         q[model.main], closed.q[model.main]
     ):  # the fit was cut off on its way, and no bound was asked there
@@ -259,7 +259,7 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
         problem.weight / state.population if has_population else 1.0,
     )
     state = blown_up(problem, state, grown)
-    state = narrowed(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
+    state = concentrated(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)
     cumulative_weight, growing = counted - new_weight, problem.weight == counted
     for part in parts:
@@ -306,7 +306,7 @@ def rate_share(problem: Problem, state: State, weight: float) -> float:
     return min(1.0, max(weight / problem.batch_size, of_all / rate))
 
 
-def narrowed(problem: Problem, state: State, share: float) -> State:
+def concentrated(problem: Problem, state: State, share: float) -> State:
     """The state no wider than the portion's rows leave it, in the same coordinates.
 
     What is new in them steps by a `share` of the population blown up to it: no longer than a natural step of that rate.
@@ -316,7 +316,7 @@ def narrowed(problem: Problem, state: State, share: float) -> State:
     weight = problem.data.total_weight
 
     def narrow(blocks: Blocks) -> Blocks:
-        found = problem.model.narrowed(blocks, problem.data)
+        found = problem.model.concentrated(blocks, problem.data)
         moved = {name for name in found if found[name] is not blocks[name]}
         return {**found, **{name: problem.rule(name, blocks).start(found[name], weight)[0] for name in moved}}
 

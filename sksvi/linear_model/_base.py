@@ -144,7 +144,7 @@ class BayesianGLM(
             intercept_mean=self._intercept_prior[0],
             intercept_precision=self._intercept_prior[1],
             unit=self._unit,
-            stretch=self._stretch,
+            relative_scale=self._relative_scale,
             scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
@@ -152,9 +152,9 @@ class BayesianGLM(
         )
 
     @property
-    def _stretch(self) -> Any:
+    def _relative_scale(self) -> Any:
         """What the prior of the model's columns is meant for, in units of their scale; a subspace has it within."""
-        return 1.0 if self._subspace is not None else self._columns.stretch
+        return 1.0 if self._subspace is not None else self._columns.relative_scale
 
     def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
         """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
@@ -202,7 +202,7 @@ class BayesianGLM(
         precision = self._precision(d)
         if not self._in_span(data):
             return self._model(d, self.likelihood_, precision), data
-        scale = 1.0 / self._columns.stretch
+        scale = 1.0 / self._columns.relative_scale
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
         columns, basis = informed(data, scale)
         self._subspace = scale, basis
@@ -246,7 +246,7 @@ class BayesianGLM(
         if same_subspace or not state.finished or not plan.remembers(problem):
             return replace(state, q=q)
         scales = self._scales_before(problem.model.scales)
-        before = problem.model.replaced(stretch=self._stretch_before, scales=scales)
+        before = problem.model.replaced(relative_scale=self._relative_scale_before, scales=scales)
         old, now = before.prior(state.q), problem.model.prior(q)
         if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
             return replace(state, q=q)
@@ -301,12 +301,12 @@ class BayesianGLM(
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
-    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined."""
         self._check_determined(problem, state)
         self._looks = self._looked(problem, state)
         try:
-            return self._with_rows(problem, state, looks)
+            return self._with_rows(problem, state, budget)
         finally:
             del self._looks
 

@@ -31,7 +31,8 @@ class ColumnScaling:
     """Centre and scale of every column, (D,) each, and whether it has varied; one that has not has scale 1.
 
     In these coordinates a column is zero until it varies, so that a stream may find its scale then. Coordinates stay;
-    what the columns spread over is known better with every portion (`known`), and the prior follows it (`stretch`).
+    what the columns spread over is known better with every portion (`known`), and the prior follows it
+    (`relative_scale`).
     """
 
     centre: Array
@@ -87,7 +88,7 @@ class ColumnScaling:
         return replace(self, scale=scale, varies=self.varies | first_varying, known=stats)
 
     @property
-    def stretch(self) -> Array:
+    def relative_scale(self) -> Array:
         """What each column is known to spread over, in units of its scale."""
         spread = np.zeros(len(self.scale)) if self.known is None else self.known.spread
         return np.where(spread > 0, spread / self.scale, 1.0)

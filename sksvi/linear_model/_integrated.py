@@ -17,7 +17,7 @@ from sksvi.estimators.response import MOST
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.hyper import still
+from sksvi.inference.hyper import with_fixed_hyper
 from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
@@ -64,7 +64,7 @@ class Looked:
     """
 
     def __init__(self, problem: Problem, state: State) -> None:
-        self.problem, self.state = still(problem, expect=problem.exact, messages=DIRECT), state
+        self.problem, self.state = with_fixed_hyper(problem, expect=problem.exact, messages=DIRECT), state
         self.known: dict[bytes, tuple[float, float]] = {}
         self.weighed = self._look(state.q)[1]
 
@@ -122,7 +122,7 @@ class IntegratedScales(IntegratedHyperparameters):
             return None
         return Looked(problem, state)
 
-    def _with_rows(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
+    def _with_rows(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """Nodes that need the rows; what was left undone."""
         if self._looks is not None:
             self._expose(problem.model, replace(state, q=state.shown))
@@ -142,7 +142,7 @@ class IntegratedScales(IntegratedHyperparameters):
                 self.lower_bound_ = posterior.log_evidence(nodes)
             except NotPositiveDefinite:  # of a fit that was cut off before its messages were proper
                 nodes = None
-        # At once: where a callback ended the looks, what stood before stands.
+        # At once: where a callback ended the search, what stood before stands.
         self._nodes, self._places = nodes, {}
         if nodes is None or posterior is None:
             return view

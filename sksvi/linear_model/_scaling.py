@@ -113,7 +113,7 @@ class PriorScaling:
     def _fix_more(self, columns: ColumnScaling, targets: Table, share: float) -> None:
         """What more rows change: what columns spread over and rows tell, an intercept's prior that the user gives."""
         self._inform(starting(targets, self.likelihood_.traits.by_moments), share)
-        self._stretch_before, self._columns = self._columns.stretch, columns
+        self._relative_scale_before, self._columns = self._columns.relative_scale, columns
         if not isinstance(self.intercept_precision, str):
             self._intercept_prior = self._intercept(targets)
 

@@ -147,7 +147,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     def _arrow(self, n_fixed: int) -> int | None:
         """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
         counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
-        natural = self._algorithm().row.natural and self.covariance == "full"
+        natural = self._algorithm().spec.natural and self.covariance == "full"
         return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
     def _algorithm(self) -> algorithms.Algorithm:
@@ -184,7 +184,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             noise_prior_scale=self.noise_prior_scale if self._noisy else None,
             groups=self._layout,
             unit=self._unit,
-            stretch=self._stretch,
+            relative_scale=self._relative_scale,
             scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
             prior_precision=precision,
             intercept_mean=self._intercept_prior[0],
@@ -198,7 +198,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     def _bound(self) -> str:
         if self.bound != "auto":
             return self.bound
-        message_algorithm_given = self.algorithm != "auto" and self._algorithm().row.messages
+        message_algorithm_given = self.algorithm != "auto" and self._algorithm().spec.messages
         return "mean-field" if message_algorithm_given else "optimal"
 
     def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
@@ -331,17 +331,17 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
                 self._log_scales = LogScales(values, self._nodes.weights, within)
         self.posterior_ = Posterior(blocks)
 
-    def _with_rows(self, problem: Any, state: Any, looks: EvaluationBudget) -> str | None:
+    def _with_rows(self, problem: Any, state: Any, budget: EvaluationBudget) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         exact = not self._noisy and self.likelihood_.noise_variance is not None
         if self.groups is None or exact or not self._integrates or not state.converged:
-            return super()._with_rows(problem, state, looks)
+            return super()._with_rows(problem, state, budget)
         model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
         try:
-            if looks.ended:
+            if budget.ended:
                 raise Ended
-            self._along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, looks)
+            self._along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, budget)
             self._expose(problem.model, replace(state, q=state.shown))
         except Ended:
             return "did not settle the posterior of group_std_, which is too narrow,"

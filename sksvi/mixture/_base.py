@@ -186,7 +186,7 @@ class Mixture(DensityMixin, FirstRows):
             The estimator itself.
         """
         self._validate_params()
-        if self._algorithm().row.sampler:
+        if self._algorithm().spec.sampler:
             raise ValueError("algorithm='gibbs' keeps all rows in memory and cannot take chunks: choose 'svi'.")
         return self._partial_fit(X, None, sample_weight, None)
 
@@ -213,16 +213,16 @@ class Mixture(DensityMixin, FirstRows):
     def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
         started = perf_counter()
         state = super()._run(problem, state, passes, monitor)
-        if self.moves in ("none", False) or problem.algorithm.row.sampler:
+        if self.moves in ("none", False) or problem.algorithm.spec.sampler:
             return state
         left, every = passes - state.passes, self.moves in ("all", True)
         climbs, tol = _split_merge.climbs(problem), _split_merge.SETTLED * self.tol
         if climbs and left > 0 and not monitor.stopped:
             counted = with_own_lists(state)
-            looks = EvaluationBudget(
+            budget = EvaluationBudget(
                 problem, counted, passes, started, lambda now, _: bool(monitor.pass_end(now.history[-1]))
             )
-            state = _split_merge.moved(problem, counted, every, left, tol, looks)
+            state = _split_merge.moved(problem, counted, every, left, tol, budget)
             state = replace(state, passes=counted.passes, rows=counted.rows)
         elif climbs or not state.converged:  # what creeps are components that die, and of these moves decide
             state = _split_merge.moved(problem, state, every, SETTLING_PASSES, self.tol)

@@ -48,7 +48,7 @@ class MixtureEncoding(RowEncoding):
             Weights with an algorithm that draws a label per row.
         """
         weight = check_row_values(sample_weight, len(cells), "sample_weight", weights=True)
-        if weight is not None and estimator._algorithm().row.sampler and np.any(weight != 1.0):
+        if weight is not None and estimator._algorithm().spec.sampler and np.any(weight != 1.0):
             raise ValueError("sample_weight with algorithm='gibbs', which draws a label per row: choose 'svi'.")
         return Table(cells, np.broadcast_to(0.0, (len(cells),)), weight)
 

@@ -70,7 +70,7 @@ def moved(
     callback : callable, optional
         Called with the bound after every step; True ends them, and the fit has not converged.
     """
-    still = replace(on_all_rows(problem), forming=None)
+    settled = replace(on_all_rows(problem), warmup_globals=None)
     stopped = False
 
     def should_stop(bound: float) -> bool:
@@ -80,7 +80,7 @@ def moved(
 
     for _ in range(ROUNDS):
         state, taken = merged(problem, state, every)
-        inner = line_search.run_until_settled(still, state, passes, tol, should_stop)
+        inner = line_search.run_until_settled(settled, state, passes, tol, should_stop)
         here, passes = line_search.line_search_state(inner).here, passes - len(inner.bounds)
         if here is not None and here.bound >= state.bound:
             state = replace(state, q=here.q, bound=here.bound)

@@ -517,7 +517,7 @@ class Model(ABC):
         """q for data that bring more of what its blocks are about: new words, new ids, later times."""
         return q
 
-    def narrowed(self, q: Blocks, data: Any) -> Blocks:
+    def concentrated(self, q: Blocks, data: Any) -> Blocks:
         """q that has a bound, and a step, on rows that say what no row before them did."""
         return q
 

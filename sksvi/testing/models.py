@@ -72,7 +72,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     >>> check_model(model, Table(np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 4.0])))
     """
     rng = np.random.default_rng(seed)
-    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], forming=None)
+    problem = replace(plan.problem(model, data, MCSSVI(), Auto()), globals=GLOBALS["expected"], warmup_globals=None)
     q = _near(problem, dict(model.starts.filled(model.begin(data, rng), data)), rng)
     look = ModelEvaluation(problem, seed)
     _check_blocks(model, data, q)

@@ -624,7 +624,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         self.lower_bound_ += self._series.gain
         self.diffuse_lower_bound_ += self._series.gain
 
-    def _refine(self, problem: Problem, state: State, looks: EvaluationBudget) -> str | None:
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """Nodes of what was learned."""
         fit, found = self._series, None
         if self.hyperparameters == "integrated":
@@ -638,7 +638,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
             vars(self._series)["dynamics"] = fit.dynamics
             self._add_gain()
             _ = self._series.views  # predictions leave an estimator as it is
-        return super()._refine(problem, state, looks)
+        return super()._refine(problem, state, budget)
 
     def _expose(self, model: DynamicModel, state: State) -> None:
         q = state.q

@@ -176,7 +176,7 @@ class Online:
         self._series.check_whole("smooth")
         with self._all_or_nothing(), parallel.working():
             problem = self._problem(self._model_of(self._series.series), self._series.series)
-            problem = hyper.still(problem)
+            problem = hyper.with_fixed_hyper(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
             self._series = replace(self._series, node_messages=None)  # those of the sweep know all points

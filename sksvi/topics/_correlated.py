@@ -239,14 +239,14 @@ class CorrelatedTopicModel(TopicModel):
             word_prior=self._word_prior(),
             pseudo_documents=PSEUDO_DOCUMENTS if self.covariance_prior is None else float(self.covariance_prior),
             full=self.covariance == "full",
-            rule=algorithm.row.local,
+            rule=algorithm.spec.local,
             adagrad=algorithm.adagrad,
         )
 
     def _bound(self, algorithm: Any) -> str:
         if self.bound != "auto":
             return self.bound
-        return "mean-field" if algorithm.row.messages else "optimal"
+        return "mean-field" if algorithm.spec.messages else "optimal"
 
     def _check_memory(self, data: Table) -> None:
         K, (n, words) = float(self.n_components), data.X.shape

@@ -133,7 +133,7 @@ def test_evidence_and_predictions_are_those_of_quadrature(seed):
 @pytest.mark.parametrize("n_inducing", [6, 200])
 def test_the_density_of_nodes_is_the_bound_of_the_fit(bound, n_inducing):
     """Bound and log prior at the mode, as the engine has them."""
-    from sksvi.models.gp.looks import explored
+    from sksvi.models.gp.evaluations import explored
 
     X, _, y = process(4, 30)
     weight = np.random.default_rng(4).uniform(0.5, 3.0, 30)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier
-from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, hidden, settled
+from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, has_settled, hidden
 
 BEST = -1000.0
 PASSES = 3000
@@ -23,7 +23,7 @@ def size(bound):
 
 def first_stop(bounds, tol):
     """Number of checks after which the fit would stop, or None."""
-    return next((i for i in range(1, len(bounds) + 1) if settled(list(bounds[:i]), tol, size)), None)
+    return next((i for i in range(1, len(bounds) + 1) if has_settled(list(bounds[:i]), tol, size)), None)
 
 
 def climb(kind, size, t):
@@ -93,29 +93,29 @@ def test_a_flat_noisy_bound_stops(sd, global_random_seed):
 
 
 def test_two_checks_say_nothing():
-    assert not settled([], 1.0, size)
-    assert not settled([BEST], 1.0, size)
-    assert not settled([BEST, BEST], 1.0, size)
-    assert settled([BEST, BEST, BEST], 1e-4, size)
+    assert not has_settled([], 1.0, size)
+    assert not has_settled([BEST], 1.0, size)
+    assert not has_settled([BEST, BEST], 1.0, size)
+    assert has_settled([BEST, BEST, BEST], 1e-4, size)
 
 
 def test_tolerance_zero_never_stops():
-    assert not settled([BEST] * 100, 0.0, size)
+    assert not has_settled([BEST] * 100, 0.0, size)
 
 
 def test_a_falling_bound_is_no_convergence():
-    assert not settled([BEST, BEST, BEST - 50.0], 1e-4, size)
+    assert not has_settled([BEST, BEST, BEST - 50.0], 1e-4, size)
 
 
 def test_only_the_last_three_checks_count():
-    assert settled([-5000.0, BEST, BEST, BEST + 0.1], 1e-4, size)
-    assert not settled([BEST, BEST, BEST + 100.0], 1e-4, size)
-    assert not settled([BEST, BEST + 100.0, BEST + 100.1], 1e-4, size)
+    assert has_settled([-5000.0, BEST, BEST, BEST + 0.1], 1e-4, size)
+    assert not has_settled([BEST, BEST, BEST + 100.0], 1e-4, size)
+    assert not has_settled([BEST, BEST + 100.0, BEST + 100.1], 1e-4, size)
 
 
 def test_bounds_near_zero_have_an_absolute_tolerance():
-    assert settled([1e-9, -1e-9, 1e-9], 1e-4, size)
-    assert not settled([-0.3, -0.2, -0.1], 1e-4, size)
+    assert has_settled([1e-9, -1e-9, 1e-9], 1e-4, size)
+    assert not has_settled([-0.3, -0.2, -0.1], 1e-4, size)
 
 
 @pytest.mark.parametrize("batch_size", [None, 50])

@@ -7,7 +7,7 @@ import pytest
 
 from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.models.per_latent import NEWTON_STEPS, MeanTrial, PerLatent, newton
-from sksvi.models.settled import already_searched
+from sksvi.models.profile_search import already_searched
 
 
 def at(x):

@@ -24,7 +24,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.progress import AlternatingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, settled
+from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, has_settled
 from sksvi.models.base import Blocks, Gradient
 
 #: Entries per number of the plates from which a stream learns the plates' priors. Fewer leave them at their first
@@ -80,14 +80,14 @@ class Alternating:
             return self._tempered_pass(problem, tempered, state)
         model, judged, progress = sided(problem), problem.deterministic, alternating_state(state)
         learned_from = model.alternating.before_priors
-        if progress.small_changes >= 2 if judged else settled(progress.checks, tol, problem.size):
+        if progress.small_changes >= 2 if judged else has_settled(progress.checks, tol, problem.size):
             return state, None
         state, repairs = replace(state, memory=dict(state.memory), q=dict(state.q)), 0
         if state.steps >= model.alternating.before_hyper:
             state, repairs = with_hyper(problem, state)
         state, half, halvings = self._both(problem, state)
         if state.passes + 1 >= learned_from and self.learns:
-            state = replace(state, q=model.learned(state.q, problem.algorithm.row.natural))
+            state = replace(state, q=model.learned(state.q, problem.algorithm.spec.natural))
         value = half.after if judged else half.before
         now = (
             bound(problem, state, value)
@@ -121,7 +121,7 @@ class Alternating:
         for segment in sided(problem).sweep(problem.data, problem.batch_size, state.seed, state.passes):
             (side,) = segment.blocks or ("",)
             # The state is the pass's own: its plates are written in place, as large as they are.
-            half = moved(problem, state, side, self.prior_factors, in_place=True)
+            half = half_sweep(problem, state, side, self.prior_factors, in_place=True)
             state.q[side], state.memory[side] = half.block, half.memory
             repairs += half.repairs
         assert half is not None
@@ -138,7 +138,7 @@ class Alternating:
         """One pass under the tempered model, reported with the bound of the fit's own model."""
         state, half, repairs = self._both(tempered, replace(state, memory=dict(state.memory), q=dict(state.q)))
         if state.passes + 1 >= sided(problem).alternating.before_priors and self.learns:
-            state = replace(state, q=sided(problem).learned(state.q, problem.algorithm.row.natural))
+            state = replace(state, q=sided(problem).learned(state.q, problem.algorithm.spec.natural))
         state = replace(state, steps=state.steps + 1, passes=state.passes + 1, repairs=state.repairs + repairs)
         return state, StepInfo(exact_bound(problem, state), True, half.rate, repairs)
 
@@ -188,7 +188,7 @@ def data_value(problem: Problem, state: State) -> float:
     return evaluate(replace(problem, expect=problem.exact), state, whole(problem), gradient_wanted=False)[1]
 
 
-def moved(
+def half_sweep(
     problem: Problem, state: State, side: str, prior_factors: BlockFactors | None = None, in_place: bool = False
 ) -> Half:
     """One step of every plate of a side that has entries; `in_place` writes to the state's own plates."""
@@ -231,7 +231,7 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
         memory[side] = replace(memory[side], seen=memory[side].seen + entries.totals)
     progress = state.progress if isinstance(state.progress, AlternatingState) else AlternatingState()
     state = replace(state, memory=memory, progress=replace(progress, bound=None))
-    if problem.algorithm.row.messages:
+    if problem.algorithm.spec.messages:
         return absorb_columns(problem, state, tol, fade)
     state, info = Alternating().once(problem, state, 0.0)
     assert info is not None

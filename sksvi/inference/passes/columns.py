@@ -81,7 +81,7 @@ class Stepper:
         before, gradient = columns.terms(own)
         scale = self._scale(plates, entries)
         gradient = tuple(by_plate(scale, part) * part for part in gradient)
-        prior, natural = self._prior(plates), problem.algorithm.row.natural
+        prior, natural = self._prior(plates), problem.algorithm.spec.natural
         new = self._stepped(plates, own, prior, gradient, columns, scale)
         after, repairs = np.zeros(len(before)), 0
         if problem.deterministic:
@@ -99,7 +99,7 @@ class Stepper:
     def _stepped(self, plates: Any, own: Any, prior: Any, gradient: Any, columns: Any, scale: Array) -> Any:
         """The plates' blocks after the step of their rule."""
         rate, side = self._rate(self.clock[plates]), self.side
-        if self.problem.algorithm.row.natural and np.all(rate == 1.0):
+        if self.problem.algorithm.spec.natural and np.all(rate == 1.0):
             whole = StepSize(1.0, 1.0, self.weight)
             try:  # a step of rate 1 does not look at the covariance that it replaces
                 step = self.rule.step(side, {side: own.for_full_step()}, prior, gradient, None, whole)

@@ -23,7 +23,7 @@ from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
-from sksvi.inference.stopping import ROUNDING, check_due, checks_until, settled
+from sksvi.inference.stopping import ROUNDING, check_due, checks_until, has_settled
 from sksvi.models.base import Blocks, Gradient, Linear
 
 #: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
@@ -66,7 +66,7 @@ class LineSearch:
         if not isinstance(state.progress, LineSearchState):
             state = replace(state, progress=LineSearchState(damping=state.progress.damping))
         state = replace(state, q=problem.model.starts.filled(state.q, problem.data))
-        if not problem.algorithm.row.natural or state.steps:
+        if not problem.algorithm.spec.natural or state.steps:
             return state
         return best_start(problem, rough_start(problem, state))
 
@@ -74,18 +74,18 @@ class LineSearch:
         """Evaluate, take back a step that lowered the bound, test, step."""
         if line_search_state(state).here is None:
             state = first_backtracked(problem, state)
-        progress, natural = line_search_state(state), problem.algorithm.row.natural
+        progress, natural = line_search_state(state), problem.algorithm.spec.natural
         here = progress.here
         assert here is not None
         rate, size = problem.algorithm.rate(state.steps, True), worth(problem, here.bound, tol)
-        forms = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
-        if not forms and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
+        warming_up = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
+        if not warming_up and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
         starts = problem.model.starts
-        if natural and not forms and reported(problem, state) and starts.is_optimal(state.q, problem.data):
+        if natural and not warming_up and reported(problem, state) and starts.is_optimal(state.q, problem.data):
             return state, None
         state, (q, memory, promised) = proposed(problem, state)
-        if natural and state.bounds and not forms:
+        if natural and state.bounds and not warming_up:
             change = divergence_between(q, state.q, problem.model.hyper)
             if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
                 return state, None
@@ -98,7 +98,7 @@ class LineSearch:
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
         # step hides what a whole one gains; a longer one gained what it did.
         small = (progress_now.here.bound - here.bound) / (min(rate, 1.0) * size) < tol
-        count = progress_now.small_changes + 1 if small and not forms else 0
+        count = progress_now.small_changes + 1 if small and not warming_up else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected
         return state, StepInfo(progress_now.here.bound, True, rate, repairs)
@@ -112,7 +112,7 @@ class LineSearch:
         assert here is not None
         q = hyper.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
-        damping = 1.0 if problem.algorithm.row.natural else progress.damping
+        damping = 1.0 if problem.algorithm.spec.natural else progress.damping
         progress = replace(progress, here=None, small_changes=0, damping=damping, searched={}, recent=())
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
@@ -133,11 +133,11 @@ def worth(problem: Problem, bound: float, tol: float) -> float:
 
 def done(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
-    if problem.algorithm.row.natural:
+    if problem.algorithm.spec.natural:
         return line_search_state(state).small_changes >= 2
     bounds = state.bounds[line_search_state(state).since :]
     checks = [bounds[t - 1] for t in checks_until(len(bounds))]
-    return check_due(len(bounds)) and settled(checks, tol, problem.size)
+    return check_due(len(bounds)) and has_settled(checks, tol, problem.size)
 
 
 def left_to_gain(problem: Problem, state: State) -> float:
@@ -145,14 +145,14 @@ def left_to_gain(problem: Problem, state: State) -> float:
     model = problem.model
     if not isinstance(model, Linear):
         return 0.0
-    still = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
-    state = restarted(still, state)
-    gradient, _ = evaluate(still, state, whole(still))
+    noiseless = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
+    state = restarted(noiseless, state)
+    gradient, _ = evaluate(noiseless, state, whole(noiseless))
     try:
-        q, _, promised = step(still, state, whole(still), gradient)
+        q, _, promised = step(noiseless, state, whole(noiseless), gradient)
     except NotPositiveDefinite:
         return np.inf
-    q = with_best_mean(still, replace(state, q=q))
+    q = with_best_mean(noiseless, replace(state, q=q))
     return promised + divergence_between(q, state.q, model.hyper)
 
 
@@ -166,8 +166,8 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
         q, memory, promised = step(problem, state, whole(problem), gradient, damping)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
-    if problem.algorithm.row.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
-        q = hyper.settled(problem, q)
+    if problem.algorithm.spec.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
+        q = hyper.optimized(problem, q)
         q = hyper.recentred(problem, state, q)
     return with_best_mean(problem, replace(state, q=q)), memory, promised
 
@@ -181,10 +181,10 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
     model, algorithm = problem.model, problem.algorithm
     if not isinstance(model, Linear) or model.main in problem.frozen:
         return state.q
-    creeps = algorithm.row.natural and algorithm.schedule is None and not state.q[model.main].full
-    if not (algorithm.row.solves_mean or creeps):
+    creeps = algorithm.spec.natural and algorithm.schedule is None and not state.q[model.main].full
+    if not (algorithm.spec.solves_mean or creeps):
         return state.q
-    steps = FP_STEPS if algorithm.row.solves_mean else MEAN_STEPS
+    steps = FP_STEPS if algorithm.spec.solves_mean else MEAN_STEPS
     prior = prior_of(problem, state, state.q)[model.main]
     own = model.best_mean(state.q, prior, problem.data, problem.expect, problem.scale, problem.threads, steps)
     return {**state.q, model.main: own}
@@ -223,7 +223,7 @@ def backtracked(problem: Problem, state: State) -> State:
     if found is None:
         return taken_back(tried)
     progress, here = line_search_state(tried), found.trial
-    longest = problem.model.traits.steps.longest if problem.algorithm.row.natural else 1.0
+    longest = problem.model.traits.steps.longest if problem.algorithm.spec.natural else 1.0
     damping = progress.damping if found.halvings else min(longest, DAMPING_GROWTH * progress.damping)
     return with_evaluation(problem, tried, here, damping, here.bound - before.bound < subspace.CREEPING)
 
@@ -319,7 +319,7 @@ def settled_bound(problem: Problem, state: State) -> float:
 def first_backtracked(problem: Problem, state: State) -> State:
     """Evaluate a first q; one whose bound tells nothing is too wide for some row, and is narrowed until it does."""
     optimum = (
-        problem.model.starts.optimum(state.q, problem.data, problem.scale) if problem.algorithm.row.natural else None
+        problem.model.starts.optimum(state.q, problem.data, problem.scale) if problem.algorithm.spec.natural else None
     )
     if optimum is not None and np.isfinite(optimum.bound):
         here = Evaluation(optimum.q, optimum.gradient, optimum.bound, state.memory)
@@ -407,7 +407,7 @@ def resettled(problem: Problem, state: State) -> State:
     moving = {name for name, rule in model.hyper.items() if rule.lagged} - problem.frozen
     if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
         return state
-    still = replace(
+    noiseless = replace(
         problem,
         expect=problem.exact,
         batch_size=None,
@@ -415,7 +415,7 @@ def resettled(problem: Problem, state: State) -> State:
         algorithm=MCSSVI(),
         frozen=problem.frozen | moving,
     )
-    inner = run_until_settled(still, state, RESETTLING_PASSES, RESETTLING_TOL)
+    inner = run_until_settled(noiseless, state, RESETTLING_PASSES, RESETTLING_TOL)
     here = line_search_state(inner).here
     assert here is not None
     return replace(state, q=here.q, repairs=inner.repairs)

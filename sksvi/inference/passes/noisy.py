@@ -16,7 +16,7 @@ from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.progress import AveragingState
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import GAIN, check_due, hidden, settled
+from sksvi.inference.stopping import GAIN, check_due, has_settled, hidden
 from sksvi.models.base import Blocks, Segment
 
 
@@ -78,12 +78,12 @@ def ended(problem: Problem, state: State, tol: float) -> bool:
     """Whether the last checks say that there is nothing to gain."""
     if problem.model.traits.bound.noisy:
         return tol > 0 and hidden(state.bounds[problem.model.traits.warmup.passes :], tol, problem.size)
-    return settled(averaging_state(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
+    return has_settled(averaging_state(state).checks, tol, problem.size) and nothing_left(problem, state, tol)
 
 
 def nothing_left(problem: Problem, state: State, tol: float) -> bool:
     """Whether a natural step would gain no more than the checks may, asked at these; noisy natural steps are those."""
-    if problem.algorithm.row.natural:
+    if problem.algorithm.spec.natural:
         return True
     size = problem.size(averaging_state(state).checks[-1])
     return check_due(len(state.bounds)) and left_to_gain(problem, replace(state, q=state.shown)) <= GAIN * tol * size
@@ -98,7 +98,7 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
         q, memory, _ = step(problem, state, segment, gradient, state.progress.damping)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
-    if problem.algorithm.row.solves_mean:
+    if problem.algorithm.spec.solves_mean:
         q = with_best_mean(problem, replace(state, q=q))
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
     return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), step_bound, rate

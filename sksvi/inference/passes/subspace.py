@@ -78,7 +78,7 @@ def mixes(problem: Problem, q: Blocks) -> bool:
     model = problem.model
     if not problem.messages.lasting or not isinstance(model, Linear) or model.main in problem.frozen:
         return False
-    if not problem.algorithm.row.natural or problem.algorithm.schedule is not None:
+    if not problem.algorithm.spec.natural or problem.algorithm.schedule is not None:
         return False
     free = [rule for name, rule in model.hyper.items() if name in q and name not in problem.frozen]
     block = q[model.main]
@@ -131,7 +131,7 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
         q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
     except NotPositiveDefinite:
         return None
-    q = hyper.settled(problem, q, message)
+    q = hyper.optimized(problem, q, message)
     hyper_change = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
     return q if hyper_change < LONGEST else None
 

@@ -18,7 +18,7 @@ from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite
 from sksvi.models.base import Fit
 from sksvi.models.gp.exact import log_evidence
 from sksvi.models.linear.rows import pull_back
-from sksvi.models.settled import already_searched
+from sksvi.models.profile_search import already_searched
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import MeanTrial, PerLatent
-from sksvi.models.settled import SettledSearch, already_searched
+from sksvi.models.profile_search import ProfileSearch, already_searched
 from sksvi.models.traits import Traits
 
 Array = np.ndarray
@@ -126,7 +126,7 @@ def check_semidefinite(K: Array, kernel: Any) -> None:
         )
 
 
-class _KernelSearch(SettledSearch):
+class _KernelSearch(ProfileSearch):
     """Search for the kernel's parameters, within their bounds."""
 
     def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:

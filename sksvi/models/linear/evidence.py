@@ -40,7 +40,7 @@ class WeightsModel(Protocol):
     """A model whose weights have a learned prior precision, with all that its evidence depends on."""
 
     fit_intercept: bool
-    stretch: Any
+    relative_scale: Any
 
     @property
     def n_fixed(self) -> int:
@@ -160,7 +160,7 @@ def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, w
         least = likelihood.least / likelihood.noise_variance
         squares = n + 2.0 * float(gradient["likelihood"][0][0]) / (1.0 - least)
         square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
-    unit = np.append(np.broadcast_to(model.stretch, model.n_fixed), [1.0] * model.fit_intercept)
+    unit = np.append(np.broadcast_to(model.relative_scale, model.n_fixed), [1.0] * model.fit_intercept)
     own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
     evidence = Evidence.about(*own, square, n if closed else None, least, model.fit_intercept)
     if not np.any(np.abs(evidence.gram) > NOTHING) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies

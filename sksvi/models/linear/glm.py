@@ -17,7 +17,7 @@ from sksvi.models.linear.evidence import elsewhere
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import ScalePrior
-from sksvi.models.settled import already_searched
+from sksvi.models.profile_search import already_searched
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits
 
@@ -63,7 +63,7 @@ class LinearModel(LinearLatents):
         Prior mean of every intercept.
     unit : float, default=1.0
         Natural scale of f: the first standard deviation of a prior that is learned, and the unit of a measured target.
-    stretch : float or ndarray of shape (D,), default=1.0
+    relative_scale : float or ndarray of shape (D,), default=1.0
         What each of the first columns spreads over here: their prior is that of columns that spread over 1.
     scales : ScalePrior, optional
         Prior of the log precision of each kind of columns, where these are learned.
@@ -80,7 +80,7 @@ class LinearModel(LinearLatents):
         full: bool,
         intercept_mean: float = 0.0,
         unit: float = 1.0,
-        stretch: Any = 1.0,
+        relative_scale: Any = 1.0,
         scales: ScalePrior | None = None,
     ) -> None:
         self.likelihood = likelihood
@@ -89,7 +89,7 @@ class LinearModel(LinearLatents):
         self.n_features = n_features
         self.fit_intercept = fit_intercept
         self.full = full
-        self.intercept_mean, self.unit, self.stretch, self.scales = intercept_mean, unit, stretch, scales
+        self.intercept_mean, self.unit, self.relative_scale, self.scales = intercept_mean, unit, relative_scale, scales
 
     @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
@@ -114,7 +114,7 @@ class LinearModel(LinearLatents):
         value = self.prior_precision if learned is None else np.exp(learned.value)
         if learned is not None and self.scales is not None:
             value = value[self.scales.kinds]
-        return np.broadcast_to(np.asarray(value * np.square(self.stretch), float), (self.n_fixed,))
+        return np.broadcast_to(np.asarray(value * np.square(self.relative_scale), float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""
@@ -255,7 +255,7 @@ class LinearModel(LinearLatents):
         excess = float(np.average(v, axis=0, weights=part.weight).mean()) / (START_SPREAD * width**2)
         return start if excess <= 1 else type(start)(mean, start.precision * excess)
 
-    def narrowed(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
+    def concentrated(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """q as sure of a column as these rows make it, where that is more than the prior and all rows before did.
 
         A column that is new to a stream has the prior's spread, under which E exp(f) overflows where rows hold it.
@@ -377,7 +377,7 @@ class LinearModel(LinearLatents):
         d = self.n_fixed
         delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
-        squares = np.square(self.stretch * self.by_latent(q["weights"].mean)[:, :d])
+        squares = np.square(self.relative_scale * self.by_latent(q["weights"].mean)[:, :d])
         if self.scales is not None:
             return self.scales.step(q["prior_precision"].value, determined.sum(0), squares.sum(0))
         if self.prior_precision != "ard":

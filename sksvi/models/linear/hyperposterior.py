@@ -224,11 +224,11 @@ class LinearHyperposterior:
         model, total = self.model, self.bound if nodes is None else nodes.log_integral
         if "prior_precision" not in self.q or model.prior_precision != "ard" or not model.n_fixed:
             return float(total)
-        d, stretch = model.n_fixed, model.stretch
+        d, relative_scale = model.n_fixed, model.relative_scale
         mean, variance = (model.by_latent(part)[:, :d] for part in (self.block.mean, self.block.variance))
         unit = model.unit * model.likelihood.link_unit
         h = self.q["prior_precision"].value
-        return float(total + integrated_gain(h, stretch * mean, np.square(stretch) * variance, unit))
+        return float(total + integrated_gain(h, relative_scale * mean, np.square(relative_scale) * variance, unit))
 
     def under(self, nodes: Nodes) -> NodeBlocks:
         """The weights' block under every node."""

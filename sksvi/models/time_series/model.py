@@ -14,7 +14,7 @@ from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, LinearTerms, Starts, Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
-from sksvi.models.settled import already_searched
+from sksvi.models.profile_search import already_searched
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.search import (
     ConjugateOptimum,

@@ -14,7 +14,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.continuous import expected_from_squares
 from sksvi.models.base import Fit, Table
-from sksvi.models.settled import SettledSearch
+from sksvi.models.profile_search import ProfileSearch
 
 Array = np.ndarray
 
@@ -105,7 +105,7 @@ class ConjugateOptimum:
         return Optimum(settled, self.scale * value - swept.kl + model.log_prior(q)), slopes
 
 
-class SeriesSearch(SettledSearch):
+class SeriesSearch(ProfileSearch):
     """Search for the parameters of states and likelihood, from several starts."""
 
     def __init__(self, model: Any, fit: Fit, tol: float, names: list[str]) -> None:

@@ -327,7 +327,7 @@ def test_every_algorithm_reaches_it(name, bound, algorithm, expectation, batch_s
         state = fitted(problem, seed=1, max_iter=150, tol=1e-3)
     assert state.bound <= best + 1e-4 * abs(best)
     # Draws leave noise; gradient steps have a long way to go.
-    rough = expectation == "monte-carlo" or not problem.algorithm.row.natural
+    rough = expectation == "monte-carlo" or not problem.algorithm.spec.natural
     assert best - state.bound <= (0.04 if rough else 0.02) * abs(best)
 
 

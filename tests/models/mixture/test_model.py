@@ -226,7 +226,7 @@ def test_v_follows_the_structured_bound_and_without_it_gradients_are_biased(name
     found = {}
     for algorithm in ("ssvi", "ssvi-a"):
         problem = plan.problem(model, data, algorithms.resolve(algorithm))
-        problem.forming = None
+        problem.warmup_globals = None
         steps = [
             np.sum(change * q[name].fisher(engine.evaluate(problem, State(q, seed), engine.whole(problem))[0][name][0]))
             for seed in range(n)

@@ -25,7 +25,7 @@ def already_searched(fit: Fit, names: list[str]) -> bool:
     return bool(found) and all(n in found and np.array_equal(found[n].value, fit.q[n].value) for n in names)
 
 
-class SettledSearch(ABC):
+class ProfileSearch(ABC):
     """The bound with q settled, as a function of hyperparameters alone; keeps the best q.
 
     Parameters
