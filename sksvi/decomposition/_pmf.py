@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils import column_or_1d
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
@@ -17,47 +16,40 @@ from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.decomposition._factor_attributes import FactorAttributes
 from sksvi.decomposition._folded import FoldedUsers
-from sksvi.decomposition._ids import (
-    Features,
-    check_has_ids,
-    design_of,
-    plates_of,
-    positions,
-)
-from sksvi.decomposition._pmf_partitions import RatingsInPartitions
-from sksvi.decomposition._pmf_stream import FirstRatings
-from sksvi.decomposition._recommend import RecommendationMethods
-from sksvi.estimators.checks import check_numbers, check_same_rows
-from sksvi.estimators.levels import given_order
+from sksvi.decomposition._ids import design_of, positions
+from sksvi.decomposition._pmf_encoding import PairEncoding
+from sksvi.decomposition._rating_methods import RatingMethods
+from sksvi.estimators.encoding import PARTITION, GivenRows, Part
+from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.refit import COMPONENTS, COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, given_or_not, stays
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import FIT, Stage
-from sksvi.estimators.unseen import ON_UNSEEN, check_table
-from sksvi.estimators.validation import StrOptions, check_numeric_target, with_own_methods
+from sksvi.estimators.unseen import ON_UNSEEN
+from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.inference.problem import Problem
 from sksvi.inference.start import without_new_plates
+from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
+from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.factorization.side_prior import SidePrior
-from sksvi.models.targets import starting
+from sksvi.partitions.collections import aligned, drop_zero_weight
+from sksvi.partitions.encoded import PartReader, bare, named, summary_of
+from sksvi.partitions.executor import Executor
+from sksvi.partitions.summary import DataSummary
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
-#: Natural scale of f, in widths of a likelihood whose data do not say.
-WIDTHS = 3.0
-#: Standard deviations in a median absolute deviation; relative spread of y that rounding explains.
-TYPICAL, ROUNDING = 1.4826, 1e-9
 #: A warm fit to so many times the ratings that were asked last which factors they need asks again.
 GROWN = 1.1
-#: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
-#: would leave, factors are shrunk away before they have learned anything.
-LEFT = 0.02
+#: Ratings of a user or an item, about, that say what its factors are: what fewer say is read while nothing is known of
+#: either side, and leaves factors near zero, where later ones find nothing to go on from.
+EACH = 15
 
 
 def _has_classes(model: Any) -> bool:
@@ -68,13 +60,11 @@ def _has_classes(model: Any) -> bool:
 
 @with_own_methods
 class GeneralizedPMF(
-    RatingsInPartitions,
-    FactorAttributes,
-    RecommendationMethods,
+    RatingMethods,
     RegressionMethods,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    FirstRatings,
+    FirstRows,
 ):
     """Factorization of a sparsely observed matrix, with a posterior over users and items.
 
@@ -188,8 +178,12 @@ class GeneralizedPMF(
     likelihood_: Likelihood
     noise_: float
 
+    #: A fit to fewer ratings stays where it has found something, and what it had shrunk away is revived.
+    _outgrown_at = np.inf
+    _encoding_class = PairEncoding
+    _encoding: PairEncoding
     _parameter_constraints: dict[str, list[Any]] = {
-        **FirstRatings._parameter_constraints,
+        **FirstRows._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax", "binomial"})), likelihoods.Likelihood],
@@ -306,77 +300,35 @@ class GeneralizedPMF(
         """
         return self._partial_fit(X, y, sample_weight, None)
 
-    def _targets(self, base: Any, columns: Sequence[Any], y: Any, fresh: bool) -> Array:
-        """y as numbers in the likelihood's support."""
-        if base.traits.paired or base.n_latents > 1:
-            raise ValueError(
-                f"likelihood={self.likelihood!r} needs more than one number per pair: choose a scalar one."
-            )
-        if not base.traits.ordered and y is not None:
-            check_numeric_target(y)
-        y = column_or_1d(check_numbers(self._positions(base, y, fresh), "y"))
-        check_same_rows(columns[0], y)
-        if not base.traits.ordered:
-            base.check_target(y)
-        return y
+    def _base_likelihood(self) -> Likelihood:
+        return likelihoods.resolve(self.likelihood)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Ratings:
-        fresh = start.fresh
-        if not fresh:
-            self._check_choices()
-        columns, y, weight, declared = *self._checked_ratings(X, y, sample_weight, fresh), self._declares(y)
-        check_has_ids(columns)
-        y = self._fix_by_targets(self._base(fresh), y, weight, len(y), start, declared)
-        self._fix_ids(columns, fresh)
-        ids = (self.users_, self.items_)
-        where = [plates_of(fitted_ids, c) for fitted_ids, c in zip(ids, columns, strict=True)]
-        sizes = [len(fitted_ids) + int(c.isna().sum()) for fitted_ids, c in zip(ids, columns, strict=True)]
-        data = Ratings(*where, y, weight, *sizes)
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        data = super()._encoded(given, fresh, part)
+        if fresh:
+            self._record = replace(self._record, choices=self._fitted_choices())
         self._remember_seen(data, fresh)
+        if part.whole and data.at_hand:
+            rows = self._as_rows(data)
+            if not self._are_enough(rows):  # a stream goes on from this fit as from a first chunk
+                self._first_rows = rows
         return data
 
-    def _base(self, fresh: bool) -> Any:
-        """The likelihood: as the parameter gives it for a first fit, else as fitted."""
-        return likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
-
-    @staticmethod
-    def _declares(y: Any) -> bool:
-        """Whether the type of y declares its levels, as an ordered categorical one does."""
-        return given_order(y) is not None
-
-    def _fix_by_targets(self, base: Any, y: Array, weight: Array | None, n: int, start: Stage, declared: bool) -> Array:
-        """Fix levels and scales by the targets of a first fit; returns the targets as the fit has them."""
-        if start is FIT and not base.traits.ordered and np.all(y == y[0]):
-            raise ValueError(
-                f"y needs at least two different values to be factorized; all {n} are {y[0]:g}. Where a pair says "
-                "that something happened, add pairs with 0 for what did not."
-            )
-        if not start.fresh:
-            return y
-        if base.traits.ordered:
-            y = self._fix_levels(base, y, declared).astype(float)
-        self._fix_scales(base, y, weight)
-        self._record = replace(self._record, choices=self._fitted_choices())
-        if base.traits.classifies:
-            self.levels_ = np.array([0, 1])
-        return y
-
-    def _fix_scales(self, base: Any, y: Array, weight: Array | None) -> None:
-        """Set the first parameters of the likelihood, the constant of f and its scale."""
-        few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
-        self.likelihood_ = base.start(few.y, few.weight).scales.with_less_dispersion(LEFT)
-        self._scale(few.y, few.weight)
-
-    def _fix_ids(self, columns: Any, fresh: bool) -> None:
-        """Users and items, of which a fit that goes on gets more, and their features."""
-        import pandas as pd
-
-        columns = [column if hasattr(column, "isna") else pd.Series(column) for column in columns]
-        old = (None, None) if fresh else (self.users_, self.items_)
-        self.users_, self.items_ = (
-            self._added(side, column, existing) for side, existing, column in zip(SIDES, old, columns, strict=True)
-        )
-        self._read_features(fresh)
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        """Ratings of a collection, counted first, then in two sorted copies on disk, as memory maps."""
+        name, (X, y, sample_weight, _) = type(self).__name__, given
+        parts, executor = aligned(name, X, y=y, sample_weight=sample_weight, offset=None), Executor()
+        reader = PartReader(bare(clone(self) if fixed is None else self), fixed, PARTITION)
+        summary = summary_of(self, reader, parts, executor, lambda: False)
+        if fixed is None:
+            vars(self).pop("feature_names_in_", None)
+            vars(self).update(summary.features)
+        encoding = PairEncoding.fit(self, summary) if fixed is None else fixed.updated(self, summary, 0.0)
+        vars(self).update(encoding.exposed)
+        starts = {side: summary.own[side].starts(encoding.ids[side]) for side in SIDES}
+        entries = encoding.entries(self, brought(executor, parts, summary), summary, PARTITION)
+        targets = encoding.few_targets(summary)
+        return ratings_on_disk(entries, starts, sample_weight is not None, targets), encoding, False
 
     def _remember_seen(self, data: Ratings, fresh: bool) -> None:
         """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
@@ -392,45 +344,15 @@ class GeneralizedPMF(
             starts, items = np.searchsorted(pairs, n_items * np.arange(n_users + 1)), (pairs % n_items).astype(np.int32)
         self.seen_ = starts, items
 
-    def _scale(self, y: Array, weight: Array | None) -> None:
-        """The constant part of f and its natural scale, from y alone; what is left of both is learned."""
-        from sksvi.likelihoods.scales import weighted_median
-
-        likelihood, flat = self.likelihood_, self.likelihood_.traits.ordered
-        centre = np.zeros(len(y)) if flat else likelihood.cdf_centre(y)  # the f that y speaks for
-        middle = weighted_median(centre, weight)
-        # Counts have a few that are huge: the middle of y says what most of f is like.
-        gap = np.abs(centre - middle)
-        spread = TYPICAL * weighted_median(gap, weight) or float(np.sqrt(np.average(np.square(gap), weights=weight)))
-        has_spread = ROUNDING * np.max(np.abs(centre), initial=0.0) < spread < np.inf
-        self._unit = spread if has_spread else WIDTHS * likelihood.width
-        if not 0 < self._unit < np.inf:
-            self._unit = 1.0
-        # Cut points carry the constant of an ordinal f.
-        self._offset = 0.0 if flat or not self.biases else float(middle)
-
-    def _read_features(self, fresh: bool) -> None:
-        """Tables of features, standardised by the ids of the first fit."""
-        tables = zip(("user_features", "item_features"), (self.users_, self.items_), strict=True)
-        old = {} if fresh else self._features
-        self._features = {
-            name: None if (table := getattr(self, name)) is None else Features.read(table, name, ids, old.get(name))
-            for name, ids in tables
-        }
-        for (name, features), side in zip(self._features.items(), SIDES, strict=True):
-            if features is not None:
-                ids = self._ids(side)
-                check_table(self.on_unseen, name, side, features.ids, ids, positions(features.ids, ids) >= 0)
-
     def _known(self, side: str, column: Any) -> Array:
         """Which ids of a column the fit or its table of features has."""
         in_fit = super()._known(side, column)
-        features = self._features["user_features" if side == "users" else "item_features"]
+        features = self._encoding.features[side]
         return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
 
     def _prior(self, side: str, ids: Any) -> SidePrior:
         """The prior of one side's plates with these ids."""
-        features = self._features["user_features" if side == "users" else "item_features"]
+        features = self._encoding.features[side]
         biases = self._record.choices["biases"]
         constant = side == "items" and biases and not self.likelihood_.traits.ordered
         applies = np.full(self._k + biases, features is not None)
@@ -459,8 +381,8 @@ class GeneralizedPMF(
             biases=bool(self._record.choices["biases"]),
             full=self._record.choices["covariance"] == "full",
             priors=priors,
-            offset=self._offset,
-            unit=self._unit,
+            offset=self._encoding.offset,
+            unit=self._encoding.unit,
             cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
         )
 
@@ -497,6 +419,45 @@ class GeneralizedPMF(
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
         super()._finish(model, state, weight)
+
+    # ---- first ratings of a stream: positions of users and items, -1 where an id is missing
+    @property
+    def _enough_rows(self) -> int:
+        return EACH * (len(self.users_) + len(self.items_))
+
+    def _as_rows(self, data: Ratings) -> Table:
+        entries, sizes = data.sides["users"], (len(self.users_), len(self.items_))
+        users = np.repeat(np.arange(len(entries.starts) - 1), entries.counts)
+        pairs = np.column_stack([users, entries.other])
+        return Table(np.where(pairs < sizes, pairs, -1.0), entries.y, entries.weight)
+
+    def _of_rows(self, rows: Table) -> Ratings:
+        plates, sizes, weight, blown_up = [], [], rows.weight, self._blown_up(rows.total_weight)
+        for side, ids in zip(rows.X.T, (self.users_, self.items_), strict=True):
+            nameless = np.flatnonzero(side < 0)
+            plate = side.astype(np.int64)
+            plate[nameless] = len(ids) + np.arange(len(nameless))
+            plates.append(plate)
+            sizes.append(len(ids) + len(nameless))
+        if blown_up != 1.0:
+            weight = blown_up * (np.ones(len(rows)) if weight is None else weight)
+        return Ratings(*plates, rows.y, weight, *sizes)
+
+    def _blown_up(self, weight: float) -> float:
+        """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
+        steps = self.total_samples is not None and not self._algorithm().spec.messages
+        return self.total_samples / weight if steps else 1.0
+
+    def _concluded(self, problem: Problem, state: State) -> State:
+        # What later steps are shares of are ratings that came.
+        blown_up = self._blown_up(self._record.began_among)
+        memory = {side: replace(state.memory[side], seen=state.memory[side].seen / blown_up) for side in SIDES}
+        return replace(state, memory={**state.memory, **memory})
+
+    def _fix_first(self, rows: Table) -> None:
+        encoding = self._encoding.in_scales(self, rows.y, rows.weight)
+        self._encoding = encoding.with_features(self, None)
+        self.likelihood_ = self._encoding.likelihood
 
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:
@@ -562,3 +523,12 @@ class GeneralizedPMF(
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         return tags
+
+
+def brought(executor: Executor, parts: list[Any], summary: DataSummary) -> Iterator[tuple[int, GivenRows]]:
+    """Partitions with ratings, by number, each brought to this process."""
+    for number, part in enumerate(parts):
+        if summary.rows[number][0]:
+            rows = executor.fetched(part)
+            with named(number):
+                yield number, GivenRows(*drop_zero_weight(*rows))

@@ -257,7 +257,7 @@ def test_fold_in_is_the_column_s_exact_solution(global_random_seed):
     items = oracle.Factors(model.item_factors_, model.item_covariance_)
     variance = np.exp(-model.state_.q["users_precision"].value[0])
     row = np.repeat([0, 1], [6, 3])
-    exact = oracle.gaussian_side(row, pairs[1], values, items, 2, 0.3, variance, model._offset)
+    exact = oracle.gaussian_side(row, pairs[1], values, items, 2, 0.3, variance, model._encoding.offset)
     np.testing.assert_allclose(folded.mean, exact.mean, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(folded.cov, exact.cov, rtol=1e-8, atol=1e-9)
     assert list(folded.ids) == ["p", "q"] and folded.bias_mean is None
@@ -267,7 +267,7 @@ def test_fold_in_is_the_column_s_exact_solution(global_random_seed):
     known = model.posterior_["users"]
     moment = items.cov[4] + np.outer(items.mean[4], items.mean[4])
     precision = np.linalg.inv(known.cov[3]) + 2 * moment / 0.3
-    linear = np.linalg.solve(known.cov[3], known.mean[3]) + (2.0 - 2 * model._offset) * items.mean[4] / 0.3
+    linear = np.linalg.solve(known.cov[3], known.mean[3]) + (2.0 - 2 * model._encoding.offset) * items.mean[4] / 0.3
     np.testing.assert_allclose(more.cov[0], np.linalg.inv(precision), rtol=1e-7)
     np.testing.assert_allclose(more.mean[0], np.linalg.solve(precision, linear), rtol=1e-7, atol=1e-8)
 
@@ -280,7 +280,7 @@ def test_fold_in_settles_where_the_gradient_is_the_prior_s(global_random_seed):
     items = oracle.Factors(model.item_factors_, model.item_covariance_)
     users = oracle.Factors(folded.mean, folded.cov)
     swapped = np.column_stack([pairs[:, 1], np.zeros(4, int)])
-    d, D = oracle.surrogate_gradient(oracle.logit(), swapped, values, items, users, (model._offset, 0.0))
+    d, D = oracle.surrogate_gradient(oracle.logit(), swapped, values, items, users, (model._encoding.offset, 0.0))
     precision = np.exp(model.state_.q["users_precision"].value[0])
     np.testing.assert_allclose(d, precision * folded.mean, atol=2e-3)
     np.testing.assert_allclose(np.linalg.inv(folded.cov), precision * np.eye(2) - 2 * D, rtol=2e-3, atol=2e-3)

@@ -170,7 +170,7 @@ def test_scales_of_ratings(weighted, small):
         dd.from_pandas(pd.Series(y), npartitions=4),
         **{name: dd.from_pandas(pd.Series(values), npartitions=4) for name, values in weight.items()},
     )
-    assert (spread._unit, spread._offset) == (inside._unit, inside._offset)
+    assert (spread._encoding.unit, spread._encoding.offset) == (inside._encoding.unit, inside._encoding.offset)
 
 
 def test_levels_that_a_sample_lacks_are_there(small):

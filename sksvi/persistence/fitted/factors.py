@@ -26,9 +26,10 @@ def check_factorization(look: Validator) -> None:
         block.require(right, f"has shape {found}, not {(n, size)}")
         block_of(look, f"{side}_precision").at("value").array((size,))
         block_of(look, f"{side}_mean").at("value").array((None, size))
-        features = look.at("_features").a(dict).value.get(f"{side[:-1]}_features")
+        tables = look.at("_encoding").at("features")
+        features = tables.a(dict).value.get(side)
         if features is not None:
-            labels_of(look.at("_features").item(f"{side[:-1]}_features").at("ids"))
+            labels_of(tables.item(side).at("ids"))
         columns = 0 if features is None else features.values.shape[1]
         rows = len(block_of(look, f"{side}_mean").value.value)
         constant = side == "items" and bool(choices["biases"]) and not look.value.likelihood_.traits.ordered
@@ -36,8 +37,8 @@ def check_factorization(look: Validator) -> None:
         block_of(look, f"{side}_mean").require(right, f"has {rows} coefficients for {columns} features")
     look.unless_none("seen_", lambda rated: _rated_items(rated, look))
     look.unless_none("_first_rows", lambda rows: _first_ratings(rows, look))
-    look.at("_unit").number(above=0.0)
-    look.at("_offset").number()
+    look.at("_encoding").at("unit").number(above=0.0)
+    look.at("_encoding").at("offset").number()
 
 
 def _first_ratings(rows: Validator, look: Validator) -> None:

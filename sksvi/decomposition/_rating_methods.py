@@ -1,0 +1,400 @@
+"""What a fitted factorization of ratings answers: factors and biases, users folded in, items to recommend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi._runtime import parallel
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.algorithms import MCSSVI
+from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
+from sksvi.decomposition._ids import positions
+from sksvi.decomposition._pairs import PairMethods, best, crossed
+from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
+from sksvi.estimators.encoding import CHUNK
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
+from sksvi.estimators.summary_text import counted
+from sksvi.families import DiagonalGaussian, GaussianPlates
+from sksvi.inference import plan
+from sksvi.inference.memory.factors import BlockFactors
+from sksvi.inference.passes import alternating
+from sksvi.inference.state import State
+from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns
+from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.ratings import Entries, Ratings
+from sksvi.models.factorization.side_prior import SidePrior
+from sksvi.predictive import Predictive
+
+Array = np.ndarray
+
+#: Standard deviations of f that an upper confidence bound adds.
+UCB_REACH = 1.645
+#: Pairs that are ranked at a time.
+RANKED = 2**18
+
+
+@dataclass(frozen=True)
+class RecommendRequest:
+    """Arguments of `recommend`; `folded` holds the users' posterior where the fit does not."""
+
+    n: int
+    exclude_seen: bool
+    strategy: str
+    drawn_items: Array | None
+    rng: Any
+    folded: FoldedUsers | None
+
+
+class RatingMethods(PairMethods):
+    """Needs the state of a fit, its encoding, `_prior(side, ids)` and `_new_model(priors)`."""
+
+    state_: Any
+    likelihood_: Any
+    n_samples_seen_: float
+    n_jobs: Any
+    random_state: Any
+    _encoding: Any
+    _record: Any
+    _prior: Any
+    _new_model: Any
+    _at_hand: tuple[str, ...] = ("fold_in",)
+
+    @property
+    def _k(self) -> int:
+        """Factors of the fit."""
+        return int(self._record.choices["n_components"])
+
+    @property
+    def _model(self) -> FactorModel:
+        """The fitted model without the plates' features: for predictions."""
+        return self._new_model({side: SidePrior(None, np.zeros(0, bool), True) for side in SIDES})
+
+    @property
+    def _blocks(self) -> dict[str, Any]:
+        """q as the fit left it, of those that have an id."""
+        q = self.state_.q
+        return {**q, "users": q["users"][: len(self.users_)], "items": q["items"][: len(self.items_)]}
+
+    @property
+    def posterior_(self) -> Posterior:
+        """Blocks of q: users, items and, with ``biases=True``, biases."""
+        if not hasattr(self, "state_"):
+            raise AttributeError("posterior_ is there after fit")
+        blocks = {side: self._blocks[side].leading(self._k) for side in SIDES}
+        if self._record.choices["biases"]:
+            blocks["biases"] = self._bias_block(self._blocks, self._k)
+        return Posterior(blocks)
+
+    def _bias_block(self, q: dict[str, Any], k: int) -> DiagonalGaussian:
+        """Global bias, users' and items' as one vector; an item's is less the global one."""
+        prior = self._prior("items", self.items_)
+        constant = q["items_mean"].value[0, k] if prior.design is not None else 0.0
+        spread = prior.coefficients(q, "items").variance[k, 0] if prior.design is not None else np.finfo(float).tiny
+        mean = [[self._encoding.offset + constant], q["users"].mean[:, k], q["items"].mean[:, k] - constant]
+        variance = [[spread], q["users"].variance[:, k], q["items"].variance[:, k]]
+        return DiagonalGaussian(np.concatenate(mean), 1.0 / np.concatenate(variance))
+
+    @property
+    def user_factors_(self) -> Array:
+        """Posterior means, (n_users, K)."""
+        return self._of("users").mean
+
+    @property
+    def item_factors_(self) -> Array:
+        """Posterior means, (n_items, K)."""
+        return self._of("items").mean
+
+    @property
+    def user_covariance_(self) -> Array:
+        """Posterior covariances, or variances where diagonal."""
+        return self._spread("users")
+
+    @property
+    def item_covariance_(self) -> Array:
+        """Posterior covariances, or variances where diagonal."""
+        return self._spread("items")
+
+    @property
+    def global_bias_(self) -> float:
+        """Posterior mean of the global bias."""
+        return float(self._of("biases").mean[0])
+
+    @property
+    def user_biases_(self) -> Array:
+        """Posterior means, (n_users,)."""
+        return self._of("biases").mean[1 : 1 + len(self.users_)]
+
+    @property
+    def item_biases_(self) -> Array:
+        """Posterior means, (n_items,)."""
+        return self._of("biases").mean[1 + len(self.users_) :]
+
+    def _of(self, name: str) -> Any:
+        if not hasattr(self, "state_") or (name == "biases" and not self._record.choices["biases"]):
+            raise AttributeError(f"{type(self).__name__} has no {name} to show: it is not fitted, or has none.")
+        return self._bias_block(self._blocks, self._k) if name == "biases" else self._blocks[name].leading(self._k)
+
+    def _spread(self, side: str) -> Array:
+        block: GaussianPlates = self._of(side)
+        return block.cov if block.full else block.values
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._k
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
+        return [("ratings", counted(self.n_samples_seen_)), *sides, ("factors", str(self._k))]
+
+    def summary(self, coverage: float = 0.9) -> DataFrame:
+        """Posterior of the biases, then the learned parameters of the likelihood.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper, direction (the posterior probability of the mean's sign); rows by kind
+            (global, user, item) and id. Without biases, the factors. The last rows, of an empty kind, are the
+            likelihood's: ``std(residual)``, ``dispersion``, ``scale``, ``df`` or ``cut_points[k]`` where they were
+            learned, points with the spread that the data's curvature leaves them, factors as fitted.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        if self._record.choices["biases"]:
+            block = self.posterior_["biases"]
+            kinds = ["global"] + ["user"] * len(self.users_) + ["item"] * len(self.items_)
+            index = pd.MultiIndex.from_arrays([kinds, ["", *self.users_, *self.items_]], names=["kind", "id"])
+            mean, std = block.mean, block.std
+        else:
+            k = self._k
+            kinds = ["user"] * len(self.users_) * k + ["item"] * len(self.items_) * k
+            ids = [*np.repeat(self.users_, k), *np.repeat(self.items_, k)]
+            factors = list(range(k)) * (len(self.users_) + len(self.items_))
+            index = pd.MultiIndex.from_arrays([kinds, ids, factors], names=["kind", "id", "factor"])
+            mean = np.concatenate([self.posterior_[side].mean.ravel() for side in SIDES])
+            std = np.concatenate([self.posterior_[side].std.ravel() for side in SIDES])
+        learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)
+        return concatenated([effect_table(mean, std, coverage, index), learned])
+
+    # ---- users that were not in the fit
+    def fold_in(self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None) -> FoldedUsers:
+        """Posterior of the users of some ratings, given the items as they are; the estimator stays as it is.
+
+        Parameters
+        ----------
+        X : {DataFrame, array-like} of shape (n, 2)
+            Pairs of user and item. A user that the fit knows starts from what it knows.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        FoldedUsers
+            Of one user or many: `recommend`, `transform`, `predict`, `predict_interval` and every other method that
+            predicts pairs take it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A missing user id; otherwise as `fit`. An item that is missing or was not seen is the prior's; `on_unseen`
+            says whether of items that were not seen something is said.
+        """
+        import pandas as pd
+
+        columns = self._to_fold(X)
+        y, *_ = self._encoding.values(self, columns, y, self._encoding, CHUNK)
+        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
+        codes, ids = pd.factorize(columns[0], use_na_sentinel=False)
+        others, items = pd.factorize(columns[1], use_na_sentinel=False)
+        names = pd.Series(ids, dtype=object)
+        model = self._model.for_users(self._prior("users", names))  # type: ignore[attr-defined]
+        q = {
+            **self._blocks,
+            "users": self._rows("users", names),
+            "items": self._rows("items", pd.Series(items, dtype=object)),
+        }
+        prior = model.prior(q)["users"]
+        prior_factors = BlockFactors({"users": q["users"].over(prior)})
+        data = Ratings(codes, others, y, weight, len(ids), len(items))
+        problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
+        state = State(q, 0)
+        with parallel.working():
+            for _ in range(FOLD_STEPS):
+                block = alternating.half_sweep(problem, state, "users", prior_factors).block
+                change = block.kl_by_plate(state.q["users"].natural_form()).max()
+                state.q["users"] = block
+                if change < FOLD_TOL:
+                    break
+        entries = data.sides["users"]
+        where = positions(self.items_, pd.Series(items, dtype=object))[entries.other]
+        rated = entries.chosen(where >= 0).starts, where[where >= 0]
+        return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark)
+
+    @property
+    def _mark(self) -> tuple[Any, ...]:
+        """Numbers that identify this fit: those of every estimator of pairs, and the constant of f."""
+        return (*super()._mark, getattr(self, "global_bias_", None))
+
+    # ---- plates of ids
+    def _unseen(self, side: str, ids: Any) -> GaussianPlates:
+        """Prior of ids without ratings given their features, the coefficients' spread included."""
+        prior = self._prior(side, ids)  # type: ignore[attr-defined]
+        precision = np.exp(self._blocks[f"{side}_precision"].value)
+        mean = np.broadcast_to(prior.mean(self._blocks, side), (len(ids), len(precision)))
+        block = GaussianPlates.constant(mean, 1.0 / precision, self._blocks[side].full)
+        if prior.design is None:
+            return block
+        spread = self._prior(side, self._ids(side)).spread  # type: ignore[attr-defined]
+        share = np.einsum("np,pq,nq->n", prior.design, spread, prior.design)
+        variance = (1.0 + share[:, None] * prior.applies) / precision
+        values = block.values.copy()
+        rows, cols = np.tril_indices(len(precision)) if block.full else (np.arange(len(precision)),) * 2
+        values[:, rows == cols] = variance
+        return GaussianPlates(block.mean, values, None, block.full)
+
+    def _rows(self, side: str, column: Any, folded: FoldedUsers | None = None) -> GaussianPlates:
+        """The plate of each id of a column: its posterior, or the prior where the fit did not see it."""
+        if side == "users" and folded is not None:
+            return folded._rows(column)
+        where = positions(self._ids(side), column)
+        block = self._blocks[side]
+        found = block[np.maximum(where, 0)].copy()
+        new = np.flatnonzero(where < 0)
+        if len(new):
+            found.put(new, self._unseen(side, column.iloc[new]))
+        return found
+
+    def _latent(self, columns: Any, folded: FoldedUsers | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f for pairs of ids (two Series), of users of the fit or folded-in ones."""
+        import pandas as pd
+
+        coded, plates = [], []
+        for side, column in zip(SIDES, columns, strict=True):
+            codes, ids = pd.factorize(column, use_na_sentinel=False)
+            coded.append(codes)
+            plates.append(self._rows(side, pd.Series(ids, dtype=object), folded))
+        n = len(coded[0])
+        m, v = np.empty(n), np.empty(n)
+        order = np.argsort(coded[0], kind="stable")
+        entries = Entries.sorted_by(*coded, np.zeros(n), None, len(plates[0]))
+        model = self._model
+        view = ColumnView.of(model.layouts, "users", plates[1], self.likelihood_, model.offset)
+
+        def one(part: slice) -> tuple[Array, Array]:
+            return SideColumns(view, entries.of(part), None, None).latents(plates[0][part])
+
+        with parallel.working():
+            parts = list(parallel.in_order(one, view.chunks(entries), parallel.n_threads(self.n_jobs)))
+        m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        return m, v
+
+    # ---- what to show next
+    def recommend(
+        self,
+        users: ArrayLike | FoldedUsers,
+        n: int = 10,
+        exclude_seen: bool = True,
+        strategy: str = "mean",
+        random_state: RandomState = None,
+    ) -> DataFrame:
+        """The best items for some users.
+
+        Parameters
+        ----------
+        users : array-like of shape (m,) or FoldedUsers
+            Ids, of which one that the fit did not see gets what the prior says (`on_unseen` may object); or what
+            `fold_in` returned. Of a Dask Series or array the answer is a lazy frame, a partition for each of its own.
+        n : int, default=10
+            Items per user, fewer where fewer are left.
+        exclude_seen : bool, default=True
+            Whether to leave out the items that a user has rated.
+        strategy : {"mean", "ucb", "thompson"}, default="mean"
+            Rank by the predictive mean of y, by the mean of y at the 95 % quantile of f, or by that at one draw of
+            users and items from q.
+        random_state : int, RandomState or None, default=None
+            Of the draw.
+
+        Returns
+        -------
+        DataFrame
+            user, item (named as the columns of X in `fit`, if it had names), rank, score, mean, std of y; where levels
+            are names, of their positions 0, 1, ….
+
+        Raises
+        ------
+        ValueError, TypeError
+            No users, a table of them, another strategy, or an n that is no integer of at least 1; users folded into
+            another fit; users that were not seen, with ``on_unseen="error"``; ``exclude_seen=True`` after a file
+            without training rows.
+        """
+        check_is_fitted(self)
+        if strategy not in ("mean", "ucb", "thompson"):
+            raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
+        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        users, folded = self._audience(users)
+        if exclude_seen:
+            self._check_seen()
+        if not len(users):
+            raise ValueError("users is empty: name at least one.")
+        rng = check_seed(random_state)
+        drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
+        request = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
+        size = max(1, RANKED // max(len(self.items_), 1))
+        tables = [self._ranked(users.iloc[start : start + size], request) for start in range(0, len(users), size)]
+        return self._tables(tables)
+
+    def _ranked(self, users: Any, request: RecommendRequest) -> Any:
+        """Table of the best items for some users, one row per user and item."""
+        import pandas as pd
+
+        m, v = (part.reshape(len(users), -1) for part in self._latent(crossed(users, self.items_), request.folded))
+        score = self._scores(users, m, v, request)
+        if request.exclude_seen:
+            score[self._seen(users, request.folded)] = -np.inf
+        where, item, rank = best(score, request.n)
+        predictive = Predictive(self.likelihood_, m[where, item], v[where, item])
+        mean = self._in_levels(predictive)
+        return pd.DataFrame(
+            {
+                "user": users.to_numpy()[where],
+                "item": self.items_[item],
+                "rank": rank,
+                "score": score[where, item],
+                "mean": mean[0],
+                "std": mean[1],
+            }
+        )
+
+    def _in_levels(self, predictive: Predictive) -> tuple[Array, Array]:
+        """Mean and standard deviation of y, or of the positions of its named levels."""
+        if not self.likelihood_.traits.ordered:
+            return predictive.mean(), predictive.std()
+        levels = self.levels_  # type: ignore[attr-defined]
+        p = predictive.probabilities()
+        levels = np.arange(len(levels)) if self._named_levels else levels.astype(float)  # type: ignore[attr-defined]
+        mean = p @ levels
+        return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
+
+    def _scores(self, users: Any, m: Array, v: Array, request: RecommendRequest) -> Array:
+        """Scores (n_users, n_items) by which items are ranked."""
+        if request.strategy == "mean":
+            return self._in_levels(Predictive(self.likelihood_, m.ravel(), v.ravel()))[0].reshape(m.shape)
+        if request.strategy == "ucb":
+            f = m + UCB_REACH * np.sqrt(v)
+        else:
+            layouts = self._model.layouts
+            drawn = layouts["users"].embedded(self._rows("users", users, request.folded).sample(1, request.rng)[0])
+            f = self._model.offset + drawn @ layouts["items"].embedded(request.drawn_items).T
+        # A draw, or a quantile, has no spread of its own.
+        return self._in_levels(Predictive(self.likelihood_, f.ravel(), np.zeros(f.size)))[0].reshape(m.shape)
