@@ -18,8 +18,7 @@ from sksvi.decomposition._beta_process_methods import BetaProcessMethods, Factor
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.stage import ANEW
+from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays, string_or_array
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START, SamplingState

@@ -19,8 +19,7 @@ from sksvi.decomposition._gamma_factor_methods import NOISE_FLOOR, GammaFactorMe
 from sksvi.estimators.base import BaseSVI, drawn_seed
 from sksvi.estimators.encoding import PARTITION, GivenRows
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays, truth
-from sksvi.estimators.stage import ANEW
+from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays, truth
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream

@@ -20,7 +20,8 @@ from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.decomposition._gamma_fit import PoissonFit, in_order
 from sksvi.decomposition._pair_counts import PairCounts, items_of
 from sksvi.estimators import fit_warnings
-from sksvi.estimators.stage import ANEW, FIRST_PORTION, PORTION
+from sksvi.estimators.refit import ANEW
+from sksvi.estimators.stage import FIRST_PORTION, PORTION
 from sksvi.families import Gamma
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream

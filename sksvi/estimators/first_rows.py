@@ -13,7 +13,7 @@ import numpy as np
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.encoding import GivenRows, Part
-from sksvi.estimators.stage import ANEW
+from sksvi.estimators.refit import ANEW
 from sksvi.estimators.streaming import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.memory.locals import NO_LOCALS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.stage import GLANCE, PARTITION, Stage
+from sksvi.estimators.stage import PARTITION, Stage
 from sksvi.models.base import Table
 from sksvi.partitions.encoded import encoded
 from sksvi.partitions.summary import DataSummary, Targets
@@ -91,44 +91,3 @@ class FromPartitions:
         if dtype == np.float64:
             X = in_double(X)
         return replace(self._encode(X, y, sample_weight, offset, PARTITION), first=start)  # type: ignore[attr-defined]
-
-
-class RowsFromPartitions(FromPartitions):
-    """Estimator without a target that can be fitted to partitions.
-
-    ``_row_facts(data)``: what is to be known of the rows of a partition; ``_fix_rows(facts, fresh)``.
-    """
-
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        if self._algorithm().spec.sampler:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"algorithm={self.algorithm!r} draws for every row in turn and needs all of them at hand, and X is a "  # type: ignore[attr-defined]
-                "Dask collection: choose a variational algorithm, or give it X.compute()."
-            )
-        return super()._collected(X, y, sample_weight, offset, start)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Any:
-        return self._encode(X, None, sample_weight, None, GLANCE if fresh else PARTITION)  # type: ignore[attr-defined]
-
-    def _target_facts(self, y: Any, data: Any) -> tuple[None, dict[str, Any]]:
-        return None, {}
-
-    def _column_facts(self, data: Any) -> dict[str, Any]:
-        return self._row_facts(data)
-
-    def _row_facts(self, data: Any) -> dict[str, Any]:
-        return {}
-
-    def _fix_target(self, facts: DataSummary, fresh: bool) -> None:
-        return None
-
-    def _fix_columns(self, facts: DataSummary, targets: None, fresh: bool) -> None:
-        self._fix_rows(facts, fresh)
-
-    def _fix_rows(self, facts: DataSummary, fresh: bool) -> None:
-        """Set the attributes that depend on all rows."""
-
-    def _encode_partition(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: int, dtype: Any) -> Table:
-        """Encode a partition with rows."""
-        data = self._encode(X, None, sample_weight, None, PARTITION)  # type: ignore[attr-defined]
-        return replace(data, first=start)

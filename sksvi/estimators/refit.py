@@ -16,6 +16,9 @@ import numpy as np
 #: Words of instances by their types and parameters, and how many are remembered.
 _WORDS: dict[tuple[Any, ...], str] = {}
 MOST_WORDS = 256
+#: What begins among rows is begun anew where there are so many times as many: components that started among few are
+#: alike, or those of few rows, and more rows do not part them or make new ones.
+ANEW = 2.0
 #: What of a parameter must stay, given the estimator and the parameter's name.
 Extract = Callable[[Any, str], Any]
 

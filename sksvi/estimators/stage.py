@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: What begins among rows is begun anew where there are so many times as many: components that started among few are
-#: alike, or those of few rows, and more rows do not part them or make new ones.
-ANEW = 2.0
-
 
 class Stage(NamedTuple):
     """How data come to an estimator.
@@ -24,5 +20,3 @@ class Stage(NamedTuple):
 #: `fit`, a warm start, the first `partial_fit`, and the others; a partition of the data of a fit.
 FIT, MORE, FIRST_PORTION, PORTION = Stage(True, False), Stage(False, False), Stage(True, True), Stage(False, True)
 PARTITION = Stage(False, True, share=True)
-#: A partition that is asked what it has, before all of them fix anything.
-GLANCE = Stage(True, True, share=True)
