@@ -26,6 +26,8 @@ from sklearn.base import BaseEstimator
 from sksvi._runtime.interruption import Interruption
 from sksvi._runtime.warned import warn_user
 
+__all__ = ["CallbackSupport", "Checkpoint", "FitMonitor", "KeepInterrupted"]
+
 _SESSION = ("_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown", "_parent_callback_ctx")
 _HOOKS = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
 

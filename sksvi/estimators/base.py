@@ -211,7 +211,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             else:
                 self._encoding = fixed.updated(self, summary, 0.0 if part.whole else self._fade(rows.total_weight))
             data = self._encoding.encode(self, rows, part)
-        vars(self).update(self._encoding.exposed)
+        self.__dict__.update(self._encoding.exposed)
         return data
 
     def _encoded_by_stage(self, given: GivenRows, fresh: bool, part: Part) -> Any:

@@ -121,11 +121,11 @@ class ClassificationMethods(ClassifierMixin):
 
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         with self._class_weights_of(given.y, given.sample_weight):
-            return super()._in_partitions(given, fixed)  # type: ignore[misc]
+            return super()._in_partitions(given, fixed)
 
     def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
         with self._class_weights_of(y, sample_weight):
-            return super()._collected(X, y, sample_weight, offset, start)  # type: ignore[misc]
+            return super()._collected(X, y, sample_weight, offset, start)
 
     def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
         """Labels as they are given, and which there are."""

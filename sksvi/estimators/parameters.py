@@ -28,7 +28,7 @@ def check_parameters(estimator: Any) -> None:
     """
     for name, value in estimator.get_params(deep=False).items():
         # Plain values that were found valid once are: the rules take longer than a chunk of a few rows does.
-        check = _check_plain if type(value) in PLAIN else _check_parameter
+        check: Any = _check_plain if type(value) in PLAIN else _check_parameter
         check(type(estimator), name, type(value), value)
 
 

@@ -25,7 +25,7 @@ MOST_DF = 1e6
 DF_RATE = 0.1
 
 
-def expected_from_squares(likelihood: Likelihood, square: Array, n: float = 1.0) -> tuple[Array, Array]:
+def expected_from_squares(likelihood: Likelihood, square: Array | float, n: float = 1.0) -> tuple[Any, Any]:
     """Σ E log p(y | f) of n data with Gaussian noise whose E (y - f)² sum to `square`.
 
     With its derivative in the unconstrained variance, log(s - least).

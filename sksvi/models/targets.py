@@ -40,7 +40,7 @@ class Summary(Table):
         """Targets without their offsets."""
         return super().alone if self.values is None else self.values
 
-    def mapped(self, function: Callable[[Array], Array]) -> Summary:
+    def mapped(self, function: Callable[[Array], Array]) -> Summary:  # type: ignore[override]  # of targets, not rows
         """The summary with every target replaced by `function` of it."""
         values = None if self.values is None else replace(self.values, y=function(self.values.y))
         return replace(self, y=function(self.y), values=values)

@@ -115,7 +115,7 @@ def drop_zero_weight(X: Any, y: Any, weight: Any, offset: Any) -> tuple[Any, Any
     keep = np.flatnonzero(np.asarray(weight) != 0)
     if len(keep) == n:
         return X, y, weight, offset
-    return tuple(part if np.ndim(part) == 0 else _rows(part, keep) for part in (X, y, weight, offset))  # type: ignore[return-value]
+    return tuple(part if np.ndim(part) == 0 else _rows(part, keep) for part in (X, y, weight, offset))
 
 
 def at_whole_numbers(values: Any) -> Any:

@@ -157,7 +157,7 @@ class Partitioned:
         chosen = np.asarray(chosen)
         at = np.searchsorted(chosen, self.starts)
         wanted = [(part, chosen[a:b] - start) for part, a, b, start in zip(self.parts, at, at[1:], self.starts)]
-        return self.executor.round(Table.take, [pair for pair in wanted if len(pair[1])], Table.concatenated)  # type: ignore[no-any-return]
+        return self.executor.round(Table.take, [pair for pair in wanted if len(pair[1])], Table.concatenated)
 
     def portion(self, size: int, seed: int) -> Any:
         """About `size` rows, drawn without repeats: in this process where they are few numbers, else on the workers."""

@@ -172,13 +172,13 @@ class PartReader:
             if not drop_zero_weight(*given)[0].shape[0]:
                 return DataSummary({number: (0, 0.0)}, {}, np.float32)
             estimator, rows, part = self.rows(number, given)
-            return type(estimator)._encoding_class.summary(estimator, rows, self.fixed, part)  # type: ignore[no-any-return]
+            return type(estimator)._encoding_class.summary(estimator, rows, self.fixed, part)
 
 
 class TargetSample(PartReader):
     """Task that returns the rows of a partition that belong to the sample of targets of all `n` rows."""
 
-    def __call__(self, number: int, n_before: int, n: int, *given: Any) -> Any:  # type: ignore[override]
+    def __call__(self, number: int, n_before: int, n: int, *given: Any) -> Any:
         with named(number):
             estimator, rows, _ = self.rows(number, given, n_before)
         return drawn(replace(type(estimator)._encoding_class.as_given(rows), first=n_before), n)
@@ -187,7 +187,7 @@ class TargetSample(PartReader):
 class PartEncoder(PartReader):
     """Task that encodes a partition for a fit."""
 
-    def __call__(self, number: int, n_before: int, dtype: Any, *given: Any) -> Any:  # type: ignore[override]
+    def __call__(self, number: int, n_before: int, dtype: Any, *given: Any) -> Any:
         with named(number):
             rows = drop_zero_weight(*given)
             rows = (in_double(rows[0]) if dtype == np.float64 else rows[0], *rows[1:])

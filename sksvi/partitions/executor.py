@@ -47,7 +47,7 @@ class Broadcast:
             return self._packed
         import cloudpickle
 
-        return cloudpickle.dumps(self._thing)  # type: ignore[no-any-return]
+        return cloudpickle.dumps(self._thing)
 
     def __getstate__(self) -> bytes:
         return self.packed()
@@ -117,7 +117,7 @@ class Executor:
         """One partition, brought to this process."""
         from dask import delayed
 
-        return self._answer(lambda: delayed(tuple, pure=False)(list(part)))  # type: ignore[no-any-return]
+        return self._answer(lambda: delayed(tuple, pure=False)(list(part)))
 
     def mapped(self, function: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
         """Handles of the results of `function` for every part, stored on the workers and computed again if lost."""

@@ -212,7 +212,7 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
         raise TypeError(f"estimator must be an estimator of sksvi; found {type(estimator).__name__}.")
     encoder = Encoder(REGISTRY)
     if not training_rows:
-        estimator = estimator._without_rows()  # type: ignore[attr-defined]
+        estimator = estimator._without_rows()
     tree = encoder.encode(estimator, type(estimator).__name__)
     with replacing(path) as file:
         container.write(file, {**_head(), "estimator": tree}, encoder.arrays)

@@ -6,18 +6,31 @@ draws.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from scipy import stats
 from scipy.optimize import minimize
 
 from sksvi import families
 from sksvi.algorithms.steps import natural_step
+from sksvi.families.base import Family
+from sksvi.models.base import Blocks
+from sksvi.models.network.distributions import Distribution
+from sksvi.models.network.factors import Factor
 from sksvi.network import Beta, Function, Gamma, Gaussian, Likelihood, Link, Network
 from sksvi.network._build import Built
 
+Array = np.ndarray
+Factors = Mapping[str, Factor] | Sequence[Factor]
+LogJoint = Callable[[Mapping[str, Array]], Any]
+#: Nodes, factors, data, starts and the log joint density of draws.
+Example = tuple[Mapping[str, Distribution], Factors, Mapping[str, Array], Sequence[Mapping[str, Family]], LogJoint]
+
 
 # ---- examples
-def groups(n_groups=30, seed=0):
+def groups(n_groups: int = 30, seed: int = 0) -> Example:
     """Gamma variables in groups, of unknown shapes and one shared rate."""
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(n_groups), rng.integers(3, 12, n_groups))
@@ -32,15 +45,15 @@ def groups(n_groups=30, seed=0):
         for a, b, c, d in ((2.0, 0.5, 2.0, 1.0), (0.1, 0.1, 300.0, 1.0), (100.0, 1.0, 0.05, 5.0))
     ]
 
-    def log_joint(x):
+    def log_joint(x: Mapping[str, Array]) -> Any:
         shape, rate = x["shapes"][:, group], x["rate"]
-        value = stats.gamma.logpdf(y, shape, scale=1.0 / rate).sum(1) + stats.gamma.logpdf(rate[:, 0], 2.0)
-        return value + stats.gamma.logpdf(x["shapes"], 2.0, scale=2.0).sum(1)
+        value = np.sum(stats.gamma.logpdf(y, shape, scale=1.0 / rate), 1) + stats.gamma.logpdf(rate[:, 0], 2.0)
+        return value + np.sum(stats.gamma.logpdf(x["shapes"], 2.0, scale=2.0), 1)
 
     return nodes, [], {"y": y}, starts, log_joint
 
 
-def counts(n=40, seed=0, level=1.0):
+def counts(n: int = 40, seed: int = 0, level: float = 1.0) -> Example:
     """Poisson counts whose log rates are Gaussian with an unknown mean and an unknown precision."""
     rng = np.random.default_rng(seed)
     y = rng.poisson(np.exp(rng.normal(level, 0.7, n))).astype(float)
@@ -59,10 +72,11 @@ def counts(n=40, seed=0, level=1.0):
         for m, p, c, d in ((0.0, 1.0, 1.0, 1.0), (-6.0, 0.5, 0.01, 1.0), (5.0, 0.1, 50.0, 1.0))
     ]
 
-    def log_joint(x):
+    def log_joint(x: Mapping[str, Array]) -> Any:
         f, centre, precision = x["log_rate"], x["centre"], x["precision"]
-        value = stats.poisson.logpmf(y, np.exp(f)).sum(1) + stats.norm.logpdf(centre[:, 0], 0.0, 10.0)
-        return value + stats.norm.logpdf(f, centre, 1 / np.sqrt(precision)).sum(1) + stats.expon.logpdf(precision[:, 0])
+        value = np.sum(stats.poisson.logpmf(y, np.exp(f)), 1) + stats.norm.logpdf(centre[:, 0], 0.0, 10.0)
+        value = value + np.sum(stats.norm.logpdf(f, centre, 1 / np.sqrt(precision)), 1)
+        return value + stats.expon.logpdf(precision[:, 0])
 
     return nodes, [], {"y": y}, starts, log_joint
 
@@ -71,15 +85,15 @@ def counts(n=40, seed=0, level=1.0):
 POSITIVE, TESTED = np.array([14.0, 31.0]), np.array([120.0, 150.0])
 
 
-def positive_share(sick, sensitivity, specificity):
+def positive_share(sick: Array, sensitivity: Array, specificity: Array) -> Array:
     """Share of tests that are positive, of the sick and of the healthy."""
     return sick * sensitivity + (1.0 - sick) * (1.0 - specificity)
 
 
-def prevalence():
+def prevalence() -> Example:
     """Positive tests of two places where the test errs both ways: a factor given as a function."""
 
-    def log_density(sick, sensitivity, specificity, y, n):
+    def log_density(sick: Array, sensitivity: Array, specificity: Array, y: Array, n: Array) -> Any:
         return stats.binom.logpmf(y, n, positive_share(sick, sensitivity, specificity))
 
     nodes = {"sick": Beta(1.0, 3.0, size=2), "sensitivity": Beta(18.0, 2.0), "specificity": Beta(40.0, 1.0)}
@@ -89,11 +103,12 @@ def prevalence():
         for a, b, c, d in ((1.0, 3.0, 18.0, 2.0), (40.0, 0.5, 0.5, 40.0), (0.2, 90.0, 1.0, 1.0))
     ]
 
-    def log_joint(x):
-        value = stats.binom.logpmf(POSITIVE, TESTED, positive_share(x["sick"], x["sensitivity"], x["specificity"])).sum(
-            1
+    def log_joint(x: Mapping[str, Array]) -> Any:
+        share = positive_share(x["sick"], x["sensitivity"], x["specificity"])
+        value = np.sum(stats.binom.logpmf(POSITIVE, TESTED, share), 1)
+        value += np.sum(stats.beta.logpdf(x["sick"], 1.0, 3.0), 1) + stats.beta.logpdf(
+            x["sensitivity"][:, 0], 18.0, 2.0
         )
-        value += stats.beta.logpdf(x["sick"], 1.0, 3.0).sum(1) + stats.beta.logpdf(x["sensitivity"][:, 0], 18.0, 2.0)
         return value + stats.beta.logpdf(x["specificity"][:, 0], 40.0, 1.0)
 
     return nodes, {"tests": factor}, {}, starts, log_joint
@@ -103,7 +118,7 @@ def prevalence():
 EXAMPLES = {"groups": groups, "counts": counts, "prevalence": prevalence}
 
 
-def bound_after_plain_steps(bound, q, rate, order, passes):
+def bound_after_plain_steps(bound: Bound, q: Blocks, rate: float, order: str, passes: int) -> float:
     """Make natural steps without a safeguard, as in Algorithm 2 of the paper.
 
     Parameters
@@ -153,22 +168,22 @@ class Bound:
         Observed nodes.
     """
 
-    def __init__(self, nodes, factors, data):
+    def __init__(self, nodes: Mapping[str, Distribution], factors: Factors, data: Mapping[str, Any]) -> None:
         network = Network(nodes, factors)
         built = Built(network.nodes, network.factors, data)
         self.priors, self.factors = built.priors, list(built.factors.values())
 
-    def value(self, q):
+    def value(self, q: Blocks) -> float:
         """Bound at blocks q, in nats."""
         return sum(float(np.sum(f.terms(q, slice(None))[0])) for f in self.factors) - sum(
             q[name].kl(prior) for name, prior in self.priors.items()
         )
 
-    def pack(self, q):
+    def pack(self, q: Blocks) -> Array:
         """Coordinates of blocks: mean and log precision of a Gaussian, logarithms of the parameters of others."""
         return np.concatenate([np.ravel(part) for name in self.priors for part in coordinates(q[name])])
 
-    def unpack(self, x):
+    def unpack(self, x: Array) -> Blocks:
         """Blocks of coordinates."""
         q, first = {}, 0
         for name, prior in self.priors.items():
@@ -182,13 +197,13 @@ class Bound:
                 q[name] = prior.at(parts[0])
         return q
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[float, Array]:
         """Negative bound and its gradient at coordinates x; 1e10 where the bound is not finite."""
         try:
             with np.errstate(all="ignore"):
                 q = self.unpack(x)
                 value = self.value(q)
-                gradients = {name: 0.0 for name in self.priors}
+                gradients: dict[str, Any] = {name: 0.0 for name in self.priors}
                 for factor in self.factors:
                     for name, parts in factor.terms(q, slice(None))[1].items():
                         old = gradients[name]
@@ -203,19 +218,20 @@ class Bound:
         fine = np.isfinite(value) and np.all(np.isfinite(np.concatenate(slopes)))
         return (-value, -np.concatenate(slopes)) if fine else (1e10, np.zeros(len(x)))
 
-    def maximum(self, q):
+    def maximum(self, q: Blocks) -> float:
         """Bound that L-BFGS reaches from blocks q."""
-        options = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9}
-        return -minimize(self, self.pack(q), jac=True, method="L-BFGS-B", options=options).fun
+        options: Any = {"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9}
+        negative: Any = self
+        return -minimize(negative, self.pack(q), jac=True, method="L-BFGS-B", options=options).fun
 
 
-def coordinates(block):
+def coordinates(block: Any) -> tuple[Array, ...]:
     """Unconstrained coordinates of a block, as arrays."""
     gaussian = block.column == "gaussian"
     return (block.mean, np.log(block.precision)) if gaussian else (block.standard_values,)
 
 
-def gradient_in_coordinates(block, prior, gradient):
+def gradient_in_coordinates(block: Any, prior: Any, gradient: Any) -> tuple[Array, ...]:
     """Gradient of the bound in the coordinates of a block, from that in its moments."""
     if block.column != "gaussian":
         return (block.standard_gradient(prior, gradient),)
@@ -224,7 +240,7 @@ def gradient_in_coordinates(block, prior, gradient):
     return in_mean + prior.precision * (prior.mean - block.mean), -bend / block.precision
 
 
-def bound_by_draws(q, log_joint, n, seed):
+def bound_by_draws(q: Blocks, log_joint: LogJoint, n: int, seed: int) -> tuple[float, float]:
     """Estimate the bound from draws of q and scipy's densities, without the network.
 
     Parameters
@@ -250,7 +266,7 @@ def bound_by_draws(q, log_joint, n, seed):
     return each.mean(), each.std() / np.sqrt(n)
 
 
-def log_density(block, x):
+def log_density(block: Family, x: Array) -> Any:
     """Log density of a block by element."""
     if isinstance(block, families.Gamma):
         return stats.gamma.logpdf(x, block.shape, scale=1.0 / block.rate)

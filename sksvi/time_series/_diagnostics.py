@@ -45,7 +45,7 @@ class Diagnostics(Forecasts):
 
     def _rule(self) -> Any:
         """The rule of expectations, without noise."""
-        rule = expectations.resolve(self.expectation)  # type: ignore[attr-defined]
+        rule = expectations.resolve(self.expectation)
         return rule if rule.exact else expectations.resolve("auto")
 
     def _predicted(self) -> Predictive:
@@ -75,7 +75,7 @@ class Diagnostics(Forecasts):
         if y.ndim > 1:
             y = np.divide(*_shares(self.likelihood_, y))
         elif self.likelihood_.traits.ordered:
-            y = np.asarray(self.levels_)[y.astype(int)]  # type: ignore[attr-defined]
+            y = np.asarray(self.levels_)[y.astype(int)]
         index = self._series.stored_index("what was observed")
         return pd.Series(np.where(self._series.observed, y, np.nan), index=index, name="y")
 
@@ -199,7 +199,7 @@ class Diagnostics(Forecasts):
     def _target(self, y: Any) -> Array:
         """y of rows to be scored, NaN where it is missing; an ordered one as positions in ``levels_``."""
         if self.likelihood_.traits.ordered:
-            return np.asarray(self._check_y(y, y), float)  # type: ignore[attr-defined]
+            return np.asarray(self._check_y(y, y), float)
         values = check_series(self, y, self.likelihood_.traits.paired)
         if np.any(observed(values)):
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
@@ -238,7 +238,7 @@ class Diagnostics(Forecasts):
             For y without any value, X and y with different times, and what `predict` refuses.
         """
         check_is_fitted(self)
-        return super().score(*self._to_score(X, y, sample_weight, offset, exposure))  # type: ignore[misc]
+        return super().score(*self._to_score(X, y, sample_weight, offset, exposure))
 
     def _to_score(
         self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, exposure: Any = None
@@ -311,8 +311,8 @@ class Diagnostics(Forecasts):
             raise ValueError(f"{type(self).__name__} holds its series: leave {', '.join(named)} out.")
         twin, q = copy.copy(self), self._series.block
         return PosteriorTarget(
-            problem=twin._problem(self._model_of(self._series.series), self._series.series),  # type: ignore[attr-defined]
-            q={**self.state_.shown, "latents": q},  # type: ignore[attr-defined]
+            problem=twin._problem(self._model_of(self._series.series), self._series.series),
+            q={**self.state_.shown, "latents": q},
             block="latents",
             index=self.index_,
             mean=q.mean + self.mean_,

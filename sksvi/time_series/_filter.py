@@ -163,14 +163,14 @@ class Steps:
     def _looks(self, about: float, s: float, y: Any, times: float, linear: float, weight: float, mild: float) -> int:
         """Steps from a message about the predicted mean, `at` where they end; what the last look was followed by."""
         if self.exponential:
-            return loops.exponential(self.at, s, linear, weight, y, times, about, mild, *self.how)  # type: ignore[no-any-return]
+            return loops.exponential(self.at, s, linear, weight, y, times, about, mild, *self.how)
         at, y, after = self.at, np.atleast_1d(y), loops.begin(self.at, s, linear, weight)
         with np.errstate(over="ignore", invalid="ignore"):
             while after == ASKS:
                 move, v = at[loops.TRIED_MOVE], at[loops.TRIED_VARIANCE]
                 found = self.expect(self.likelihood, y, np.array([about + move]), np.array([v]))
                 after = loops.advance(at, s, *(times * part.item() for part in found), mild, *self.how)
-        return after  # type: ignore[no-any-return]
+        return after
 
 
 def value_of(row: Table) -> tuple[Any, float, float]:

@@ -53,7 +53,7 @@ class Forecasts(RegressionMethods):
         return self._series
 
     @property
-    def posterior_(self) -> Posterior:  # type: ignore[override]  # found when it is asked for
+    def posterior_(self) -> Posterior:  # found when it is asked for
         """The posterior of f, over the nodes of the hyperparameters."""
         return self._fitted_series("posterior_").posterior
 
@@ -248,7 +248,7 @@ class Forecasts(RegressionMethods):
         predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
         if X is not None or not self._record.one_sided:  # of which the fit has told
             self._warn_of_tails(predictive)
-        return self._means(predictive, return_std)  # type: ignore[attr-defined]
+        return self._means(predictive, return_std)
 
     def _warn_of_tails(self, predictive: Predictive) -> None:
         """A warning where means behind exp are ruled by what hardly ever happens."""
@@ -294,7 +294,7 @@ class Forecasts(RegressionMethods):
         ndarray of shape (n, L)
             Columns as in ``levels_``.
         """
-        return super().predict_proba(X, offset)  # type: ignore[misc]
+        return super().predict_proba(X, offset)
 
     # ---- ahead
     def _future(self, steps: Any, X: Any, offset: Any, exposure: Any, what: str) -> tuple[Array, Array, Any]:
@@ -410,7 +410,7 @@ class Forecasts(RegressionMethods):
         tail = tail_of(coverage)
         low, median, high = self._values(predictive.quantile(np.array([tail, 0.5, 1.0 - tail]))).T
         if self.likelihood_.traits.ordered:
-            p, levels = predictive.probabilities(), np.asarray(self.levels_)  # type: ignore[attr-defined]
+            p, levels = predictive.probabilities(), np.asarray(self.levels_)
             if levels.dtype.kind not in NUMBERS:
                 return pd.DataFrame({"median": median, "lower": low, "upper": high}, index=index)
             mean = p @ levels
@@ -470,7 +470,7 @@ class Forecasts(RegressionMethods):
         if not tried:
             return []
         evidence = "; ".join(f"{name} {value:,.1f}" for name, value in tried.items())
-        return [("level", f"{self.level_}, by the log evidence ({evidence})")]  # type: ignore[attr-defined]
+        return [("level", f"{self.level_}, by the log evidence ({evidence})")]
 
     def _parts(self) -> tuple[list[str], Array, Array]:
         """Names of the parts of f, their combinations of states, and their shares of the columns."""
@@ -582,7 +582,7 @@ class Forecasts(RegressionMethods):
         values = [
             numbers_of(self._series.dynamics, theta, self._encoding.scale, likelihood)
             for theta, likelihood in (
-                [(self.state_.shown["dynamics"].value, self.likelihood_)]  # type: ignore[attr-defined]
+                [(self.state_.shown["dynamics"].value, self.likelihood_)]
                 if self._series.nodes is None
                 else [self._series.at_node(k) for k in range(len(self._series.nodes.weights))]
             )
@@ -593,7 +593,7 @@ class Forecasts(RegressionMethods):
 
     def _learned_by_likelihood(self, coverage: float) -> DataFrame:
         """Rows of the likelihood's parameters as it calls them; of cut points those of the mode."""
-        learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)  # type: ignore[attr-defined]
+        learned = learned_rows(self.likelihood_, self.state_.q.get("likelihood"), coverage)
         if self._series.nodes is None or self.likelihood_.traits.ordered or not len(learned):
             return learned
         columns = self._series.hyperparameter_columns(self._series.nodes.values)

@@ -97,12 +97,11 @@ class FactorModel(Bipartite):
         return AlternatingTraits(SIDES, FIRST_PASSES, waits, TRUSTED_STEP * min(1.0, self.likelihood.width))
 
     @cached_property
-    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
+    def hyper(self) -> dict[str, Rule]:
         """The likelihood's parameters by Newton; means and precisions of the priors by `learned`."""
         learned: dict[str, Rule] = {"likelihood": Newton()} if self.likelihood.learned else {}
         for side in SIDES:
-            paid = partial(self.priors[side].divergence, side=side)
-            learned[f"{side}_mean"] = Fixed(lambda q, paid=paid: -paid(q))
+            learned[f"{side}_mean"] = Fixed(partial(_log_density_of_means, self.priors[side], side))
             learned[f"{side}_precision"] = FIXED
         return learned
 
@@ -277,3 +276,8 @@ class Evaluated:
     def __init__(self, columns: SideColumns, block: GaussianPlates) -> None:
         self.columns, self.block = columns, block
         self.value = columns.value(block)
+
+
+def _log_density_of_means(prior: Any, side: str, q: dict[str, Any]) -> float:
+    """What the coefficients of a side's prior means cost, nats."""
+    return -float(prior.divergence(q, side))

@@ -39,7 +39,7 @@ class RatingsOnDisk(Ratings):
     @property
     def y(self) -> Array:
         """Every value, or those of a sample."""
-        return self.targets.alone.y  # type: ignore[no-any-return]
+        return self.targets.alone.y
 
 
 def ratings_on_disk(

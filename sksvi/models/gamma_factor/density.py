@@ -64,7 +64,7 @@ def inverse_covariance(loadings: Array, noise: Array) -> Array:
     """C⁻¹ (..., D, D)."""
     P = loadings / noise
     B = P @ np.swapaxes(loadings, -1, -2) + np.eye(loadings.shape[-2])
-    return np.eye(len(noise)) / noise - np.swapaxes(P, -1, -2) @ np.linalg.solve(B, P)  # type: ignore[no-any-return]
+    return np.eye(len(noise)) / noise - np.swapaxes(P, -1, -2) @ np.linalg.solve(B, P)
 
 
 def projection(loadings: Array, noise: Array) -> Array:
@@ -78,12 +78,12 @@ def information(loadings: Array, noise: Array, freedom: float) -> Array:
     """Expected -∂²ξ/∂L², each entry's own (K, D): ν[(C⁻¹)_dd (ΛᵀC⁻¹Λ)_kk + (C⁻¹Λ)_dk²]."""
     G = projection(loadings, noise)
     inverse = 1.0 / noise - np.sum(loadings / noise * G, axis=0)
-    return freedom * (np.multiply.outer(np.sum(G * loadings, axis=1), inverse) + G**2)  # type: ignore[no-any-return]
+    return freedom * (np.multiply.outer(np.sum(G * loadings, axis=1), inverse) + G**2)
 
 
 def noise_information(loadings: Array, noise: Array, freedom: float) -> Array:
     """Expected -∂²ξ/∂ψ², (D, D)."""
-    return 0.5 * freedom * np.square(inverse_covariance(loadings, noise))  # type: ignore[no-any-return]
+    return 0.5 * freedom * np.square(inverse_covariance(loadings, noise))
 
 
 class Second(NamedTuple):

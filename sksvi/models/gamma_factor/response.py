@@ -109,7 +109,7 @@ def _root(curvature: Array, alone: Array) -> Array:
     """A root of the curvature's inverse, lifted to a least share of what is beside it."""
     unit = 1.0 / np.sqrt(alone)
     values, vectors = np.linalg.eigh(curvature * np.multiply.outer(unit, unit))
-    return unit[:, None] * vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))  # type: ignore[no-any-return]
+    return unit[:, None] * vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))
 
 
 def _bound_curvature(model: GammaFactors, q: Blocks, data: Scatter) -> Array:

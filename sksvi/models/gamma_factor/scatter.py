@@ -50,7 +50,7 @@ class Scatter(InMemory):
     def informed(self) -> Array:
         """Whether each column varies by more than rounding, (D,)."""
         rounding: Array = ROUNDINGS * np.finfo(float).eps * np.abs(self.mean)
-        return np.sqrt(self.variances) > rounding  # type: ignore[no-any-return]
+        return np.sqrt(self.variances) > rounding
 
     def take(self, rows: Any) -> Scatter:
         """All rows: there is no part of a sum."""

@@ -127,7 +127,7 @@ class CollapsedSearch:
             return False
 
         try:
-            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, stop, self.model).q  # type: ignore[no-any-return]
+            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, stop, self.model).q
         except ValueError as error:  # no step is possible from here: a point to step back from
             raise NotPositiveDefinite(str(error)) from error
 

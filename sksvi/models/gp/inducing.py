@@ -162,7 +162,7 @@ def unwhitened(L: Array, block: Any) -> StandardGaussian:
         return StandardGaussian(np.stack([plate.mean for plate in plates]), np.stack([plate.root for plate in plates]))
     lift = np.kron(np.eye(len(block.mean) // len(L)), L)
     root = (block.root if block.full else np.diag(block.root)) @ lift.T
-    triangle: Array = np.linalg.qr(root[:, ::-1], mode="r")
+    triangle: Any = np.linalg.qr(root[:, ::-1], mode="r")
     upper = triangle[::-1, ::-1]
     signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
     return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))

@@ -135,7 +135,7 @@ class LinearModel(LinearLatents):
         return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
     @cached_property
-    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
+    def hyper(self) -> dict[str, Rule]:
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
         rules: dict[str, Rule] = {}
         if isinstance(self.prior_precision, str):
@@ -146,7 +146,7 @@ class LinearModel(LinearLatents):
 
     def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
         """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
-        return self.current_likelihood(q).scales.prior()  # type: ignore[no-any-return]
+        return self.current_likelihood(q).scales.prior()
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
@@ -335,7 +335,7 @@ class LinearModel(LinearLatents):
 
     def log_prob_at(self, likelihood: Any, y: Array, f: Array, draws: dict[str, Array]) -> Array:
         """log p(y | f), (S, n)."""
-        return likelihood.log_prob(y, f)  # type: ignore[no-any-return]
+        return likelihood.log_prob(y, f)
 
     def latent_variance(self, q: dict[str, Any], batch: GLMChunk) -> Array:
         """Variance of the latents, (n,) or (n, K)."""

@@ -146,7 +146,7 @@ class MixedModel(LinearModel):
         return prior
 
     @cached_property
-    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
+    def hyper(self) -> dict[str, Rule]:
         """Rules of the GLM's hyperparameters, and a closed form for the standard deviations of group effects."""
         rules = dict(super().hyper)
         if self.groups is not None:

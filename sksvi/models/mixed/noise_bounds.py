@@ -65,7 +65,7 @@ def optimal(
         value, r1, r2, square = _log_phi(likelihood, y[rows], m[rows], v[rows], sigma * r, expect)
         return [value, r1, 0.5 * r2, 0.125 * (r / sigma) * (r2 + square)]
 
-    return tuple(rayleigh.over_noise(scores, changes, sigma, abrupt))  # type: ignore[return-value]
+    return tuple(rayleigh.over_noise(scores, changes, sigma, abrupt))
 
 
 def simple(
@@ -90,7 +90,7 @@ def simple(
         value, dm, dv = expect(likelihood, y[rows], m[rows], v[rows] + sigma * r)
         return [value, dm, dv, 0.25 * (r / sigma) * dv]
 
-    return tuple(rayleigh.over_noise(scores, _changes_of_mean(likelihood, v), sigma))  # type: ignore[return-value]
+    return tuple(rayleigh.over_noise(scores, _changes_of_mean(likelihood, v), sigma))
 
 
 def mean_field(
@@ -284,7 +284,7 @@ def _sampled_optimal(
         weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
         value, r1, r2 = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights)
         out += np.stack([value, r1, 0.5 * r2, 0.125 * (w2 / sigma**2) * (r2 + r1**2)])
-    return tuple(out / expect.n)  # type: ignore[return-value]
+    return tuple(out / expect.n)
 
 
 def _sampled_parameters(

@@ -256,7 +256,7 @@ class MixtureModel(Sampleable):
         at = (rng.permutation(self.n_centres) + rng.random(self.n_centres)) / self.n_centres
         rows = order[np.minimum(np.searchsorted(ends, at * ends[-1], side="right"), len(order) - 1)]
         given = np.argsort(rows, kind="stable")
-        return data.take(rows[given]).X[np.argsort(given)]  # type: ignore[no-any-return]
+        return data.take(rows[given]).X[np.argsort(given)]
 
     def _places(self, line: tuple[Array, Array], data: Table) -> tuple[Array, Array]:
         """Where rows are along a random line, and their weights."""

@@ -63,7 +63,7 @@ class Moves:
 
     def _counted(self) -> Counts:
         """Counts that the responsibilities make of the rows."""
-        return self.data.reduced(partial(all_counts, self.model), beside=self.shares)  # type: ignore[no-any-return]
+        return self.data.reduced(partial(all_counts, self.model), beside=self.shares)
 
     def run(self, every: bool) -> tuple[Blocks, int]:
         """The best q after moves that gain, and how many they were.

@@ -123,7 +123,7 @@ class GammaPoisson(CountRows):
         return {**q, "components": Gamma(*parts)}
 
     @property
-    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
+    def hyper(self) -> dict[str, Rule]:
         """Rules for the learned rates: r of the activations, s of the components."""
         return {"activation_rate": Newton(), "component_rate": ClosedForm(self._component_rate_step)}
 

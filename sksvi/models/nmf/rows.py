@@ -245,7 +245,7 @@ class CountRows(Local):
         return np.concatenate(list(parallel.in_order(one, parallel.slices(found.shape[0], 64), threads)))
 
 
-def _bases(logs: Array, precision: type = np.float64) -> tuple[Array, Array]:
+def _bases(logs: Array, precision: Any = np.float64) -> tuple[Array, Array]:
     """exp(logs) (F, K) over each column's largest, in this type of numbers, and the logarithm of that, (F,)."""
     offset = logs.max(1)
     bases = np.maximum(np.exp(np.ascontiguousarray(logs) - offset[:, None]), LEAST[precision])

@@ -28,7 +28,7 @@ def some_rows(data: Any, seed: int, most: int) -> CountMatrix:
     ends = np.cumsum([0, *(n for _, n in parts)])
     wanted = _some(int(ends[-1]), seed, most)
     own = {first: wanted[(wanted >= a) & (wanted < b)] - a for (first, _), a, b in zip(parts, ends, ends[1:])}
-    return data.reduced(partial(_those, own), Table.concatenated).X  # type: ignore[no-any-return]
+    return data.reduced(partial(_those, own), Table.concatenated).X
 
 
 def _with_counts(data: Table) -> list[tuple[int, int]]:
@@ -61,7 +61,7 @@ def from_rows(found: CountMatrix, n_components: int, seed: int) -> Array:
 def _chosen(found: CountMatrix, seed: int, most: int = CHOSEN_AMONG) -> Array:
     """Rows with counts, not too many."""
     some = np.flatnonzero(np.diff(found.counts.indptr))
-    return some[_some(len(some), seed, most)]  # type: ignore[no-any-return]
+    return some[_some(len(some), seed, most)]
 
 
 def _differing(found: CountMatrix, some: Array, n_components: int, seed: int) -> Array:

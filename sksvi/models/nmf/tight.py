@@ -39,7 +39,7 @@ class DrawnView(RatedView):
     @cached_property
     def several(self) -> Draw:
         """Draws of the components, made on first use and the same for every chunk."""
-        return self.block.draws(self.n, np.random.default_rng(self.stream))  # type: ignore[no-any-return]
+        return self.block.draws(self.n, np.random.default_rng(self.stream))
 
 
 @dataclass

@@ -65,7 +65,7 @@ class Integrand:
 
     def at(self, x: Array, block: ChainGaussian | None = None) -> dict[str, Any]:
         """q under these parameters, with the messages of the fit or of another block."""
-        return self.model.at(divided(self.full(x), self.q), self.q["latents"] if block is None else block)  # type: ignore[no-any-return]
+        return self.model.at(divided(self.full(x), self.q), self.q["latents"] if block is None else block)
 
     def __call__(self, x: Array) -> float:
         """Bound and log prior at x; -inf where there is none."""

@@ -140,7 +140,7 @@ class DynamicModel(PerLatent):
         )
 
     @cached_property
-    def hyper(self) -> dict[str, Rule]:  # type: ignore[override]
+    def hyper(self) -> dict[str, Rule]:
         """Parameters of the states and of the likelihood: `search` finds them."""
         if self.chain is not None:
             return {}

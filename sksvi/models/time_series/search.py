@@ -31,7 +31,7 @@ NEARBY = 1e-4
 
 def without_offsets(data: Table) -> Array:
     """Values less the offsets of their latents."""
-    return data.y if data.offset is None else data.y - data.offset  # type: ignore[no-any-return]
+    return data.y if data.offset is None else data.y - data.offset
 
 
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
