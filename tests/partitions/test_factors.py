@@ -1,16 +1,14 @@
-"""Factors of rows in partitions: the same fit as of the same rows in memory."""
+"""Factors of rows in partitions: what all rows say of units and precisions, frames, what is refused."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 
 import sksvi
 from sksvi import BetaProcessFA, GammaFactorModel, GammaPoissonFactorization, GammaProcessNMF
-from sksvi.decomposition import _gamma_fit
 from sksvi.decomposition._beta_process_encoding import Units
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
@@ -42,64 +40,8 @@ def chunked(values, size=60):
     return da.from_array(values, chunks=(size, values.shape[1]))
 
 
-def holes(X, rows):
-    """X with missing cells, among them a column that some partitions have nothing of."""
-    X = X.copy()
-    X[::11, 3] = np.nan
-    X[:rows, 5] = np.nan
-    return X
-
-
 NMF = {"n_components": 5, "batch_size": None, "max_iter": 4, "random_state": 0}
 BPFA = {"n_components": 5, "batch_size": None, "max_iter": 5, "random_state": 0, "algorithm": "cvi"}
-
-
-def same(model, here, apart, score=True):
-    found, wanted = clone(model).fit(apart), clone(model).fit(here)
-    np.testing.assert_allclose(found.lower_bounds_, wanted.lower_bounds_, rtol=1e-9)
-    np.testing.assert_allclose(found.components_, wanted.components_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.transform(apart).compute(), wanted.transform(here), rtol=1e-5, atol=1e-8)
-    assert found.score(apart) == pytest.approx(wanted.score(here), rel=1e-8)
-    return found
-
-
-@pytest.mark.costly
-@pytest.mark.parametrize(
-    "model",
-    [GammaProcessNMF(**NMF), GammaPoissonFactorization(**NMF), GammaPoissonFactorization(**{**NMF, "init": "rows"})],
-    ids=["process", "poisson", "rows"],
-)
-def test_same_fit_of_counts(model, counts, monkeypatch):
-    same(model, holes(counts, 60), chunked(holes(counts, 60)))
-    starts = {name: (start, 30) for name, (start, _) in _gamma_fit.STARTS.items()}  # few rows of many
-    monkeypatch.setattr(_gamma_fit, "STARTS", starts)
-    same(clone(model).set_params(max_iter=2), counts, chunked(counts))
-
-
-def test_same_fit_of_sparse_counts(counts):
-    model = GammaProcessNMF(**{**NMF, "init": "random", "prior_mean": 2.0})
-    same(model, sp.csr_matrix(counts), chunked(counts).map_blocks(sp.csr_matrix))
-
-
-def test_given_components(counts):
-    init = np.random.default_rng(2).gamma(1.0, 1.0, (5, 12))
-    same(GammaProcessNMF(**{**NMF, "init": init}), counts, chunked(counts))
-
-
-def test_tight_bound_is_drawn_from_the_same_numbers(counts):
-    model = GammaPoissonFactorization(3, bound="tight", batch_size=None, max_iter=8, tol=1e-1, random_state=0)
-    one = model.fit(chunked(counts)).components_
-    with dask.config.set(scheduler="threads", num_workers=2):
-        np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
-
-
-@pytest.mark.parametrize(("local_step", "init"), [("mean-field", "random"), ("spike-slab", "data")])
-def test_same_fit_of_sparse_factors(measured, local_step, init):
-    model = BetaProcessFA(**{**BPFA, "local_step": local_step, "init": init, "noise": "columns"})
-    found = same(model, holes(measured, 60), chunked(holes(measured, 60)))
-    wanted = clone(model).fit(holes(measured, 60))
-    np.testing.assert_allclose(found.mean_, wanted.mean_, rtol=1e-12)
-    assert found.scale_ == pytest.approx(wanted.scale_, rel=1e-12)
 
 
 @pytest.mark.parametrize(("columns", "precision"), [(40, 1.0), (41, "learned")])
@@ -126,17 +68,6 @@ def test_units_add_up():
             assert scale / unit == pytest.approx(np.sqrt(np.nanmean(np.square(X - np.nanmean(X, 0)))), rel=1e-12)
 
 
-@pytest.mark.parametrize("batch_size", [None, 30])
-@pytest.mark.parametrize(
-    "model", [BetaProcessFA(5, max_iter=2, random_state=0), GammaProcessNMF(5, max_iter=2, random_state=0)]
-)
-def test_draws_are_the_same_bits_for_any_scheduler(model, counts, batch_size):
-    model = clone(model).set_params(algorithm="mc-ssvi", batch_size=batch_size)
-    one = model.fit(chunked(counts)).components_
-    with dask.config.set(scheduler="threads", num_workers=2):
-        np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
-
-
 @pytest.mark.parametrize("noise", ["auto", 0.5])
 def test_gamma_factors_know_the_scatter_of_all_rows(measured, noise):
     """Their search ends a little elsewhere where the scatter is rounded otherwise, as that of the rows in reverse."""
@@ -151,16 +82,6 @@ def test_gamma_factors_know_the_scatter_of_all_rows(measured, noise):
     assert apart.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-4)
     assert apart.score(chunked(measured)) == pytest.approx(apart.score(measured), rel=1e-12)
     np.testing.assert_array_equal(apart.transform(chunked(measured)).compute(), apart.transform(measured))
-
-
-def test_partitions_are_a_stream(counts, measured):
-    models = [GammaProcessNMF(4, random_state=0), GammaPoissonFactorization(4, random_state=0)]
-    models += [BetaProcessFA(4, random_state=0), GammaFactorModel(2, noise_variance="auto", random_state=0)]
-    for model in models:
-        X = counts if "Gamma" in type(model).__name__ and not hasattr(model, "fit_mean") else measured
-        here, apart = clone(model).partial_fit(X[:75]).partial_fit(X[75:]), clone(model).partial_fit(chunked(X, 75))
-        np.testing.assert_array_equal(apart.components_, here.components_)
-        assert apart.n_samples_seen_ == 150
 
 
 def test_frames(counts, tmp_path):

@@ -1,4 +1,4 @@
-"""Mixtures of rows in partitions: the same fit, moves included, as of the same rows in memory."""
+"""Mixtures of rows in partitions: weights, categories of all partitions, what is refused."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from sksvi import BernoulliMixture, CategoricalMixture
-from sksvi.models.mixture import model as mixture
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -45,47 +43,11 @@ def same(apart, here):
     np.testing.assert_allclose(apart.means_, here.means_, rtol=1e-9)
 
 
-@pytest.mark.costly
-@pytest.mark.parametrize(
-    ("algorithm", "moves"),
-    [("map", "none"), pytest.param("svi", "merge", marks=pytest.mark.exhaustive), ("svi", "all")],
-)
-def test_same_fit(table, algorithm, moves):
-    model = binary(moves=moves, algorithm=algorithm, concentration=5.0)
-    here, apart = clone(model).fit(table), clone(model).fit(chunked(table))
-    same(apart, here)
-    assert apart.score(chunked(table)) == pytest.approx(here.score(table), rel=1e-12)
-    np.testing.assert_array_equal(apart.predict(chunked(table)).compute(), here.predict(table))
-    np.testing.assert_allclose(apart.predict_proba(chunked(table)).compute(), here.predict_proba(table), atol=1e-9)
-    np.testing.assert_array_equal(clone(model).fit_predict(chunked(table)).compute(), here.predict(table))
-
-
 def test_sparse_rows_with_weights(table):
     X, weight = np.nan_to_num(table), np.arange(240) % 3 * 1.0
     here = binary().fit(sp.csr_matrix(X)[weight > 0], sample_weight=weight[weight > 0])
     apart = binary().fit(chunked(X).map_blocks(sp.csr_matrix), sample_weight=chunked(weight))
     same(apart, here)
-
-
-def test_centres_are_among_the_same_few_rows(table, monkeypatch):
-    monkeypatch.setattr(mixture, "CENTRES_AMONG", 50)
-    same(binary(max_iter=3).fit(chunked(table)), binary(max_iter=3).fit(table))
-
-
-@pytest.mark.costly
-@pytest.mark.parametrize("batch_size", [None, 40])
-def test_draws_are_the_same_bits_for_any_scheduler(table, batch_size):
-    model = binary(algorithm="ssvi", batch_size=batch_size, max_iter=2)
-    one = model.fit(chunked(table)).means_
-    with dask.config.set(scheduler="threads", num_workers=2):
-        np.testing.assert_array_equal(model.fit(chunked(table)).means_, one)
-
-
-def test_partitions_are_a_stream(table):
-    apart, here = binary(), binary()
-    apart.partial_fit(chunked(table, 120))
-    here.partial_fit(table[:120]).partial_fit(table[120:])
-    np.testing.assert_array_equal(apart.means_, here.means_)
 
 
 def categories(n=120):

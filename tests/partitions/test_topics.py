@@ -1,4 +1,4 @@
-"""Topic models of documents in partitions: the same fit as of the same documents in memory."""
+"""Topic models of documents in partitions: words, answers, what is left of a fit, what users are told."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import sksvi
-from sksvi import CorrelatedTopicModel, StructuredLDA
-from sksvi.models.topics import anchors
-from sksvi.topics import _structured
+from sksvi import StructuredLDA
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -45,37 +43,6 @@ def lda(**options):
     return StructuredLDA(3, **{"batch_size": None, "max_iter": 4, "random_state": 0, **options})
 
 
-def ctm(**options):
-    return CorrelatedTopicModel(3, **{"batch_size": None, "max_iter": 3, "random_state": 0, **options})
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        lda(),
-        lda(algorithm="svi", doc_topic_prior="auto", topic_word_prior="auto"),
-        ctm(algorithm="cvi", bound="simple"),
-    ],
-    ids=["lda", "learned", "ctm"],
-)
-def test_same_fit(model, counts):
-    here = model.fit(counts)
-    apart = sksvi.__dict__[type(model).__name__](**model.get_params()).fit(chunked(counts))
-    np.testing.assert_allclose(apart.lower_bounds_, here.lower_bounds_, rtol=1e-9)
-    np.testing.assert_allclose(apart.components_, here.components_, rtol=1e-9)
-    np.testing.assert_allclose(apart.topic_correlation_, here.topic_correlation_, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(apart.transform(chunked(counts)).compute(), here.transform(counts), rtol=1e-8)
-    for name in ("score", "perplexity"):
-        assert getattr(apart, name)(chunked(counts)) == pytest.approx(getattr(here, name)(counts), rel=1e-10)
-
-
-def test_starts_look_at_the_same_few_documents(counts, monkeypatch):
-    monkeypatch.setattr(anchors, "MOST_DOCUMENTS", 40)
-    monkeypatch.setattr(_structured, "TRIAL_DOCUMENTS", 50)
-    here, apart = lda(max_iter=2).fit(counts), lda(max_iter=2).fit(chunked(counts))
-    np.testing.assert_allclose(apart.components_, here.components_, rtol=1e-9)
-
-
 def test_words_have_names(counts):
     """Those of a frame, or those that are given."""
     given, frame = lda(max_iter=2).fit(chunked(counts, 50), feature_names=WORDS), lda(max_iter=2).fit(framed(counts))
@@ -88,22 +55,6 @@ def test_words_have_names(counts):
     named = given.fit_transform(chunked(counts, 50), feature_names=WORDS)
     np.testing.assert_array_equal(named.compute(), shares.compute())
     assert given.score(chunked(counts, 50), feature_names=WORDS) == frame.score(reversed_)
-
-
-@pytest.mark.parametrize("batch_size", [None, 30])
-def test_draws_are_the_same_bits_for_any_scheduler(counts, batch_size):
-    model = lda(algorithm="ssvi", local_step="gibbs", batch_size=batch_size, max_iter=2)
-    one = model.fit(chunked(counts)).components_
-    with dask.config.set(scheduler="threads", num_workers=2):
-        np.testing.assert_array_equal(model.fit(chunked(counts)).components_, one)
-
-
-def test_partitions_are_a_stream(counts):
-    apart, here = lda(random_state=1), lda(random_state=1)
-    apart.partial_fit(chunked(counts, 75)).partial_fit(chunked(counts, 75))
-    for part in (counts[:75], counts[75:], counts[:75], counts[75:]):
-        here.partial_fit(part)
-    np.testing.assert_array_equal(apart.components_, here.components_)
 
 
 def test_what_is_left_of_a_fit(counts, tmp_path):
