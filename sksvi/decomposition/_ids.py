@@ -8,6 +8,7 @@ import numpy as np
 
 from sksvi.estimators.magnitudes import check_magnitudes
 from sksvi.estimators.tables import framed, hashed
+from sksvi.estimators.unseen import check_added_ids
 from sksvi.estimators.validation import validate_data
 
 Array = np.ndarray
@@ -92,6 +93,14 @@ def unique_ids(column: Any, existing: Array | None = None) -> Array:
     both = np.concatenate([existing.astype(object), new.astype(object)])
     mixed = existing.dtype.kind == "O" or new.dtype.kind != existing.dtype.kind
     return both if mixed else np.concatenate([existing, new])
+
+
+def grown_ids(policy: str, side: str, column: Any, existing: Array | None) -> Array:
+    """Ids of one side: `existing` ones of a fit that goes on, then new ones, which `policy` may object to."""
+    if existing is not None:
+        what = f"{side} in column {column.name!r} of X"
+        check_added_ids(policy, what, column, positions(existing, column) >= 0, existing)
+    return unique_ids(column, existing)
 
 
 def positions(ids: Array, column: Any) -> Array:

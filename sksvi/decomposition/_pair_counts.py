@@ -69,12 +69,12 @@ class PairCounts(PairMethods, TransformerMixin):
         there = weight > 0
         return tuple(column[there] for column in columns), (weight * counts)[there]
 
-    def _table(self, columns: Any, counts: Array, users: Array) -> CountMatrix:
+    def _table(self, columns: Any, counts: Array, users: Array, items: Array) -> CountMatrix:
         """Counts by user and item, those of one pair added; items without a column are left out."""
-        where = [positions(ids, column) for ids, column in zip((users, self.items_), columns, strict=True)]
+        where = [positions(ids, column) for ids, column in zip((users, items), columns, strict=True)]
         there = where[1] >= 0
         entries = counts[there], (where[0][there], where[1][there])
-        return cells(sp.csr_matrix(entries, shape=(len(users), len(self.items_))))
+        return cells(sp.csr_matrix(entries, shape=(len(users), len(items))))
 
     @property
     def _fitted_cells(self) -> CountMatrix:
@@ -188,7 +188,10 @@ class PairCounts(PairMethods, TransformerMixin):
         ids = pd.unique(columns[0].astype(object))
         names = np.empty(len(ids), object)
         names[:] = list(ids)
-        new, old = self._table(columns, counts, names).counts, positions(self.users_, pd.Series(names, dtype=object))
+        new, old = (
+            self._table(columns, counts, names, self.items_).counts,
+            positions(self.users_, pd.Series(names, dtype=object)),
+        )
         again = np.flatnonzero(old >= 0)
         if len(again) and self.seen_ is None:
             raise ValueError(

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import MatrixLike, RandomState
-from sksvi.decomposition._ids import id_columns, positions, unique_ids
-from sksvi.estimators.unseen import check_added_ids, check_predicted_ids, shown
+from sksvi.decomposition._ids import id_columns, positions
+from sksvi.estimators.unseen import check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 
@@ -135,13 +135,6 @@ class PairMethods:
     # ---- ids
     def _ids(self, side: str) -> Array:
         return self.users_ if side == "users" else self.items_
-
-    def _added(self, side: str, column: Any, existing: Array | None) -> Array:
-        """Ids of one side: `existing` ones of a fit that goes on, then new ones, which are checked against these."""
-        if existing is not None:
-            what = f"{side} in column {column.name!r} of X"
-            check_added_ids(self.on_unseen, what, column, positions(existing, column) >= 0, existing)
-        return unique_ids(column, existing)
 
     def _known(self, side: str, column: Any) -> Array:
         """Which ids of a column were in the fit, (n,) bool."""

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from sksvi.decomposition._ids import Features, check_has_ids, id_columns, plates_of, positions, unique_ids
+from sksvi.decomposition._ids import Features, check_has_ids, grown_ids, id_columns, plates_of, positions, unique_ids
 from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import levels_in_use
 from sksvi.estimators.targets import TargetRows, ValueTarget
-from sksvi.estimators.unseen import check_added_ids, check_table
+from sksvi.estimators.unseen import check_table
 from sksvi.estimators.validation import check_numeric_target
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import weighted_median
@@ -213,12 +213,7 @@ class PairEncoding(Encoding):
             check_has_ids([column if len(column) else column.reindex([0]) for column in columns.values()])
         ids = {}
         for side, column in columns.items():
-            existing = None if old is None else old.ids[side]
-            if existing is not None:
-                what = f"{side} in column {column.name!r} of X"
-                there = positions(existing, column) >= 0
-                check_added_ids(estimator.on_unseen, what, column, there, existing)
-            ids[side] = unique_ids(column, existing)
+            ids[side] = grown_ids(estimator.on_unseen, side, column, None if old is None else old.ids[side])
         return replace(self, ids=ids).with_features(estimator, None if old is None else old.features)
 
     def with_features(self, estimator: Any, old: dict[str, Features | None] | None) -> Self:

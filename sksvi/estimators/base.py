@@ -239,6 +239,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         TypeError
             Where the bound of a fit is no sum over rows.
         """
+        if not self._encoding_class.sums_over_rows:
+            raise TypeError(
+                f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it "
+                "X.compute()."
+            )
         return encoded_by_part(self, given, fixed, PARTITION)
 
     def _outgrown(self, data: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from sksvi.models.base import Table
 from sksvi.partitions.collections import in_memory
@@ -66,6 +66,9 @@ class Encoding(ABC):
     validation of columns, whose names and number `read` sets where nothing is fixed yet; they write nothing else to it
     and read none of its private attributes, but those of its class.
     """
+
+    #: Whether the bound of a fit is a sum over rows, which may then lie in partitions.
+    sums_over_rows: ClassVar[bool] = True
 
     @staticmethod
     def given(*rows: Any) -> GivenRows:

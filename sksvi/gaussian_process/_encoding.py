@@ -201,6 +201,8 @@ class FullProcessEncoding(Encoding):
 
     target: LabelTarget
 
+    sums_over_rows: ClassVar[bool] = False
+
     @classmethod
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> DistinctRows:
         """Different rows with the sums of their weights."""

@@ -135,6 +135,7 @@ REGISTRY: dict[str, str] = {
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "BinaryEncoding": "sksvi.mixture._bernoulli:BinaryEncoding",
     "CategoricalEncoding": "sksvi.mixture._categorical:CategoricalEncoding",
+    "PairCountEncoding": "sksvi.decomposition._poisson_pairs:PairCountEncoding",
     "PairEncoding": "sksvi.decomposition._pmf_encoding:PairEncoding",
     "Vocabulary": "sksvi.topics._encoding:Vocabulary",
     "TypedVocabulary": "sksvi.topics._encoding:TypedVocabulary",

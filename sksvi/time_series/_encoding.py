@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class SeriesEncoding(Encoding):
     centre: Array
     scale: Array
     names: list[str]
+
+    sums_over_rows: ClassVar[bool] = False
 
     @classmethod
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> SeriesRows:

@@ -148,7 +148,7 @@ def check_poisson_pairs(look: Validator) -> None:
     look.at("_seen_counts").array((0 if rated.value is None else _rated_items(rated, look),), above=0.0)
     for name in ("_n_rows", "_waiting", "_began_with"):
         look.at(name).number(least=0.0)
-    look.at("_first_mean").number(above=0.0)
+    look.at("_encoding").at("mean").number(above=0.0)
     look.at("_prior_shapes").array((2,), above=0.0)
 
 
