@@ -100,74 +100,35 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
 
 __version__ = "0.1.0.dev0"
 
-# name -> module that defines it
-_ATTRIBUTES = {
-    "BayesianGLMClassifier": "sksvi.linear_model",
-    "BayesianGLMRegressor": "sksvi.linear_model",
-    "BernoulliMixture": "sksvi.mixture",
-    "BetaProcessFA": "sksvi.decomposition",
-    "CategoricalMixture": "sksvi.mixture",
-    "DynamicGLM": "sksvi.time_series",
-    "GMEClassifier": "sksvi.mixed_effects",
-    "GMERegressor": "sksvi.mixed_effects",
-    "GammaFactorModel": "sksvi.decomposition",
-    "GammaPoissonFactorization": "sksvi.decomposition",
-    "GammaProcessNMF": "sksvi.decomposition",
-    "GPClassifier": "sksvi.gaussian_process",
-    "GeneralizedPMF": "sksvi.decomposition",
-    "PoissonFactorization": "sksvi.decomposition",
-    "SparseGPClassifier": "sksvi.gaussian_process",
-    "SparseGPRegressor": "sksvi.gaussian_process",
-    "CorrelatedTopicModel": "sksvi.topics",
-    "StructuredLDA": "sksvi.topics",
-    "CoefficientDisplay": "sksvi.displays",
-    "DictionaryDisplay": "sksvi.displays",
-    "BeforeAfterDisplay": "sksvi.displays",
-    "FactorDisplay": "sksvi.displays",
-    "GroupEffectsDisplay": "sksvi.displays",
-    "IntervalCoverageDisplay": "sksvi.displays",
-    "LowerBoundDisplay": "sksvi.displays",
-    "PartialEffectDisplay": "sksvi.displays",
-    "PITDisplay": "sksvi.displays",
-    "PosteriorPredictiveDisplay": "sksvi.displays",
-    "PredictionBandDisplay": "sksvi.displays",
-    "TimeSeriesDisplay": "sksvi.displays",
-    "TopicGraphDisplay": "sksvi.displays",
-    "TopicWordsDisplay": "sksvi.displays",
-    "load": "sksvi.persistence",
-    "log_predictive_density": "sksvi.predictive",
-    "predict_interval": "sksvi.predictive",
-    "predict_quantiles": "sksvi.predictive",
-    "predict_std": "sksvi.predictive",
-    "sample_y": "sksvi.predictive",
-    "save": "sksvi.predictive",
-    "show_versions": "sksvi._versions",
-    "summary": "sksvi.predictive",
-    "summary_text": "sksvi.predictive",
+#: Public names by the module that defines them.
+_DEFINED = {
+    "linear_model": "BayesianGLMClassifier BayesianGLMRegressor",
+    "mixture": "BernoulliMixture CategoricalMixture",
+    "decomposition": (
+        "BetaProcessFA GammaFactorModel GammaPoissonFactorization GammaProcessNMF GeneralizedPMF PoissonFactorization"
+    ),
+    "time_series": "DynamicGLM",
+    "mixed_effects": "GMEClassifier GMERegressor",
+    "gaussian_process": "GPClassifier SparseGPClassifier SparseGPRegressor",
+    "topics": "CorrelatedTopicModel StructuredLDA",
+    "displays": (
+        "CoefficientDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
+        "IntervalCoverageDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay PosteriorPredictiveDisplay "
+        "PredictionBandDisplay TimeSeriesDisplay TopicGraphDisplay TopicWordsDisplay"
+    ),
+    "persistence": "load",
+    "predictive": (
+        "log_predictive_density predict_interval predict_quantiles predict_std sample_y save summary summary_text"
+    ),
+    "_versions": "show_versions",
 }
-
-_SUBMODULES = (
-    "algorithms",
-    "callbacks",
-    "datasets",
-    "decomposition",
-    "displays",
-    "expectations",
-    "families",
-    "gaussian_process",
-    "images",
-    "inspection",
-    "likelihoods",
-    "linear_model",
-    "mixed_effects",
-    "mixture",
-    "network",
-    "persistence",
-    "predictive",
-    "schedules",
-    "testing",
-    "time_series",
-    "topics",
+_ATTRIBUTES = {name: f"sksvi.{module}" for module, names in _DEFINED.items() for name in names.split()}
+_SUBMODULES = tuple(
+    (
+        "algorithms callbacks datasets decomposition displays expectations families gaussian_process images "
+        "inspection likelihoods linear_model mixed_effects mixture network persistence predictive schedules "
+        "testing time_series topics"
+    ).split()
 )
 
 __all__ = ["__version__", *_ATTRIBUTES, *_SUBMODULES]
