@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sksvi.decomposition._beta_process import BetaProcessFA
-from sksvi.decomposition._folded import FoldedUsers
-from sksvi.decomposition._folded_counts import FoldedCounts
+from sksvi.decomposition._folded import FoldedCounts, FoldedUsers
 from sksvi.decomposition._gamma_factor import GammaFactorModel
 from sksvi.decomposition._gamma_poisson import GammaPoissonFactorization
 from sksvi.decomposition._gamma_process import GammaProcessNMF

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
-from sksvi.decomposition._folded_counts import FoldedCounts
+from sksvi.decomposition._folded import FoldedCounts
 from sksvi.decomposition._gamma_counts import CELLS
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best

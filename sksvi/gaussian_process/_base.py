@@ -32,14 +32,15 @@ from sksvi.estimators.response import MOST, ResponseDraws
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
-from sksvi.gaussian_process._needs import BETWEEN_ROWS, numbers_held
 from sksvi.gaussian_process._process import GaussianProcess, Part, Place, ProcessFit
 from sksvi.gaussian_process._start import (
     AT_ROW,
+    BETWEEN_ROWS,
     OPTIMAL_ROWS,
     at_rows,
     centred,
     merged,
+    numbers_held,
     refused,
     spread_of,
     targets_and_spread,

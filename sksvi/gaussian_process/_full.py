@@ -31,8 +31,8 @@ from sksvi.estimators.validation import StrOptions, validate_data, with_own_meth
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
-from sksvi.gaussian_process._needs import ALONE, OF_ALL_ROWS
 from sksvi.gaussian_process._process import GaussianProcess, Part, ProcessFit
+from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
 from sksvi.inference.state import State

@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter
 
 from sksvi import DynamicGLM
-from sksvi.time_series._overdispersion import alternating, worth_of_noise
+from sksvi.time_series._rows import alternating, worth_of_noise
 from tests.time_series.test_dynamic import NILE
 
 
