@@ -41,13 +41,18 @@ def feature_names(estimator: BaseEstimator, before: BaseEstimator | None = None)
     ['x0', 'x1']
     """
     names = np.delete(all_names(estimator, before), grouping_columns(estimator))
-    categories = getattr(estimator, "_categories", None)
+    categories = categorical_columns(estimator)
     return names if categories is None else np.array(categories.names(names), dtype=object)
 
 
 def grouping_columns(estimator: Any) -> list[int]:
     """Positions of the columns that name groups, which have no coefficient."""
-    return [] if getattr(estimator, "groups", None) is None else list(getattr(estimator, "_factors", []))
+    return list(getattr(getattr(estimator, "_encoding", None), "grouping", ()))
+
+
+def categorical_columns(estimator: Any) -> Any:
+    """The columns in whose place a fitted linear model has indicators of levels, or None."""
+    return getattr(getattr(estimator, "_encoding", None), "categorical", None)
 
 
 def all_names(estimator: Any, before: Any) -> np.ndarray:

@@ -232,7 +232,9 @@ def model_answers(name: str, model: Any) -> list[Array]:
             arguments["recommend"] = lambda: (model.users_[:2],)
         # Coefficients as the fit stores them: defaults of summary() may change between versions.
         options = (
-            {"effects": "joint", "contrasts": "none"} if method == "summary" and hasattr(model, "_effects") else {}
+            {"effects": "joint", "contrasts": "none"}
+            if method == "summary" and hasattr(model, "_shown_coefficients")
+            else {}
         )
         found = getattr(model, method)(*arguments.get(method, lambda: (X,))(), **options)
         out.append(np.asarray(found[0] if isinstance(found, tuple) else found))

@@ -88,7 +88,7 @@ def noise_of(model: Any) -> tuple[float | None, float | None]:
     if model.noise_variance_:
         return model.noise_variance_, float(model.posterior_["noise"].std[0])
     if model.groups is not None and "row" in model.group_std_.index.get_level_values("group"):
-        scales = model._log_scales
+        scales = model._fitted.group_scales
         squares = np.exp(2.0 * scales.nodes[:, -1])
         mean = float(scales.weights @ squares)
         return mean, float(np.sqrt(scales.weights @ np.square(squares - mean)))

@@ -69,8 +69,8 @@ def described(name: str) -> tuple[dict[str, Any], Array, Any]:
     estimator.fit(X, y)
     grouped = isinstance(X, pd.DataFrame) and "group" in X
     rows = np.asarray(X.drop(columns="group") if grouped else X, float)
-    columns, prior = estimator._columns, estimator._scale_prior(rows.shape[1])
-    mean, precision = estimator._intercept_prior
+    columns, prior = estimator._encoding.columns, estimator._encoding.scale_prior(estimator.likelihood_)
+    mean, precision = estimator._encoding.prior.intercept
     ends = np.arctan(np.sqrt(np.array([prior.ratio(prior.highest)[0], prior.ratio(prior.lowest)[0]])))
     likelihood = "logit" if is_classifier(estimator) else estimator.likelihood
     data = {
@@ -78,7 +78,7 @@ def described(name: str) -> tuple[dict[str, Any], Array, Any]:
         "angles": tuple(float(end) for end in ends),
         "variance": float(prior.variance[0]),
         "unit of f": float(prior.unit),
-        "unit": float(estimator._unit),
+        "unit": float(estimator._encoding.prior.unit),
         "intercept": (float(mean), float(precision) ** -0.5),
         "same level": np.equal.outer(*2 * [X["group"].to_numpy()]).astype(float) if grouped else None,
         "codes": np.unique(X["group"], return_inverse=True)[1] if grouped else None,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from sksvi._names import apart, feature_names, grouping_columns
+from sksvi._names import apart, categorical_columns, feature_names, grouping_columns
 from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import axes_for, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
@@ -274,7 +274,7 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
         return np.asarray(fitted_spread, float)
     rows = X if before is None else before.transform(X)
     rows = fixed_columns(rows if hasattr(rows, "shape") else np.asarray(rows), grouping_columns(inner))
-    categories = getattr(inner, "_categories", None)
+    categories = categorical_columns(inner)
     if categories is not None:
         rows = categories.applied(as_table(rows), inner._for_text)
     rows = rows.tocsr().astype(float) if is_compressed(rows) else np.asarray(rows, float)

@@ -192,6 +192,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
         """Encoded rows of a fit, or of a chunk; they fix the encoding, or bring it up to date."""
+        self._record = replace(self._record, streams=not part.whole)
         if part.whole and not is_collection(given.X):
             remember_offset(self, given.offset)
         if self._encoding_class is None:

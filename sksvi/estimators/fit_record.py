@@ -14,6 +14,7 @@ class FitRecord:
     began_among : weight of the rows that the last start was made among; 0: not known.
     one_sided : whether every target lay at one end of what it may be: it says nothing of columns, nor of their scales.
     had_offset, had_exposure : whether rows had an offset, and whether it was given as an exposure.
+    streams : whether the call under way, or the last one, is one of a stream.
     score : `score` of rows of the last fit, and how many these were.
     """
 
@@ -22,6 +23,7 @@ class FitRecord:
     one_sided: bool = False
     had_offset: bool = False
     had_exposure: bool = False
+    streams: bool = False
     score: tuple[float, int] | None = None
 
 

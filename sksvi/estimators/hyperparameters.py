@@ -89,6 +89,11 @@ def posterior_of_nodes(nodes_of: Callable[[Any], Any], columns_of: Callable[[Any
     )
 
 
+def integrates(estimator: Any) -> bool:
+    """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
+    return estimator.hyperparameters == "integrated" and not estimator._record.one_sided
+
+
 class IntegratedHyperparameters:
     """An estimator whose `hyperparameters` are "integrated" over nodes, or a "point".
 
@@ -103,7 +108,7 @@ class IntegratedHyperparameters:
     @property
     def _integrates(self) -> bool:
         """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-        return self.hyperparameters == "integrated" and not self._record.one_sided
+        return integrates(self)
 
     def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
         """Names to values (k,) in the user's units, of values (k, H) of nodes."""

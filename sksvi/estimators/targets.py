@@ -124,6 +124,11 @@ class TargetEncoding(ABC):
         return {"targets": Targets.of(given.y, given.weight, given.offset), "own": own}
 
     @classmethod
+    def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
+        """Whether a fit needs no more of its targets than mean and variance; of labels it needs all counts."""
+        return False
+
+    @classmethod
     @abstractmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
@@ -138,7 +143,10 @@ class TargetEncoding(ABC):
 
     def few(self, summary: DataSummary) -> Any:
         """Rows by whose targets a fit starts, as positions or numbers."""
-        return summary.few if summary.targets is None else summary.few.mapped(self.positions)  # type: ignore[union-attr]
+        rows: Any = summary.few
+        if summary.targets is not None:
+            return rows.mapped(self.positions)
+        return replace(rows, y=self.encode(rows.y, rows.X.dtype))
 
     @abstractmethod
     def encode(self, y: Array, dtype: Any) -> Array:
@@ -159,7 +167,12 @@ class ValueTarget(TargetEncoding):
     @staticmethod
     def base(estimator: Any, fixed: TargetEncoding | None) -> Likelihood:
         """The likelihood before the data have said what is learned, or as they have."""
-        return estimator._base_likelihood() if fixed is None else estimator.likelihood_  # type: ignore[no-any-return]
+        return estimator._base_likelihood() if fixed is None else fixed.likelihood  # type: ignore[no-any-return]
+
+    @classmethod
+    def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
+        """Whether a fit needs no more of its targets than mean and variance."""
+        return cls.base(estimator, fixed).traits.by_moments
 
     @classmethod
     def given(cls, estimator: Any, y: Any, fixed: TargetEncoding | None, part: Part) -> GivenTarget:

@@ -28,7 +28,7 @@ from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.response import MOST, ResponseDraws
+from sksvi.estimators.response import MOST, ResponseDraws, means_given
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
@@ -467,7 +467,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
                 _, H, d = place.geometry.rows(here)
                 f = np.tensordot(H, draws, (1, draws.ndim - 1)) + self.mean_
                 f = f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1))
-                means.append(self._with_likelihood(part.likelihood)._means_given(f, d))
+                means.append(means_given(self._with_likelihood(part.likelihood), f, d))
             yield rows, means[0] if len(means) == 1 else np.concatenate(means, axis=1)[:, order]
 
     def _drawn(self, n_draws: int, seed: int) -> tuple[list[tuple[Part, Array, Place]], Array]:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sksvi._names import grouping_columns
+from sksvi._names import categorical_columns, grouping_columns
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_row_values
@@ -221,7 +221,7 @@ def levelled_columns(inner: Any) -> list[Any]:
 
 def category_columns(inner: Any) -> list[Any]:
     """Columns of which the model itself makes indicators."""
-    own = getattr(inner, "_categories", None)
+    own = categorical_columns(inner)
     if own is None:
         return []
     encoded = np.delete(np.arange(inner.n_features_in_), grouping_columns(inner)).tolist()

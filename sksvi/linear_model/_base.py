@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -13,20 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime import memory
-from sksvi._runtime.kinds import is_compressed
-from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_row_values
-from sksvi.estimators.from_partitions import FromPartitions
-from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS
-from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.checks import check_choice, check_flag
+from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS, posterior_of_nodes
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound, paid_by
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
-from sksvi.estimators.response import ResponseDraws
-from sksvi.estimators.stage import PARTITION
-from sksvi.estimators.validation import StrOptions
+from sksvi.estimators.response import mean_draws, response_names
+from sksvi.estimators.summaries import concatenated, exponentiated
+from sksvi.estimators.tables import as_table
+from sksvi.estimators.targets import TargetEncoding
+from sksvi.estimators.validation import ENCODE, StrOptions, validate_data
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
@@ -35,17 +36,24 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
-from sksvi.linear_model._columns import ColumnScaling
-from sksvi.linear_model._fit_warnings import LinearFindings
-from sksvi.linear_model._integrated import IntegratedScales, NodeFit
-from sksvi.linear_model._scale_prior import SharedScales
-from sksvi.linear_model._scaling import PriorScaling
+from sksvi.linear_model._encoding import GLMEncoding
+from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
+from sksvi.linear_model._integrated import (
+    FittedWeights,
+    NodeFit,
+    integrated,
+    own_by_default,
+    rows_for_nodes,
+    scale_columns,
+)
+from sksvi.linear_model._predictions import latent_draws, mixed_latents, moved_effect, predictive_mixture
+from sksvi.linear_model._prior import prior_kind
 from sksvi.linear_model._subspace import in_basis, in_subspace, informed
-from sksvi.linear_model._summaries import CoefficientTables
-from sksvi.linear_model._with_categories import WithCategories
+from sksvi.linear_model._summaries import effects_table, likelihood_tables, shown_coefficients
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.partitions.summary import DataSummary, Either
+from sksvi.predictive import Predictive
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -56,18 +64,21 @@ COVARIANCES = 14.5
 SPANS = 3.0
 
 
-class BayesianGLM(
-    LinearFindings,
-    CoefficientTables,
-    IntegratedScales,
-    ResponseDraws,
-    WithCategories,
-    FromPartitions,
-    SharedScales,
-    PriorScaling,
-    BaseSVI,
-):
+class BayesianGLM(BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
+
+    _encoding_class = GLMEncoding
+    _encoding: GLMEncoding
+    #: Class of what targets fix.
+    _target_class: ClassVar[type[TargetEncoding]]
+    _model_class: ClassVar[type[LinearModel]] = LinearModel
+    _fitted = FittedWeights()
+    _for_text = f"{ENCODE}, or name the column in categorical_features"
+    #: Noise of each row's own that `_distribution` adds; 0: none.
+    noise_scale_: float = 0.0
+    likelihood_: likelihoods.Likelihood
+    classes_: np.ndarray
+    prior_precision_: float | np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
@@ -137,38 +148,31 @@ class BayesianGLM(
         self.verbose = verbose
 
     # ---- model
-    def _model(self, n_features: int, likelihood: Any, precision: Any) -> LinearModel:
-        return LinearModel(
+    @property
+    def _prior_kind(self) -> str:
+        return prior_kind(self.prior_precision)
+
+    def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> Any:
+        encoding, inside = self._encoding, self._fitted.subspace is not None
+        scales = encoding.scale_prior(likelihood) if isinstance(precision, str) else None
+        mean, intercept_precision = encoding.prior.intercept
+        return self._model_class(
             likelihood,
             prior_precision=precision,
-            intercept_mean=self._intercept_prior[0],
-            intercept_precision=self._intercept_prior[1],
-            unit=self._unit,
-            relative_scale=self._relative_scale,
-            scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
+            intercept_mean=mean,
+            intercept_precision=intercept_precision,
+            unit=encoding.prior.unit,
+            relative_scale=1.0 if inside else encoding.columns.relative_scale,  # a subspace has it within
+            scales=scales.alike(n_features) if inside and scales is not None else scales,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=self.covariance == "full",
+            **options,
         )
 
-    @property
-    def _relative_scale(self) -> Any:
-        """What the prior of the model's columns is meant for, in units of their scale; a subspace has it within."""
-        return 1.0 if self._subspace is not None else self._columns.relative_scale
-
-    def _rows(self, X: Any, y: Array, sample_weight: Any, offset: Any) -> Table:
-        """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
-        n = X.shape[0]
-        weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
-        data = Table(X, y, weight, offset_of(self, offset, n))
-        self._dtype = X.dtype.name
-        if weight is not None and not np.all(weight > 0):
-            data = data.take(np.flatnonzero(weight > 0))
-        if is_compressed(data.X) and not data.X.has_canonical_format:
-            X = data.X.copy()
-            X.sum_duplicates()
-            data = replace(data, X=X)
-        return data
+    def _precision(self, n_features: int) -> Any:
+        encoding = self._encoding
+        return encoding.prior.precision(self.prior_precision, encoding.categorical, n_features, self._coordinate_name)
 
     def _in_span(self, data: Table) -> bool:
         """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
@@ -196,40 +200,27 @@ class BayesianGLM(
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         d = data.X.shape[1]
-        self._subspace = None
-        for name in ("_only_target", "_one_sided_past"):  # of a stream: a fit forgets it
-            vars(self).pop(name, None)
+        self._fitted = replace(self._fitted, subspace=None, only_target=np.empty(0), one_sided_rows=False)
         precision = self._precision(d)
         if not self._in_span(data):
             return self._model(d, self.likelihood_, precision), data
-        scale = 1.0 / self._columns.relative_scale
+        scale = 1.0 / self._encoding.columns.relative_scale
         scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
         columns, basis = informed(data, scale)
-        self._subspace = scale, basis
+        self._fitted = replace(self._fitted, subspace=(scale, basis))
         # In the subspace a fixed prior is standard. Of a learned one MacKay's step counts what data determine, so that
         # weights that no row informs have no part in it.
         inner = precision if isinstance(precision, str) else 1.0
         return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        self._subspace = None  # rows to come inform other directions
+        self._fitted = replace(self._fitted, subspace=None)  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
-
-    # ---- rows in partitions
-    def _column_facts(self, data: Table) -> dict[str, Any]:
-        fixed = self._fixed_part(data.X)
-        centred = self._to_centre(fixed) if is_compressed(fixed) else True
-        stats = ColumnScaling.of(fixed, data.weight, centred, scaled=True).known
-        return {"columns": stats, "sparse": Either(is_compressed(fixed))}
-
-    def _fix_columns(self, facts: DataSummary, targets: Table, fresh: bool) -> None:
-        stats, centred = self._fix_categories(facts) if fresh else (facts.own["columns"], False)
-        self._fix_by_stats(stats, targets, fresh, centred)
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
         block = self.state_.q["weights"]
-        moved = in_subspace(self.posterior_["weights"].inner, block, self._subspace)
+        moved = in_subspace(self.posterior_["weights"].inner, block, self._fitted.subspace)
         if moved is block:
             return self._under_new_prior(problem, super()._continued(problem))
         state = with_own_lists(self.state_)
@@ -241,12 +232,12 @@ class BayesianGLM(
         Of a stream it is known what was said; its q is brought under the new prior. One a little off its prior would
         seem to be told something of weights that the prior pins, and the prior's precision rise on it.
         """
-        same_subspace = self._subspace is not None  # the same one has the same prior
+        same_subspace = self._fitted.subspace is not None  # the same one has the same prior
         q = self._within_limits(problem.model, state.q)
         if same_subspace or not state.finished or not plan.remembers(problem):
             return replace(state, q=q)
         scales = self._scales_before(problem.model.scales)
-        before = problem.model.replaced(relative_scale=self._relative_scale_before, scales=scales)
+        before = problem.model.replaced(relative_scale=self._encoding.relative_scale_before, scales=scales)
         old, now = before.prior(state.q), problem.model.prior(q)
         if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
             return replace(state, q=q)
@@ -275,60 +266,129 @@ class BayesianGLM(
 
     def _without_rows(self) -> Any:
         bare = super()._without_rows()
-        columns = getattr(self, "_columns", None)
-        if columns is not None and columns.known is not None:
-            bare._columns = replace(columns, known=columns.known.without_extremes)
+        if hasattr(self, "_encoding"):
+            bare._encoding = self._encoding.without_rows
         return bare
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        q = state.q
+    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
+        """Set the fitted attributes; `looks` and `along`: of `integrated`, while a fit has its rows."""
+        q, columns = state.q, self._encoding.columns
         weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
-        if self._subspace is not None:
-            scale, basis = self._subspace
+        if self._fitted.subspace is not None:
+            scale, basis = self._fitted.subspace
             learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
             weights = ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned))
             precision = learned / np.square(scale)
         self.likelihood_ = model.current_likelihood(q)
-        view = InUnits(weights, self._columns.centre, self._columns.scale)
-        weights = self._integrated(model, state, view)
+        view = InUnits(weights, columns.centre, columns.scale)
+        # At once: where a callback ends the looks, what stood before stands.
+        weights, self._fitted = integrated(self, model, state, view, looks, along)
         self.posterior_ = Posterior({"weights": weights})
         shared = isinstance(self.prior_precision, Real)
-        precision = precision * np.square(self._columns.scale)
+        precision = precision * np.square(columns.scale)
         self.prior_precision_ = float(self.prior_precision) if shared else precision
-        mean, std = weights.mean.astype(self._dtype), weights.std.astype(self._dtype)
+        mean, std = (part.astype(self._encoding.dtype) for part in (weights.mean, weights.std))
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
-        """An error where a flat prior leaves a coefficient undetermined."""
-        self._check_determined(problem, state)
-        self._looks = self._looked(problem, state)
-        try:
-            return self._with_rows(problem, state, budget)
-        finally:
-            del self._looks
+        """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
+        check_determined(self, problem, state)
+        return self._with_rows(problem, state, budget, rows_for_nodes(self, problem, state))
 
+    def _with_rows(self, problem: Problem, state: State, budget: EvaluationBudget, rows: Any) -> str | None:
+        """Nodes that need the rows; what was left undone."""
+        if rows is not None:
+            self._expose(problem.model, replace(state, q=state.shown), rows)
+        return None
+
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+        yield from super()._fit_warnings(problem, state)
+        yield from findings(self, problem, state)
+
+    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+        return stream_findings(self, data, first)
+
+    # ---- names
     def _coordinate_name(self, coordinate: int) -> str:
-        names = self._coordinate_names()
-        width = len(names) if self._subspace is None else self._subspace[1].shape[1]
+        names, subspace = self._coordinate_names(), self._fitted.subspace
+        width = len(names) if subspace is None else subspace[1].shape[1]
         coordinate %= width + self.fit_intercept  # classes follow one another
         if coordinate == width:
             return "the intercept"
-        return "a combination of columns" if self._subspace is not None else names[coordinate]
+        return "a combination of columns" if subspace is not None else names[coordinate]
 
     def _coordinate_names(self) -> list[str]:
         """What errors call the coordinates of the Gaussian block, without the intercept."""
         names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return [f"column {name!r}" for name in (names if self._categories is None else self._column_names())]
+        return [f"column {name!r}" for name in (names if self._encoding.categorical is None else self._column_names())]
+
+    def _column_names(self) -> list[str]:
+        """Names of the coefficients but the intercept."""
+        names = self._names_of_columns()
+        return names if self._encoding.categorical is None else self._encoding.categorical.names(names)
+
+    def _names_of_columns(self) -> list[str]:
+        """Names of the columns that have coefficients."""
+        return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+
+    def _kind_names(self) -> list[str]:
+        """What each kind of columns is called."""
+        return ["coefficients"]
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         raise AttributeError(f"{type(self).__name__} does not name its coefficients")
 
     # ---- prediction
+    def _validated(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if self._takes_numbers:
+            return super()._validated(X)
+        table = as_table(X)
+        validate_data(self, table, skip_check_array=True, reset=False)
+        return self._encoding.design(self, table)
+
+    @property
+    def _takes_numbers(self) -> bool:
+        """Whether every column of X is one of numbers."""
+        return self._encoding.categorical is None
+
     def _predicting(self, X: Any, fit: NodeFit) -> Any:
+        """The model that projects rows on the block of a node."""
         return self._model(X.shape[1], fit.likelihood, 1.0)
+
+    @property
+    def _weights_view(self) -> Any:
+        """The view that predictions start from."""
+        return self.posterior_["weights"]
+
+    def _inner_block(self, component: Any) -> Any:
+        """The block in the coordinates of the fit, of a view of the weights."""
+        return component.inner
+
+    def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
+        """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
+        return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
+
+    def _predictive(self, X: Any, offset: Any) -> Any:
+        return predictive_mixture(self, X, offset)
+
+    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
+        return mixed_latents(self, X, offset)
+
+    def _response_names(self) -> list[Any]:
+        return response_names(self)
+
+    def _mean_draws(
+        self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any
+    ) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows in turn: their slice and means of y, (n, S, number of names); options: of `latent_draws`."""
+        return mean_draws(self, latent_draws(self, X, n_draws, seed, offset, **options))
+
+    def _effect_of(self, low: Any, high: Any) -> Array | None:
+        return moved_effect(self, low, high)
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.
@@ -343,24 +403,146 @@ class BayesianGLM(
         mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
         """
         check_is_fitted(self)
-        m, v = self._latent(X, offset)
+        m, v = mixed_latents(self, X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
+
+    # ---- tables
+    def summary(
+        self,
+        coverage: float = 0.9,
+        exponentiate: bool = False,
+        reference: object = None,
+        *,
+        effects: str | None = None,
+        contrasts: str = "reference",
+        reference_levels: Mapping[Any, Any] | None = None,
+    ) -> DataFrame:
+        """What the data say of every effect, then the learned parameters of the likelihood.
+
+        Each row answers for one effect: under a weak prior of its own, that of the others as it was learned
+        (``effects="own"``, the default where the prior was learned). `coef_` and predictions are under the prior that
+        all share, as rows of ``effects="joint"`` are. A categorical column has a row ``column_level`` for every level
+        but its first, with which it is compared; the intercept is f at these first levels and at 0 of all numbers.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        exponentiate : bool, default=False
+            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)``: odds ratios of a logit link (of an ordinal
+            target: of more than any level), rate ratios of a log link.
+        reference : label, default=None
+            For more than two classes: the class that coefficients of the others are compared with; rows are then the
+            differences w_c - w_reference, with the covariance between classes that the posterior has. None: the first
+            class under a flat prior; the mean of all classes where effects are "own", which the data do not tell
+            beyond; else none.
+        effects : {"own", "joint"}, default=None
+            "own": each effect (of a categorical column, of the classes, all together) under N(0, (2.5 u / s)²), u the
+            standard deviation of a measured target, 1 behind a link, s that of the column, half the distance of its two
+            values; of classes half that variance. "joint": under the prior that all effects share, the only one for
+            ``covariance="diag"``. None: "own" where `prior_precision` is "auto" or "ard", else "joint".
+        contrasts : {"reference", "mean", "none"}, default="reference"
+            Levels of a categorical column less its reference, less the mean of all rows, or each level beside zero.
+        reference_levels : dict, default=None
+            Column to the level that others are compared with; None: the first of each.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper, direction; one row per coefficient, by class for more than two classes.
+            A row that is no column's has a name that no column has: where a column is called "intercept", that of the
+            intercept is ``(intercept)``.
+            ``direction`` is the posterior probability that a coefficient has the sign of its mean. Parameters of the
+            likelihood that were learned follow (``std(residual)`` of Gaussian noise, ``dispersion``, ``scale``, ``df``,
+            ``cut_points[k]``), without direction and exp: points with the spread that the data's curvature leaves them,
+            all else as fitted, NaN where the fit keeps none. Fixed ones have no row.
+
+        Raises
+        ------
+        ValueError
+            exponentiate=True with another link, or for more than two classes without `reference`; a `reference` that is
+            none of more than two classes; ``effects="own"`` of a prior that was given, or without correlations; an
+            unknown column or level in `reference_levels`.
+
+        Notes
+        -----
+        With S the covariance of q, Δ the prior's precisions and W the weak ones a set J of effects has the covariance
+        (S_JJ⁻¹ - Δ_J + W_J)⁻¹: exact for a Gaussian likelihood given its hyperparameters, over whose posterior rows are
+        mixed. Nothing is corrected for many looks: to rank many columns use `coef_`.
+        """
+        check_is_fitted(self)
+        check_choice(effects, "effects", (None, "own", "joint"))
+        check_choice(contrasts, "contrasts", ("reference", "mean", "none"))
+        tail_of(coverage)
+        if reference is None and self._prior_kind == "flat" and self.likelihood_.n_latents > 1:
+            reference = self.classes_[0]
+        table = effects_table(self, coverage, reference, effects, contrasts, reference_levels)
+        if check_flag(exponentiate, "exponentiate"):
+            if reference is None and self.likelihood_.n_latents > 1:
+                raise ValueError(
+                    "exponentiate=True of more than two classes needs a class that the odds are against: set reference "
+                    f"to one of {self.classes_.tolist()}."
+                )
+            table = exponentiated(table, self.likelihood_, type(self).__name__)
+        return concatenated([table, *self._scale_tables(coverage)])
+
+    hyperparameter_posterior_ = posterior_of_nodes(
+        lambda self: self._fitted.nodes, lambda self, values: self._hyperparameter_columns(values)
+    )
+
+    def _hyperparameter_columns(self, values: Array) -> dict[str, Any]:
+        """Names to values (k,) in the user's units, of values (k, H) of nodes."""
+        return scale_columns(self, values)
+
+    def _scale_tables(self, coverage: float) -> list[Any]:
+        """What a summary has below the coefficients."""
+        return likelihood_tables(self, coverage)
+
+    @property
+    def _column_spread(self) -> Array | None:
+        """What each column that has a coefficient spreads over; None under a fixed prior, which does not ask."""
+        stats = self._encoding.columns.known
+        return None if stats is None else stats.spread
+
+    def _shown_coefficients(self, coverage: float) -> tuple[list[Array], Array]:
+        return shown_coefficients(self, coverage)
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        """Header lines about the data: beside rows and columns what became of categorical ones."""
+        lines, categories = super()._data_header(), self._encoding.categorical
+        if categories is None:
+            return lines
+        return [*lines, ("categorical", categories.description(self._names_of_columns()))]
+
+    def _table_header(self, effects: str | None = None, **options: Any) -> list[tuple[str, str]]:
+        """A header line about the question that rows answer."""
+        if own_by_default(self) if effects is None else effects == "own":
+            return [("effects", "each under a weak prior of its own, the others' as learned")]
+        if self._prior_kind in ("auto", "ard"):
+            return [("effects", "under the prior that was learned for all")]
+        return []
 
     # ---- the posterior that q stands for
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its rows, for a comparison of q with its posterior."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
-        data = twin._encode(X, y, sample_weight, offset, PARTITION)
-        check_same_rows(self, data.total_weight, offset)
-        model, data = twin._model_of_fit(data)
+        twin._record = replace(self._record, streams=False)
+        return twin._target(GivenRows(X, y, sample_weight, offset), self._encoding)
+
+    def _target(self, given: GivenRows, encoding: GLMEncoding) -> PosteriorTarget:
+        """The fit with its rows, encoded by that of the fit."""
+        part = Part(whole=False, remote=True)
+        data = encoding.encode(self, encoding.read(self, given, encoding, part), part)
+        check_same_rows(self, data.total_weight, given.offset)
+        model, data = self._model_of_fit(data)
         weights = self.posterior_["weights"]
         weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
         return PosteriorTarget(
-            problem=twin._problem(model, data),
+            problem=self._problem(model, data),
             q=self.state_.shown,
             block="weights",
-            index=self._effects(0.9, None).index,
+            index=effects_table(self, 0.9, None).index,
             mean=weights.mean.ravel(),
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
@@ -369,22 +551,14 @@ class BayesianGLM(
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
         """The model that was fitted, and its rows in the coordinates of q."""
-        if self._subspace is None:
-            precision = self._precision(len(self._columns.scale))
+        subspace = self._fitted.subspace
+        if subspace is None:
+            precision = self._precision(len(self._encoding.columns.scale))
             return self._model(data.X.shape[1], self.likelihood_, precision), data
-        scale, basis = self._subspace
+        scale, basis = subspace
         inner = self.prior_precision if isinstance(self.prior_precision, str) else 1.0
         data = replace(data, X=in_basis(data.X, scale, basis))
         return self._model(basis.shape[1], self.likelihood_, inner), data
-
-    def _column_names(self) -> list[str]:
-        """Names of the coefficients but the intercept."""
-        names = self._names_of_columns()
-        return names if self._categories is None else self._categories.names(names)
-
-    def _names_of_columns(self) -> list[str]:
-        """Names of the columns that have coefficients."""
-        return list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -115,8 +115,8 @@ class CategoricalColumns:
             )
         return self
 
-    def settled(self, high: Array, reference: bool) -> tuple[CategoricalColumns, Array]:
-        """The columns with a level for missing values where any row has one, and a mask of the indicators that stay.
+    def settled(self, high: Array, reference: bool) -> CategoricalColumns:
+        """The columns with a level for missing values where any row has one.
 
         Parameters
         ----------
@@ -125,14 +125,17 @@ class CategoricalColumns:
         reference : bool
             Whether the first level of each column loses its indicator.
         """
-        retained = np.ones(self.width, bool)
-        missing = []
+        pairs = zip(self.columns, self.sizes, strict=True)
+        return replace(self, missing=[bool(high[self.at(j) + size - 1] > 0) for j, size in pairs], reference=reference)
+
+    def retained(self, high: Array, reference: bool) -> Array:
+        """Which indicators stay where columns are `settled`, (width,)."""
+        stays = np.ones(self.width, bool)
         for j, size in zip(self.columns, self.sizes, strict=True):
             first = self.at(j)
-            missing.append(bool(high[first + size - 1] > 0))
-            retained[first + size - 1] = missing[-1]
-            retained[first] &= not reference
-        return replace(self, missing=missing, reference=reference), retained
+            stays[first + size - 1] = high[first + size - 1] > 0
+            stays[first] &= not reference
+        return stays
 
     # ---- rows
     def applied(self, X: Any, remedy: str, policy: str = "warn", counted: Array | None = None) -> Any:

@@ -10,14 +10,11 @@ from sklearn.base import _fit_context
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
-from sksvi.estimators.labels import labels_given
 from sksvi.estimators.refit import UNCHECKED
-from sksvi.estimators.stage import Stage
+from sksvi.estimators.targets import LabelTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._subspace import merged
-from sksvi.models.base import Table
 
 Array = np.ndarray
 
@@ -132,6 +129,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     prior_precision_: float | np.ndarray
     likelihood_: Likelihood
 
+    _target_class = LabelTarget
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
@@ -248,18 +246,6 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        data = self._read(X, y, sample_weight, offset, start.fresh)
-        if not (start.fresh or start.share):
-            self._check_choices()
-        data = self._coded(data, start)
-        return self._working(data if start.portion else merged(data), start)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
-        """Rows as they are given, checked."""
-        X, y = self._checked(X, labels_given(y), fresh, sample_weight)
-        return self._by_class(self._rows(X, y, sample_weight, offset))
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)

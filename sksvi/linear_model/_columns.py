@@ -43,7 +43,7 @@ class ColumnScaling:
 
     @classmethod
     def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> ColumnScaling:
-        """The scaling found from the rows of a fit, or from the first ones of a stream.
+        """The scaling of some rows.
 
         Parameters
         ----------
@@ -54,33 +54,21 @@ class ColumnScaling:
         scaled : bool
             Whether columns are divided by their spread.
         """
-        d, values = X.shape[1], _values(X)
-        centre = np.zeros(d)
-        if np.any(centred):
-            centre = _moments(X, np.ones(X.shape[0]) if weight is None else weight, centre)[0]
-            # The mean of a constant column is that constant, whatever the sum rounds to.
-            centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
-        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
-        return columns.updated_from_stats(ColumnStats.of(X, weight, centre, values), 0.0) if scaled else columns
+        stats = ColumnStats.about_means(X, weight, centred)
+        return cls.from_stats(stats, np.where(centred, stats.centre, 0.0), scaled)
 
-    def updated(self, X: Any, weight: Array | None, share: float) -> ColumnScaling:
-        """The scaling after more rows: columns that vary for the first time find their scale.
+    @classmethod
+    def from_stats(cls, stats: ColumnStats, centre: Array, scaled: bool) -> ColumnScaling:
+        """The scaling about a centre, found from statistics of the rows of a fit, or of the first ones of a stream."""
+        d = len(centre)
+        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
+        return columns.updated(stats, 0.0) if scaled else columns
+
+    def updated(self, new_stats: ColumnStats, share: float) -> ColumnScaling:
+        """The scaling after more rows with these statistics: columns that vary for the first time find their scale.
 
         Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
         """
-        return self.updated_from_stats(ColumnStats.of(X, weight, self.centre), share) if self.scaled else self
-
-    @classmethod
-    def from_stats(cls, stats: ColumnStats, centred: Any, scaled: bool) -> ColumnScaling:
-        """The scaling found from statistics of rows that lie elsewhere, such as in other processes."""
-        d = len(stats.centre)
-        constant = stats.low == stats.high
-        centre = np.where(centred, np.where(constant, stats.low, stats.centre + stats.mean), 0.0)
-        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
-        return columns.updated_from_stats(stats, 0.0) if scaled else columns
-
-    def updated_from_stats(self, new_stats: ColumnStats, share: float) -> ColumnScaling:
-        """The scaling after more rows, from their statistics: as `updated`, which has the rows themselves."""
         new_stats = new_stats.about(self.centre)
         stats = new_stats if self.known is None or share == 0.0 else self.known.faded(share).merged(new_stats)
         first_varying = ~self.varies & (stats.spread > 0)
@@ -149,6 +137,16 @@ class ColumnStats:
         moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
         return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
+    @classmethod
+    def about_means(cls, X: Any, weight: Array | None, centred: Any) -> ColumnStats:
+        """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
+        values, centre = _values(X), np.zeros(X.shape[1])
+        if np.any(centred):
+            centre = _moments(X, np.ones(X.shape[0]) if weight is None else weight, centre)[0]
+            # The mean of a constant column is that constant, whatever the sum rounds to.
+            centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
+        return cls.of(X, weight, centre, values)
+
     def about(self, centre: Array) -> ColumnStats:
         """The statistics with moments about another centre."""
         if np.array_equal(centre, self.centre):
@@ -198,6 +196,65 @@ class ColumnStats:
         return self.two & ends[0] & ends[1]
 
 
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What some rows say of the columns of their design.
+
+    Parameters
+    ----------
+    stats : ColumnStats
+    at_mean : ndarray of bool, shape (D,)
+        Columns whose statistics are about their own mean.
+    stored : ndarray of bool, shape (D,)
+        Columns that may be centred and stay as sparse.
+    sparse : bool
+        Whether the table is sparse.
+    categories : CategoricalColumns or None
+    partial : bool
+        Whether the design has indicators of missing values that all rows together may not need.
+    """
+
+    stats: ColumnStats
+    at_mean: Array
+    stored: Array
+    sparse: bool
+    categories: Any = None
+    partial: bool = False
+
+    def merged(self, other: ColumnSummary) -> ColumnSummary:
+        """The summary of these rows and the other's together."""
+        categories = self.categories if self.categories is None else self.categories.merged(other.categories)
+        stored, sparse = self.stored & other.stored, self.sparse or other.sparse
+        stats, at_mean = self.stats.merged(other.stats), np.zeros(len(self.at_mean), bool)
+        return ColumnSummary(stats, at_mean, stored, sparse, categories, self.partial)
+
+    def settled(self, reference: bool) -> ColumnSummary:
+        """The summary of the columns that a fit to all rows has; `reference`: first levels have no indicator."""
+        if not self.partial or self.categories is None:
+            return self
+        categories, stays = self.categories.settled(self.stats.high, reference), self.stays(reference)
+        parts = self.stats.take(stays), self.at_mean[stays], self.stored[stays]
+        return ColumnSummary(*parts, self.sparse, categories)
+
+    def stays(self, reference: bool) -> Array:
+        """Which columns a fit to all rows has."""
+        if not self.partial or self.categories is None:
+            return np.ones(len(self.at_mean), bool)
+        return self.categories.retained(self.stats.high, reference)
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each column; that of a constant one is the constant."""
+        stats = self.stats
+        mean = np.where(self.at_mean, stats.centre, stats.centre + stats.mean)
+        return np.where(stats.low == stats.high, stats.low, mean)
+
+    def centre(self, centred: bool) -> Array:
+        """Mean of each column that is centred where columns are, else 0: of a sparse design those that stay sparse."""
+        sparse = self.sparse or (self.categories is not None and self.categories.sparse)
+        return np.where(centred & (self.stored | (not sparse)), self.mean, 0.0)
+
+
 def spreads(X: Any, weight: Array | None) -> Array:
     """`ColumnStats.spread` of columns about their own means, far from which squares would cancel; (D,).
 
@@ -206,9 +263,7 @@ def spreads(X: Any, weight: Array | None) -> Array:
     X : ndarray or CSR of shape (n, D)
     weight : ndarray of shape (n,) or None
     """
-    stats = ColumnScaling.of(X, weight, True, True).known
-    assert stats is not None
-    return stats.spread
+    return ColumnStats.about_means(X, weight, True).spread
 
 
 def _values(X: Any) -> tuple[Array, Array, Array]:

@@ -16,105 +16,199 @@ from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.base import Table
+from sksvi.models.linear.glm import LinearModel
 
 Array = np.ndarray
 
 #: Columns named of a direction that separates labels, and how large they are at least, beside the largest.
 LARGEST, SHARE = 3, 0.1
+#: Prior standard deviations between an intercept and zero from which a user is told.
+PINNED = 5.0
+#: Share of a coefficient that the data must determine where the prior is flat.
+DETERMINED = 0.99
+#: Share of the intercept's deviation that columns without variation make up, from which a user is told, and how many of
+#: them are named.
+WIDENED, MOST_CONSTANTS = 0.1, 5
+#: Ratio of spreads among columns from which a fixed prior is questioned.
+UNEVEN = 100.0
 
 
-class LinearFindings:
-    """Mixin that yields warnings after a fit; stands before the classes that fit, whose attributes it reads."""
+def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
+    """Warnings about a finished fit that other models do not have."""
+    yield from names_of_rows(estimator, problem)
+    yield from uneven(estimator)
+    stats = estimator._encoding.columns.known
+    if stats is not None:
+        yield from fit_warnings.too_small(estimator._coordinate_names(), stats.high - stats.low)
+    yield from pinned(estimator)
+    yield from constants(estimator, len(problem.data))
+    yield from separated(estimator, problem, state)
+    yield from more_variance(estimator, problem, state)
 
-    n_samples_seen_: float
-    state_: Any
-    stream_sample: Any
-    _constants: Callable[[int], Iterator[str]]
-    _columns: Any
-    _coordinate_names: Callable[[], list[str]]
-    _coordinate_name: Callable[[int], str]
-    _fixed_part: Callable[[Any], Any]
-    _names_of_rows: Callable[[Any], Iterator[str]]
-    _pinned: Callable[[], Iterator[str]]
-    _prior_kind: str
-    _uneven: Callable[[], Iterator[str]]
-    #: The one target that all rows of a stream have had so far, (1,), or none: (0,).
-    _only_target: Array = np.empty(0)
-    #: Whether such rows went into the past before others came.
-    _one_sided_past = False
 
-    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._fit_warnings(problem, state)
-        yield from self._names_of_rows(problem)
-        yield from self._uneven()
-        stats = self._columns.known
-        if stats is not None:
-            yield from fit_warnings.too_small(self._coordinate_names(), stats.high - stats.low)
-        yield from self._pinned()
-        yield from self._constants(len(problem.data))
-        yield from self._separated(problem, state)
-        yield from self._varies_more(problem, state)
+def names_of_rows(estimator: Any, problem: Problem) -> Iterator[str]:
+    """Categorical columns with as many levels as there are rows."""
+    own, n = estimator._encoding.categorical, max(len(problem.data), problem.data.total_weight)
+    for j, size in () if own is None else zip(own.columns, own.sizes, strict=True):
+        if size >= n:
+            yield (
+                f"column {estimator._names_of_columns()[j]!r} of X has {size:,} levels in {n:,.0f} rows, "
+                "as the name of a row has: its coefficients say nothing of other rows. Leave the column out."
+            )
 
-    def _varies_more(self, problem: Problem, state: State) -> Iterator[str]:
-        """Counts that vary more than their likelihood lets them, about a fit that has found its means."""
-        likelihood, y, q = problem.model.likelihood, problem.data.y, state.shown
-        settled = state.converged and "noise" not in q
-        if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
-            return
-        rates = not likelihood.traits.paired and bool(np.any(y % 1))
-        one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
-        found = problem.data.reduced(one, Dispersion.merged)
-        if found.matters:
-            yield varies_more(likelihood, self.likelihood, found)
 
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        """Warning, once, that rows of one target value were summarized before another value came."""
-        self._one_sided_past = self._one_sided_past and not first
-        if self._one_sided_past:
-            self._not_converged()
-        before = data.y[:1] if first else self._only_target
-        self._only_target = before if len(before) and np.all(data.y == before) else data.y[:0]
-        stream_state = self.state_.messages
-        if not len(self._only_target) or not isinstance(stream_state, StreamState) or stream_state.complete:
-            return
-        value = self._target_name(self._only_target[0])
-        self._only_target, self._one_sided_past = data.y[:0], True
-        self._not_converged()
+def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
+    """Counts that vary more than their likelihood lets them, about a fit that has found its means."""
+    likelihood, y, q = problem.model.likelihood, problem.data.y, state.shown
+    settled = state.converged and "noise" not in q
+    if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
+        return
+    rates = not likelihood.traits.paired and bool(np.any(y % 1))
+    one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
+    found = problem.data.reduced(one, Dispersion.merged)
+    if found.matters:
+        yield varies_more(likelihood, estimator.likelihood, found)
+
+
+def stream_findings(estimator: Any, data: Table, first: bool) -> Iterator[str]:
+    """Warning, once, that rows of one target value were summarized before another value came."""
+    fitted, stream_state = estimator._fitted, estimator.state_.messages
+    before = data.y[:1] if first else fitted.only_target
+    only = before if len(before) and np.all(data.y == before) else data.y[:0]
+    alone = len(only) > 0 and isinstance(stream_state, StreamState) and not stream_state.complete
+    one_sided = alone or (fitted.one_sided_rows and not first)
+    estimator._fitted = replace(fitted, only_target=data.y[:0] if alone else only, one_sided_rows=one_sided)
+    if one_sided:  # a portion may have settled where the stream has not: some rows are read as they were at first
+        estimator.state_, estimator.converged_ = replace(estimator.state_, converged=False), False
+    if alone:
         yield (
-            f"y is {value} in all {self.n_samples_seen_:g} rows of the stream so far, and not all of them are kept "
-            f"(stream_sample={self.stream_sample!r}): what they say of the columns stays as it is before other values "
-            "come, and may leave the fit several standard deviations off. Shuffle the rows, begin with a chunk that "
-            "has other values too, or let stream_sample hold all rows until they come."
+            f"y is {target_name(estimator, only[0])} in all {estimator.n_samples_seen_:g} rows of the stream so far, "
+            f"and not all of them are kept (stream_sample={estimator.stream_sample!r}): what they say of the columns "
+            "stays as it is before other values come, and may leave the fit several standard deviations off. Shuffle "
+            "the rows, begin with a chunk that has other values too, or let stream_sample hold all rows until they "
+            "come."
         )
 
-    def _not_converged(self) -> None:
-        """A portion may have settled where the stream has not: some of its rows are read as they were at first."""
-        self.state_, self.converged_ = replace(self.state_, converged=False), False
 
-    def _target_name(self, value: Any) -> str:
-        """What a user calls a value of the encoded target."""
-        names = getattr(self, "classes_", getattr(self, "levels_", None))
-        if names is not None:
-            return repr(np.asarray(names)[int(value)].item())
-        return f"{value:g}" if np.ndim(value) == 0 else str(value.tolist())
+def target_name(estimator: Any, value: Any) -> str:
+    """What a user calls a value of the encoded target."""
+    names = getattr(estimator, "classes_", getattr(estimator, "levels_", None))
+    if names is not None:
+        return repr(np.asarray(names)[int(value)].item())
+    return f"{value:g}" if np.ndim(value) == 0 else str(value.tolist())
 
-    def _separated(self, problem: Problem, state: State) -> Iterator[str]:
-        """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
-        model, data = problem.model, problem.data
-        free = model.width * max(1, model.likelihood.n_latents - 1)
-        if self._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
-            return
-        named = self._largest(problem, state)
-        if named:
-            yield fit_warnings.separation(named, len(data))
 
-    def _largest(self, problem: Problem, state: State) -> list[str]:
-        """The coefficients that move the latents most, none of them by far less than the first."""
-        model = problem.model
-        spread = problem.data.reduced(partial(self._known_of, model.n_fixed), ColumnStats.merged).spread
-        size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
-        most = np.argsort(-size, kind="stable")[:LARGEST]
-        return [self._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
+def separated(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
+    """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
+    model, data = problem.model, problem.data
+    free = model.width * max(1, model.likelihood.n_latents - 1)
+    if estimator._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
+        return
+    named = largest(estimator, problem, state)
+    if named:
+        yield fit_warnings.separation(named, len(data))
 
-    def _known_of(self, n_fixed: int, data: Table) -> ColumnStats:
-        return ColumnStats.of(self._fixed_part(data.X), data.weight, np.zeros(n_fixed))
+
+def largest(estimator: Any, problem: Problem, state: State) -> list[str]:
+    """The coefficients that move the latents most, none of them by far less than the first."""
+    model = problem.model
+    one = partial(_column_stats, estimator._encoding.fixed_part, model.n_fixed)
+    spread = problem.data.reduced(one, ColumnStats.merged).spread
+    size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
+    most = np.argsort(-size, kind="stable")[:LARGEST]
+    return [estimator._coordinate_name(int(j)) for j in most if size[j] > SHARE * size[most[0]]]
+
+
+def check_determined(estimator: Any, problem: Problem, state: State) -> None:
+    """Raise where the data do not determine all coefficients under a flat prior; names the least determined one."""
+    if estimator._prior_kind != "flat":
+        return
+    if estimator._fitted.subspace is not None:
+        raise ValueError(
+            f"prior_precision={estimator.prior_precision!r} is a flat prior, but X has more columns than rows: the "
+            "data do not determine their coefficients. Choose prior_precision='auto'."
+        )
+    model, weights = problem.model, state.q["weights"]
+    assert isinstance(model, LinearModel)
+    precision, variance = (
+        model.by_latent(part) for part in (model.prior(state.q)["weights"].precision, weights.variance)
+    )
+    if len(variance) > 1:  # a shift of all classes changes nothing: what is asked for are their differences
+        inner: Any = estimator.posterior_["weights"].inner
+        variance = np.stack([inner.contrast(k, 0).variance for k in range(1, len(variance))])
+        precision = 1.0 / (1.0 / precision[1:] + 1.0 / precision[:1])
+    share = (1.0 - precision * variance).min(axis=0)
+    share = np.append(share[: model.n_fixed], share[-1:] if estimator.fit_intercept else [])
+    least = None
+    if len(share) and share.min() < DETERMINED:
+        least = estimator._coordinate_name(int(np.argmin(share)))
+    elif model.n_fixed + estimator.fit_intercept == model.width and model.separates(state.q, problem.data):
+        # Larger is better without end, however far the passes went.
+        least = next(iter(largest(estimator, problem, state)), None)
+    if least is not None:
+        levels = ", and levels without rows (.cat.remove_unused_categories())"
+        unused = "" if estimator._encoding.categorical is None else levels
+        raise ValueError(
+            f"prior_precision={estimator.prior_precision!r} is a flat prior, but the data do not determine the "
+            f"coefficient of {least}: drop columns that others explain or that separate the "
+            f"labels{unused}, or choose prior_precision='auto'."
+        )
+
+
+def uneven(estimator: Any) -> Iterator[str]:
+    """Warning of one fixed prior precision for columns on different scales."""
+    spreads = estimator._encoding.spreads
+    some = np.flatnonzero(spreads > 0) if spreads is not None else []
+    if not len(some):
+        return
+    low, high = (some[int(f(spreads[some]))] for f in (np.argmin, np.argmax))
+    if spreads[high] > UNEVEN * spreads[low]:
+        names = estimator._coordinate_names()
+        yield (
+            f"prior_precision={estimator.prior_precision:g} is one prior for columns on different scales: "
+            f"{names[high]} spreads over {spreads[high]:.3g}, "
+            f"{names[low]} over {spreads[low]:.3g}. Set prior_precision='auto', or scale "
+            "the columns."
+        )
+
+
+def constants(estimator: Any, n: int) -> Iterator[str]:
+    """Columns that do not vary, where they leave the intercept, which is f at 0 of them, uncertain."""
+    stats = estimator._encoding.columns.known
+    if stats is None or not estimator.fit_intercept or n < 2:
+        return
+    same = np.flatnonzero((stats.low == stats.high) & (stats.low != 0.0))
+    if not len(same):
+        return
+    weights: Any = estimator.posterior_["weights"]
+    at = np.zeros((2, weights.mean.shape[-1]))
+    at[:, -1], at[1, same] = 1.0, stats.low[same]
+    plates = [weights] if weights.mean.ndim == 1 else [weights[k] for k in range(len(weights.mean))]
+    if not any(np.subtract(*np.sqrt(plate.spread(at))) > WIDENED * plate.std[-1] for plate in plates):
+        return
+    names, values = estimator._coordinate_names(), stats.low[same]
+    named = ", ".join(f"{names[j]} is {value:g}" for j, value in zip(same[:MOST_CONSTANTS], values, strict=False))
+    more = f" (and {len(same) - MOST_CONSTANTS} more)" if len(same) > MOST_CONSTANTS else ""
+    yield (
+        f"{named}{more} in all {n} rows: the data say nothing of the coefficient of a column that does not "
+        "vary. It keeps its prior, and the intercept, which is f where the column is 0, takes that uncertainty; "
+        "predictions at the same value are as sure as without the column. Leave it out; a column of ones in the "
+        "place of an intercept needs fit_intercept=False."
+    )
+
+
+def pinned(estimator: Any) -> Iterator[str]:
+    """An absolute prior of the intercept that the data contradict."""
+    fixed = not isinstance(estimator.intercept_precision, str) and estimator.fit_intercept
+    if not fixed or estimator.likelihood_.traits.discrete:
+        return
+    pull = float(np.max(np.abs(estimator.intercept_))) * np.sqrt(estimator.intercept_precision)
+    if pull >= PINNED:
+        yield (
+            f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
+            f"set intercept_precision='auto', or lower {estimator.intercept_precision:g}."
+        )
+
+
+def _column_stats(fixed_part: Callable[[Any], Any], n_fixed: int, data: Table) -> ColumnStats:
+    return ColumnStats.of(fixed_part(data.X), data.weight, np.zeros(n_fixed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,12 @@ from sklearn.base import _fit_context
 
 from sksvi import likelihoods
 from sksvi._typing.arrays import MatrixLike, PerRow
-from sksvi.estimators.levels import given_order
-from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
-from sksvi.estimators.stage import Stage
+from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
-from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._subspace import merged
-from sksvi.models.base import Table
-from sksvi.models.targets import starting
-from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
@@ -133,6 +125,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     array([[110., 290.]])
     """
 
+    _target_class = ValueTarget
     _keeps_levels = True
     coef_: np.ndarray
     coef_std_: np.ndarray
@@ -212,48 +205,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        if not (start.fresh or start.share):
-            self._check_choices()
-        declared = given_order(y) is not None
-        data = self._read(X, y, sample_weight, offset, start.fresh)
-        if start.fresh:
-            data = self._in_levels(data, declared)
-        data = replace(data, y=data.y.astype(data.X.dtype))
-        data = data if start.portion else merged(data)
-        if start.fresh:
-            self._start_likelihood(data)
-        return self._working(data, start)
-
-    def _base(self, fresh: bool) -> likelihoods.Likelihood:
-        """The likelihood before the data have said what is learned, or as they have."""
-        base = likelihoods.resolve(self.likelihood) if fresh else self.likelihood_
+    def _base_likelihood(self) -> Likelihood:
+        """The likelihood before any data."""
+        base = likelihoods.resolve(self.likelihood)
         if base.n_latents > 1:
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
         return base
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, offset: Any, fresh: bool) -> Table:
-        """Rows as they are given, checked; levels as positions among those of the rows, or of the fit."""
-        base = self._base(fresh)
-        y, options = self._positions(base, y, fresh), {"multi_output": base.traits.paired, "y_numeric": True}
-        X, y = self._checked(X, y, fresh, sample_weight, **options)
-        if not base.traits.ordered:
-            base.check_target(y)
-        check_magnitudes(y.astype(float), "y", largest=LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET)
-        return self._rows(X, y, sample_weight, offset)
-
-    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
-        targets = self._targets_of(facts, fresh)
-        if fresh:
-            self._start_likelihood(targets)
-        return targets
-
-    def _start_likelihood(self, data: Table) -> None:
-        """The likelihood with first values of what is learned, by the targets of the first rows."""
-        base = self._base(True)
-        base = base.scales.among(len(self.levels_)) if base.traits.ordered else base
-        targets = starting(data.alone, base.traits.by_moments)
-        self.likelihood_ = base.start(targets.y, targets.weight)
 
     def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
         self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,52 +9,53 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import memory
-from sksvi._runtime.kinds import is_compressed
-from sksvi._typing.arrays import MatrixLike, PerRow
-from sksvi.estimators.categorical import Levels, fixed_columns
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow
+from sksvi.estimators.categorical import Levels
+from sksvi.estimators.checks import interval_table
+from sksvi.estimators.encoding import GivenRows
+from sksvi.estimators.hyperparameters import integrates, node_table
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget
 from sksvi.estimators.refit import UNCHECKED, stays, text
-from sksvi.estimators.stage import Stage
+from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.unseen import ON_UNSEEN
-from sksvi.estimators.validation import StrOptions, check_numeric_target, validate_data
+from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, Marginal
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
-from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._integrated import NodeFit
-from sksvi.mixed_effects._group_tables import GroupTables
-from sksvi.mixed_effects._groups_in_partitions import GroupsInPartitions
-from sksvi.mixed_effects._kinds import LevelValues, kinds_of
-from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
+from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.models.base import Table, summed
-from sksvi.models.mixed.glm import Groups, MixedModel
+from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales
-from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
 #: What "auto" is in a fit, where all rows are at hand, and in a stream, which has to absorb what each portion said.
 FIT_ALGORITHM, STREAM_ALGORITHM = "mc-ssvi", "cvi"
-#: Up to this many weights the precision of natural steps is an ordinary matrix.
-DENSE_WEIGHTS = 256
 #: Standard deviations from 0 beyond which a column's slopes and intercepts are told to be badly placed: there the model
 #: itself is, whose best optimum may have no slopes at all (40 nats lost at 10 of them, 100 and more at 200).
 FAR = 10.0
+#: Of the intervals of `group_effects_`.
+COVERAGE = 0.9
 #: Times as much is held where hyperparameters are integrated and q of a node has to be fitted.
 NODES = 1.35
 
 
-class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
+class MixedEffects(BayesianGLM):
     """Groups and noise on top of the GLM; ahead of it in the order of bases."""
+
+    _encoding_class = GroupedEncoding
+    _encoding: GroupedEncoding
+    _model_class = MixedModel
+    noise_variance_: float
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
@@ -83,117 +83,22 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     groups: Any
     random_slopes: Any
     on_unseen: str
-    #: Whether the call under way, or the last one, is one of a stream.
-    _streams = False
-
-    # ---- rows
-    def _checked(self, X: Any, y: Any, reset: bool, weight: Any = None, **options: Any) -> tuple[Any, Array]:
-        """The fixed columns with the levels of each row beside them, and y."""
-        if self.groups is None:
-            if self.random_slopes is not None:
-                raise ValueError(
-                    f"random_slopes={self.random_slopes!r} are slopes of the levels of a group, and groups is None: "
-                    "name the grouping columns in groups, or leave random_slopes out."
-                )
-            return super()._checked(X, y, reset, weight, **options)
-        X = as_table(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        if reset:
-            self._fix_factors()
-        design = self._grouped(X, reset, fit=True, weight=weight)
-        if options.get("y_numeric"):
-            check_numeric_target(y)
-        fixed, y = check_X_y(
-            design.X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_features=0, **options
-        )
-        return replace_fixed(design, fixed), y
-
-    def _validated(self, X: Any) -> Any:
-        if getattr(self, "_factors", None) is None:
-            return super()._validated(X)
-        check_is_fitted(self)
-        X = as_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        return self._grouped(X, reset=False, fit=False)
-
-    def _grouped(self, X: Any, reset: bool, fit: bool, weight: Any = None) -> GroupedDesign:
-        """X as fixed columns and codes of levels; -1 where a level is unknown or missing (in predictions only)."""
-        others = [j for j in range(self.n_features_in_) if j not in self._factors]
-        fixed = self._design(fixed_columns(X, self._factors), reset, weight, others)
-        alone = self._alone
-        if reset:
-            self._slopes = slopes_among(self._slopes, self._categories)
-            levels = [Levels.of(X, j) for j in self._factors]
-            self._fix_group_levels(levels)
-            alone = [one.before(0) for one in levels]
-        codes = coded(X, self._factors, self._levels, alone, fit)
-        if not fit:
-            check_levels(self.on_unseen, X, self._factors, self._levels, codes)
-        values = []
-        for names, columns in self._slopes:
-            slopes = fixed[:, columns]
-            slopes = slopes.toarray() if is_compressed(slopes) else slopes
-            values.append(np.column_stack([np.ones(len(codes)), slopes]) if len(names) else None)
-        return GroupedDesign(fixed, codes, tuple(values), self._sizes, self._arrow(fixed.shape[1]))
-
-    def _fix_factors(self) -> None:
-        """Which columns are grouping columns, and which have slopes."""
-        self._factors = factor_names(self)
-        self._slopes = slope_columns(self)
-
-    def _fix_group_levels(self, levels: list[Levels]) -> None:
-        self._levels, self._sizes = [one.names for one in levels], tuple(one.size for one in levels)
-
-    def _arrow(self, n_fixed: int) -> int | None:
-        """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
-        counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
-        natural = self._algorithm().spec.natural and self.covariance == "full"
-        return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
     def _algorithm(self) -> algorithms.Algorithm:
         if not isinstance(self.algorithm, str) or self.algorithm != "auto":
             return super()._algorithm()
-        return algorithms.resolve(STREAM_ALGORITHM if self._streams else FIT_ALGORITHM)
+        return algorithms.resolve(STREAM_ALGORITHM if self._record.streams else FIT_ALGORITHM)
 
     # ---- model
     @property
     def _noisy(self) -> bool:
         """Whether rows have noise of their own; "auto" is what the first targets decided."""
-        return bool(self._overdispersible if isinstance(self.noise, str) else self.noise)
-
-    @property
-    def _layout(self) -> Groups | None:
-        if self.groups is None:
-            return None
-        effects = tuple(1 + len(names) for names, _ in self._slopes)
-        sizes = [size * r for size, r in zip(self._sizes, effects, strict=True)]
-        starts = tuple(int(start) for start in np.cumsum([self._n_fixed, *sizes]))
-        return Groups(starts, self._sizes, effects)
-
-    @property
-    def _n_fixed(self) -> int:
-        """Columns of X with a coefficient."""
-        if self._categories is not None:
-            return self._categories.width
-        return self.n_features_in_ - (0 if self.groups is None else len(self._factors))
+        return bool(self._encoding.overdispersible if isinstance(self.noise, str) else self.noise)
 
     def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> MixedModel:
-        return MixedModel(
-            likelihood,
-            bound=self._bound(),
-            noise_prior_scale=self.noise_prior_scale if self._noisy else None,
-            groups=self._layout,
-            unit=self._unit,
-            relative_scale=self._relative_scale,
-            scales=self._scale_prior(n_features) if isinstance(precision, str) else None,
-            prior_precision=precision,
-            intercept_mean=self._intercept_prior[0],
-            intercept_precision=self._intercept_prior[1],
-            n_features=n_features,
-            fit_intercept=self.fit_intercept,
-            full=self.covariance == "full",
-            **options,
-        )
+        noise = self.noise_prior_scale if self._noisy else None
+        own = {"bound": self._bound(), "noise_prior_scale": noise, "groups": self._encoding.layout}
+        return super()._model(n_features, likelihood, precision, **own, **options)  # type: ignore[no-any-return]
 
     def _bound(self) -> str:
         if self.bound != "auto":
@@ -201,65 +106,18 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         message_algorithm_given = self.algorithm != "auto" and self._algorithm().spec.messages
         return "mean-field" if message_algorithm_given else "optimal"
 
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Table:
-        self._streams = start.portion and not start.share
-        if start.fresh:
-            self._factors = None
-        data = super()._encode(X, y, sample_weight, offset, start)
-        if start.fresh:
-            self._overdispersible = self.likelihood_.overdispersible(data.y)
-        return data
-
-    # ---- units
-    def _fixed_part(self, X: Any) -> Any:
-        return X if self.groups is None else X.X
-
-    def _working(self, data: Table, start: Stage) -> Table:
-        if self.groups is not None:
-            if start.fresh:
-                self._slope_scales = [self._scale_by(self._slope_columns(data, columns)) for _, columns in self._slopes]
-            if not start.share:
-                constant = np.stack([values.constant for values in self._level_values(data)])
-                self._kinds_before = None if start.fresh else self._kinds(constant.shape[1])[0]
-                # What varied within a level of an earlier chunk does.
-                self._constant = constant if not start.portion or start.fresh else constant & self._constant
-        return super()._working(data, start)
-
-    def _level_values(self, data: Table) -> list[LevelValues]:
-        """Per grouping column, the fixed columns that are constant within its levels, and their values there."""
-        pairs = zip(self._levels, data.X.codes.T, strict=True)
-        return [LevelValues.of(names, codes, data.X.X) for names, codes in pairs]
-
-    def _kinds(self, n_columns: int) -> tuple[Array, Array]:
-        if self.groups is None:
-            return super()._kinds(n_columns)
-        sizes = np.array([len(names) for names in self._levels])
-        return kinds_of(self._constant, sizes), np.append(np.inf, sizes - 1.0)
-
-    @staticmethod
-    def _slope_columns(data: Table, columns: list[int]) -> ColumnStats:
-        return ColumnStats.of(data.X.X[:, columns], data.weight, np.zeros(len(columns)))
-
-    @staticmethod
-    def _scale_by(stats: ColumnStats) -> Array:
-        """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
-        spread = stats.spread
-        return np.append(1.0, np.where(spread > 0, spread, 1.0))
-
-    def _in_units(self, X: Any) -> Any:
-        if self.groups is None:
-            return super()._in_units(X)
-        pairs = zip(X.values, self._slope_scales, strict=True)
-        values = tuple(None if value is None else value / scale for value, scale in pairs)
-        return GroupedDesign(self._columns.applied(X.X), X.codes, values, X.levels, X.arrow)
+    def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
+        data, encoding, had_offset = super()._in_partitions(given, fixed)
+        return data, replace(encoding, alone={}), had_offset  # partitions have it by now
 
     def _check_covariance(self, data: Table, wide: bool) -> None:
         """The largest factor is a diagonal of an arrow, where there is one; all else has covariances among itself."""
         if self.groups is None or self.covariance == "diag":
             return super()._check_covariance(data, wide)
-        counts = [size * (1 + len(names)) for size, (names, _) in zip(self._sizes, self._slopes, strict=True)]
-        total, largest = self._n_fixed + 1 + sum(counts), max(counts)
-        arrow = self._arrow(self._n_fixed) is not None
+        encoding = self._encoding
+        n_fixed, counts = len(encoding.columns.scale), encoding.sizes
+        total, largest = n_fixed + 1 + sum(counts), max(counts)
+        arrow = arrow_of(self, encoding.factors, n_fixed) is not None
         corner = total - largest if arrow else total
         numbers = corner**2 + (corner * largest if arrow else 0)
         what = f"covariance='full' of {total} coefficients and levels"
@@ -274,41 +132,39 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         return model.tabulated(data.y), data
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        self._subspace = None
+        self._fitted = replace(self._fitted, subspace=None)
         means = () if self.groups is None else slope_means(data)
         norms = tuple(float(np.linalg.norm(mean)) for mean in means)
-        precision = self._precision(self._n_fixed)
+        precision = self._precision(len(self._encoding.columns.scale))
         return self._model(data.X.shape[1], self.likelihood_, precision, slope_mean_norms=norms).tabulated(data.y)
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
-        check_is_fitted(self)
-        if self.groups is None:
-            return super()._joint(X, y, sample_weight, offset)
-        twin = copy.copy(self)
-        twin._alone = [len(names) for names in self._levels]  # rows without a level come in the order of the fit
-        table = as_table(X)
-        for j, name, names, size in zip(self._factors, self._group_names(), self._levels, self._sizes, strict=True):
-            missing, before = sum(Levels.of(table, j).alone.values()), size - len(names)
+    def _target(self, given: GivenRows, encoding: GroupedEncoding) -> PosteriorTarget:
+        if not encoding.factors:
+            return super()._target(given, encoding)
+        table = as_table(given.X)
+        for name, factor in zip(self._group_names(), encoding.factors, strict=True):
+            missing, before = sum(Levels.of(table, factor.column).alone.values()), factor.size - len(factor.names)
             if missing != before:
                 raise ValueError(
                     f"grouping column {name!r} has {missing} rows without a level, and the fit had {before}: give the "
                     "rows of the fit."
                 )
-        return BayesianGLM._joint(twin, X, y, sample_weight, offset)
+        # Rows without a level come in the order of the fit.
+        return super()._target(given, replace(encoding, alone={0: [len(factor.names) for factor in encoding.factors]}))
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
         model, data = super()._model_of_fit(data)
         return model.tabulated(data.y), data
 
     def _scales_before(self, scales: Any) -> Any:
-        kinds = getattr(self, "_kinds_before", None)
+        kinds = self._encoding.kinds_before
         return scales if scales is None or kinds is None else replace(scales, kinds=kinds)
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: Any) -> None:
-        super()._expose(model, state)
-        blocks = dict(self.posterior_)
+    def _expose(self, model: Any, state: Any, looks: Any = None, along: Any = None) -> None:
+        super()._expose(model, state, looks, along)
+        blocks, fitted, encoding = dict(self.posterior_), self._fitted, self._encoding
         self.noise_scale_ = self.noise_variance_ = 0.0
         if self._noisy:
             blocks["noise"] = state.q["noise"]
@@ -316,37 +172,34 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
             self.noise_variance_ = float(state.q["noise"].mean[0])
         if self.groups is not None:
             effects = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
-            pairs = zip(self._slope_scales, self._sizes, strict=True)
-            scale = np.concatenate([np.tile(own, size) for own, size in pairs])
+            pairs = zip(encoding.slope_scales, encoding.factors, strict=True)
+            scale = np.concatenate([np.tile(own, factor.size) for own, factor in pairs])
             view: Any = InUnits(effects, np.zeros(len(scale)), scale)
             weights = self.posterior_["weights"]
             blocks["groups"] = NodeMixture(view, weights.node_blocks) if isinstance(weights, NodeMixture) else view
             # In the coordinates of the fit, as predictions need them.
-            mode = state.q["group_std"].value
-            if self._nodes is None or "group_std" not in self._places:
-                self._log_scales = LogScales(mode[None], np.ones(1), np.zeros(len(mode)))
-            else:
-                found = (self._values_of("group_std", part) for part in (self._nodes.values, self._nodes.within))
-                values, within = found
-                self._log_scales = LogScales(values, self._nodes.weights, within)
+            mode, nodes = state.q["group_std"].value, fitted.nodes
+            scales = LogScales(mode[None], np.ones(1), np.zeros(len(mode)))
+            if nodes is not None and "group_std" in fitted.places:
+                values, within = (fitted.values_of("group_std", part) for part in (nodes.values, nodes.within))
+                scales = LogScales(values, nodes.weights, within)
+            self._fitted = replace(fitted, group_scales=scales)
         self.posterior_ = Posterior(blocks)
 
-    def _with_rows(self, problem: Any, state: Any, budget: EvaluationBudget) -> str | None:
+    def _with_rows(self, problem: Any, state: Any, budget: EvaluationBudget, rows: Any) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         exact = not self._noisy and self.likelihood_.noise_variance is not None
-        if self.groups is None or exact or not self._integrates or not state.converged:
-            return super()._with_rows(problem, state, budget)
+        if self.groups is None or exact or not integrates(self) or not state.converged:
+            return super()._with_rows(problem, state, budget, rows)
         model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)
         try:
             if budget.ended:
                 raise Ended
-            self._along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, budget)
-            self._expose(problem.model, replace(state, q=state.shown))
+            along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, budget)
+            self._expose(problem.model, replace(state, q=state.shown), rows, along)
         except Ended:
             return "did not settle the posterior of group_std_, which is too narrow,"
-        finally:
-            self._along = None
         return None
 
     def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
@@ -368,8 +221,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         """Columns whose effects and those of the intercept, independent at 0, can only meet in each other's tails."""
         means = slope_means(data)
         spreads = [np.sqrt(square) for square in slope_means(data, means)]
-        for group, (names, _), *moments in zip(self._group_names(), self._slopes, means, spreads, strict=True):
-            for name, centre, spread in zip(names, *moments, strict=True):
+        for group, factor, *moments in zip(self._group_names(), self._encoding.factors, means, spreads, strict=True):
+            for name, centre, spread in zip(factor.slopes, *moments, strict=True):
                 if not abs(centre) > FAR * spread > 0:
                     continue
                 yield (
@@ -381,7 +234,7 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
 
     def _names_of_columns(self) -> list[str]:
         names = super()._names_of_columns()
-        return [name for j, name in enumerate(names) if self.groups is None or j not in self._factors]
+        return [name for j, name in enumerate(names) if j not in self._encoding.grouping]
 
     def _coordinate_names(self) -> list[str]:
         if self.groups is None:
@@ -392,6 +245,10 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
 
     # ---- prediction
     @property
+    def _takes_numbers(self) -> bool:
+        return super()._takes_numbers and not self._encoding.factors
+
+    @property
     def _weights_view(self) -> Any:
         return self.posterior_["weights" if self.groups is None else "groups"]
 
@@ -401,8 +258,8 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
     def _predicting(self, X: Any, fit: NodeFit) -> Any:
         if self.groups is None:
             return super()._predicting(X, fit)
-        own = None if fit.values is None else self._values_of("group_std", fit.values)
-        unseen = self._log_scales.mean_square if own is None else np.exp(2.0 * own)
+        own = None if fit.values is None else self._fitted.values_of("group_std", fit.values)
+        unseen = self._fitted.group_scales.mean_square if own is None else np.exp(2.0 * own)
         return self._model(X.shape[1], fit.likelihood, 1.0, unseen=unseen)
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
@@ -427,6 +284,139 @@ class MixedEffects(GroupTables, GroupsInPartitions, BayesianGLM):
         m, v = super().predict_latent(X, offset)
         return (m, v + v.dtype.type(self.noise_variance_)) if self.noise_scale_ else (m, v)
 
+    # ---- tables
+    def _group_names(self) -> list[Any]:
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [names[j] for j in self._encoding.grouping]
+
+    def _effect_index(self) -> list[tuple[Any, Any, str]]:
+        """(group, level, effect) of every group coordinate; level None: a row that named no level."""
+        rows = []
+        for group, factor in zip(self._group_names(), self._encoding.factors, strict=True):
+            padded = [*factor.names, *[None] * (factor.size - len(factor.names))]
+            rows += [(group, level, effect) for level in padded for effect in factor.effects]
+        return rows
+
+    @property
+    def group_effects_(self) -> DataFrame:
+        """Every level's effects: DataFrame (mean, std, lower, upper of 90 %) by group, level and effect."""
+        import pandas as pd
+
+        self._check_groups()
+        effects = self.posterior_["groups"]
+        rows = self._effect_index()
+        index = pd.MultiIndex.from_tuples(rows, names=["group", "level", "effect"])
+        table = interval_table(effects.mean, effects.std, COVERAGE, index)
+        return table[[level is not None for _, level, _ in rows]]
+
+    @property
+    def group_std_(self) -> DataFrame:
+        """Posterior mean and sd of each standard deviation between levels: DataFrame by group and effect."""
+        import pandas as pd
+
+        self._check_groups()
+        pairs = zip(self._group_names(), self._encoding.factors, strict=True)
+        rows = [(group, effect) for group, factor in pairs for effect in factor.effects]
+        index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
+        scales = self._user_scales
+        return pd.DataFrame({"mean": scales.mean, "std": scales.std}, index=index)
+
+    @property
+    def _user_scales(self) -> LogScales:
+        """The posterior of the groups' standard deviations in the units of X."""
+        own = self._fitted.group_scales
+        return LogScales(own.nodes - np.log(self._encoding.effect_scales), own.weights, own.within)
+
+    def _check_groups(self) -> None:
+        if not hasattr(self, "posterior_") or self.groups is None:
+            raise AttributeError("group effects are there after a fit with groups")
+
+    def summary(
+        self,
+        coverage: float = 0.9,
+        exponentiate: bool = False,
+        reference: object = None,
+        *,
+        effects: str | None = None,
+        contrasts: str = "reference",
+        reference_levels: Mapping[Any, Any] | None = None,
+    ) -> DataFrame:
+        """What the data say of every effect, the groups' standard deviations, the likelihood's parameters, the noise.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed interval (lower, upper).
+        exponentiate : bool, default=False
+            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)`` of the coefficients: odds ratios of a logit
+            link, rate ratios of a log link, within a group.
+        reference : None
+            For more than two classes, which mixed effects do not have: a label is an error.
+        effects, contrasts, reference_levels
+            As in `BayesianGLMRegressor.summary`.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, std, lower, upper, direction, as in `BayesianGLMRegressor.summary`. Below the coefficients:
+            ``std(group, effect)`` between the levels of each group, with the spread of its posterior; learned
+            parameters of the likelihood, ``std(residual)`` for Gaussian noise, points with the spread that the data's
+            curvature leaves them; ``noise variance`` per row.
+
+        Raises
+        ------
+        ValueError
+            exponentiate=True with a link that is neither log nor logit.
+        """
+        return super().summary(
+            coverage,
+            exponentiate,
+            reference,
+            effects=effects,
+            contrasts=contrasts,
+            reference_levels=reference_levels,
+        )
+
+    def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
+        columns = super()._hyperparameter_columns(values)
+        own = self._fitted.values_of("group_std", values)
+        if own is None:
+            return columns
+        scales = np.exp(own - np.log(self._encoding.effect_scales))
+        names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
+        return {**dict(zip(names, scales.T, strict=True)), **columns}
+
+    def _kind_names(self) -> list[str]:
+        """Columns that vary within levels, and those that the levels of each group fix."""
+        return ["coefficients"] + [f"coefficients, {name}" for name in self._group_names()]
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        lines = super()._data_header()
+        if self.groups is None:
+            return lines
+        rows = zip(self._group_names(), self._encoding.factors, strict=True)
+        groups = [
+            f"{group} ({len(factor.names):,} levels: {', '.join(map(str, factor.effects))})" for group, factor in rows
+        ]
+        return [*lines, ("groups", ", ".join(groups))]
+
+    def _scale_tables(self, coverage: float) -> list[Any]:
+        import pandas as pd
+
+        tables = super()._scale_tables(coverage)
+        if self.groups is not None:
+            names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
+            scales = self._user_scales
+            values = dict(zip(names, np.exp(scales.nodes).T, strict=True))
+            tables.insert(0, node_table(values, scales.weights, coverage, within=scales.within * np.ones(len(names))))
+        if self.noise_scale_:
+            tail = tail_of(coverage)
+            ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
+            noise = self.posterior_["noise"]
+            row = [float(noise.mean[0]), float(noise.std[0]), *ends]
+            tables.append(pd.DataFrame([row], index=["noise variance"], columns=COLUMNS))
+        return tables
+
 
 def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
     """Mean of each column that has slopes, by grouping column; `about` means: of the square of what is off them."""
@@ -446,8 +436,3 @@ def level_weights(data: Table) -> tuple[Array, ...]:
     """Weight of the rows of each level, by grouping column."""
     pairs = zip(data.X.codes.T, data.X.levels, strict=True)
     return tuple(np.bincount(codes, data.weight, size).astype(float) for codes, size in pairs)
-
-
-def replace_fixed(design: GroupedDesign, fixed: Any) -> GroupedDesign:
-    """The design with other fixed columns."""
-    return GroupedDesign(fixed, design.codes, design.values, design.levels, design.arrow)

@@ -21,9 +21,9 @@ def factor_names(estimator: Any) -> list[int]:
     return found
 
 
-def slope_columns(estimator: Any) -> list[tuple[list[str], list[int]]]:
+def slope_columns(estimator: Any, factors: list[int]) -> list[tuple[list[str], list[int]]]:
     """For each grouping column the names of its random slopes, and their positions among the other columns."""
-    spec, factors = estimator.random_slopes, estimator._factors
+    spec = estimator.random_slopes
     others = [j for j in range(estimator.n_features_in_) if j not in factors]
     names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
     keyed = isinstance(spec, Mapping)

@@ -144,7 +144,7 @@ def test_learned_noise_and_precision_maximise_the_evidence(algorithm, form, glob
     settings = {"likelihood": "gaussian", "prior_precision": "auto", "algorithm": algorithm, "hyperparameters": "point"}
     model = regressor(**settings, tol=1e-10).fit(X, y)
     own = model.prior_precision_ / model.prior_precision_[0]  # columns on their own scale
-    prior, fitted_h = model._scale_prior(len(own)), model.state_.q["prior_precision"].value
+    prior, fitted_h = model._encoding.scale_prior(model.likelihood_), model.state_.q["prior_precision"].value
     start = np.log([model.noise_, model.prior_precision_[0]])
     best = minimize(negative, start - 0.01, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10})
     noise, precision = np.exp(best.x)
@@ -406,7 +406,7 @@ def test_wide_fit_is_the_fit_in_all_weights(name, scales, form, global_random_se
     # A learned prior is for columns on their own scale; the intercept's fixed one is at zero of all of them.
     data = replace(data, X=data.X / wide.posterior_["weights"].scale)
     model = model_for(name, data, prior_precision=scales)
-    model = model.replaced(scales=wide._scale_prior(40) if scales == "auto" else None)
+    model = model.replaced(scales=wide._encoding.scale_prior(wide.likelihood_) if scales == "auto" else None)
     state = fitted(problem_for(model, data), tol=1e-6, max_iter=1000)
     q, wanted = wide.posterior_["weights"].inner, state.q["weights"]
     assert wide.lower_bound_ == pytest.approx(state.bound, rel=error_of(name, 1e-5, 1e-3))

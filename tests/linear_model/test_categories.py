@@ -26,6 +26,7 @@ from sksvi import (
 )
 from sksvi.inspection import marginal_effects
 from sksvi.linear_model._columns import ColumnScaling
+from sksvi.linear_model._design import stored
 
 N = 300
 SIZES = ["s", "m", "l"]
@@ -113,9 +114,10 @@ def test_many_levels_are_sparse_and_numbers_are_centred_all_the_same(table):
         clone(model).fit(X.assign(year=X["year"] - 2010), y).predict(X.assign(year=X["year"] - 2010)),
         rtol=1e-8,
     )
-    dense = ColumnScaling.of(design.toarray(), None, model._to_centre(design), True)
-    np.testing.assert_allclose(model._columns.applied(design).toarray(), dense.applied(design.toarray()), atol=1e-12)
-    assert sp.issparse(model._columns.applied(design))
+    dense = ColumnScaling.of(design.toarray(), None, stored(design, model._encoding.categorical), True)
+    columns = model._encoding.columns
+    np.testing.assert_allclose(columns.applied(design).toarray(), dense.applied(design.toarray()), atol=1e-12)
+    assert sp.issparse(columns.applied(design))
 
 
 def test_under_a_flat_prior_the_first_level_is_the_reference(table):
@@ -251,7 +253,7 @@ def test_fits_that_are_copied_and_go_on(table, tmp_path):
     # A fit to a table without categories forgets them, and a file from before there were any reads as it did.
     plain = model.set_params(warm_start=False).fit(X[["w", "year"]], f)
     assert plain.coef_.shape == (2,) and "categorical" not in plain.summary_text()
-    vars(plain).pop("categorical_features"), vars(plain).pop("_categories")
+    vars(plain).pop("categorical_features")
     plain._record.choices.pop("categorical_features")
     plain.__dict__["categorical_features"] = None
     plain.save(tmp_path / "old.sksvi")
@@ -265,9 +267,10 @@ def test_fits_that_are_copied_and_go_on(table, tmp_path):
 def test_a_file_whose_levels_are_not_those_of_its_coefficients_is_refused(table, kind, change, tmp_path):
     X, f, _ = table
     model = kind(**({"groups": "zone", "max_iter": 60} if kind is GMERegressor else {})).fit(X, f)
-    model._categories = replace(model._categories, **change)
+    categories = replace(model._encoding.categorical, **change)
+    model._encoding = replace(model._encoding, categorical=categories)
     model.save(tmp_path / "fit.sksvi")
-    with pytest.raises(ValueError, match=r"cannot be loaded: (_categories|state_|posterior_|coef_|_columns)"):
+    with pytest.raises(ValueError, match=r"cannot be loaded: (_encoding|state_|posterior_|coef_)"):
         sksvi.load(tmp_path / "fit.sksvi")
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load, save
 from sksvi.likelihoods import Gaussian
+from sksvi.linear_model._integrated import node_fits
 from sksvi.models.linear import column_evidence
 from tests.chance import errors_allowed
 
@@ -60,8 +61,9 @@ def norm_logpdf(y, cov):
 
 def evidence(model, X, y, size=121):
     """Log of the integral over log precision and log noise of exact evidence and priors, on a grid."""
-    scales, (mean, precision), unit = model._scale_prior(X.shape[1]), model._intercept_prior, model._unit
-    Z = (X - model._columns.centre) / model._columns.scale
+    prior, scales = model._encoding.prior, model._encoding.scale_prior(model.likelihood_)
+    (mean, precision), unit = prior.intercept, prior.unit
+    Z = (X - model._encoding.columns.centre) / model._encoding.columns.scale
     H = np.linspace(scales.lowest[0], min(scales.highest[0], scales.lowest[0] + 25.0), size)
     S = 2.0 * np.log(unit) + np.linspace(-7.0, 3.0, size)
     noise = np.exp(S)
@@ -92,8 +94,8 @@ def test_a_noise_that_is_known_leaves_the_scale(rng):
     model = BayesianGLMRegressor(likelihood=Gaussian(variance=1.0)).fit(X, y)
     table = model.hyperparameter_posterior_
     assert list(table.columns) == ["weight", "scale(coefficients)"]
-    scales, (mean, precision) = model._scale_prior(8), model._intercept_prior
-    Z = (X - model._columns.centre) / model._columns.scale
+    scales, (mean, precision) = model._encoding.scale_prior(model.likelihood_), model._encoding.prior.intercept
+    Z = (X - model._encoding.columns.centre) / model._encoding.columns.scale
     H = np.linspace(scales.lowest[0], scales.lowest[0] + 25.0, 2000)
     logs = []
     for h in H:
@@ -116,8 +118,11 @@ def test_the_bound_of_scales_of_their_own_is_the_log_evidence(coef, rng):
     y = X @ coef + rng.standard_normal(30)
     options = {"likelihood": Gaussian(variance=1.0), "prior_precision": "ard", "tol": 1e-9, "max_iter": 2000}
     model = BayesianGLMRegressor(**options).fit(X, y)
-    (mean, precision), Z = model._intercept_prior, (X - model._columns.centre) / model._columns.scale
-    middle = np.log(2.0 * model._unit * column_evidence.SCALE / np.sqrt(2.0))
+    (mean, precision), Z = (
+        model._encoding.prior.intercept,
+        (X - model._encoding.columns.centre) / model._encoding.columns.scale,
+    )
+    middle = np.log(2.0 * model._encoding.prior.unit * column_evidence.SCALE / np.sqrt(2.0))
     moves = np.linspace(-9.5, 9.5, 39)
     prior, cov = 1.0 / np.cosh(moves), np.eye(30) + 1.0 / precision
     variances, outer = np.exp(2.0 * (middle + moves)), np.einsum("ij,kj->jik", Z, Z)
@@ -208,7 +213,7 @@ def test_log_densities_of_every_likelihood(fitted):
     z, share = np.polynomial.hermite_e.hermegauss(80)
     share = share / share.sum()
     logs = []
-    for fit, (w, m, v, _) in zip(model._node_fits(), nodes(model, X), strict=True):
+    for fit, (w, m, v, _) in zip(node_fits(model), nodes(model, X), strict=True):
         f = m[:, None] + np.sqrt(v)[:, None] * z
         own = fit.likelihood.log_prob(np.broadcast_to(y[:, None], f.shape), f)
         logs.append(np.log(w) + logsumexp(own, axis=1, b=share))

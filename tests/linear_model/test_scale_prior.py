@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
-from sksvi.linear_model._scale_prior import row_information
+from sksvi.linear_model._prior import row_information
 from sksvi.models.base import Table
 from sksvi.models.linear.scales import FREE_COLUMNS, ROWS_PER_COLUMN, WIDEST, ScalePrior
 
@@ -204,7 +204,7 @@ def test_limits_of_a_stream_follow_its_rows(rng):
     y = X[:, 0] + rng.standard_normal(120)
 
     def floor(model):
-        return 0.5 * np.exp(-0.5 * model._scale_prior(8).highest[0])
+        return 0.5 * np.exp(-0.5 * model._encoding.scale_prior(model.likelihood_).highest[0])
 
     stream = BayesianGLMRegressor()
     floors = [floor(stream.partial_fit(X[part], y[part])) for part in (slice(0, 20), slice(20, 60), slice(60, 120))]
@@ -215,5 +215,5 @@ def test_limits_of_a_stream_follow_its_rows(rng):
     new = rng.standard_normal((5, 8))
     np.testing.assert_allclose(stream.predict(new), fit.predict(new), atol=0.1)
     found = stream.state_.q["prior_precision"].value
-    scales = stream._scale_prior(8)
+    scales = stream._encoding.scale_prior(stream.likelihood_)
     assert np.all((found >= scales.lowest - 1e-9) & (found <= scales.highest + 1e-9))

@@ -119,7 +119,7 @@ def test_contrasts_do_without_the_shift_that_a_softmax_does_not_feel(X, rng):
     np.testing.assert_allclose(to_a.loc["b", "mean"], -to_b.loc["a", "mean"])
     np.testing.assert_allclose(to_a.loc["b", "std"], to_b.loc["a", "std"])
     cov = model.posterior_["weights"].inner.cov_blocks
-    apart = np.sqrt(np.diagonal(cov[0, 0] + cov[1, 1] - cov[0, 1] - cov[1, 0]))[:D] / model._columns.scale
+    apart = np.sqrt(np.diagonal(cov[0, 0] + cov[1, 1] - cov[0, 1] - cov[1, 0]))[:D] / model._encoding.columns.scale
     np.testing.assert_allclose(to_a.loc["b", "std"][:D], apart)
     assert np.all(to_a.loc["b", "std"] < np.hypot(own.loc["a", "std"], own.loc["b", "std"]))
     odds = model.summary(reference="a", exponentiate=True, effects="joint")

@@ -125,7 +125,7 @@ def test_a_mixed_model_has_a_scale_for_each_kind(rng):
     model = GMERegressor(groups="cluster").fit(X, y)
     columns = model.hyperparameter_posterior_.columns
     assert sum(name.startswith("scale(") for name in columns) == 2
-    kinds, most = model._kinds(2)
+    kinds, most = model._encoding.kinds(2)
     np.testing.assert_array_equal(kinds, [1, 0])
     np.testing.assert_array_equal(most, [np.inf, 19.0])
 

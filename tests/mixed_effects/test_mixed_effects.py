@@ -18,7 +18,7 @@ import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
 from sksvi.callbacks import Checkpoint
 from sksvi.likelihoods import Gaussian
-from sksvi.mixed_effects import _base
+from sksvi.mixed_effects import _encoding
 from tests.chance import assert_drawn
 
 #: Of counts whose columns, groups or noise a test leaves out.
@@ -443,7 +443,7 @@ def test_the_arrow_is_the_dense_fit(frame, monkeypatch):
     for noise in (False, True):
         model = GMERegressor(**{**GROUPED, "noise": noise}, bound="simple", random_slopes={"school": "z"}, tol=1e-8)
         dense = clone(model).fit(X, y)
-        monkeypatch.setattr(_base, "DENSE_WEIGHTS", 5)
+        monkeypatch.setattr(_encoding, "DENSE_WEIGHTS", 5)
         arrow = clone(model).fit(X, y)
         assert type(arrow.state_.q["weights"]).__name__ == "ArrowGaussian"
         assert_alike(arrow, dense, rtol=1e-4, atol=1e-5)

@@ -685,5 +685,5 @@ def test_what_columns_spread_over_is_that_of_arrays(sparse):
     )
     here = BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
     there = BayesianGLMRegressor(prior_precision=1.0).fit(parts, da.from_array(y, chunks=20))
-    np.testing.assert_allclose(there._spreads, here._spreads, rtol=1e-5, atol=1e-9)
-    assert here._spreads[2] == 0.0 and 1.0 < here._spreads[1] < 4.0
+    np.testing.assert_allclose(there._encoding.spreads, here._encoding.spreads, rtol=1e-5, atol=1e-9)
+    assert here._encoding.spreads[2] == 0.0 and 1.0 < here._encoding.spreads[1] < 4.0

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sksvi import BayesianGLMClassifier
-from sksvi.estimators.stage import FIT
+from sksvi.estimators.encoding import PARTITION
 from sksvi.models.base import Lost
 from sksvi.partitions.data import Partitioned
-from sksvi.partitions.encoded import encoded
+from sksvi.partitions.encoded import encoded_by_part
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 
@@ -27,7 +27,7 @@ def apart(X, y):
 
 
 def data_of(X, y):
-    return encoded(BayesianGLMClassifier(), FIT, *apart(X, y), None, None)[0]
+    return encoded_by_part(BayesianGLMClassifier(), (*apart(X, y), None, None), None, PARTITION)[0]
 
 
 @pytest.mark.parametrize("size", [100, 600, 2000])

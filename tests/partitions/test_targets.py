@@ -40,8 +40,10 @@ def small(monkeypatch):
 def looks(monkeypatch):
     """Partitions that were looked at a second time."""
     seen = []
-    before = encoded.Drawer.__call__
-    monkeypatch.setattr(encoded.Drawer, "__call__", lambda self, k, *rest: (seen.append(k), before(self, k, *rest))[1])
+    before = encoded.TargetSample.__call__
+    monkeypatch.setattr(
+        encoded.TargetSample, "__call__", lambda self, k, *rest: (seen.append(k), before(self, k, *rest))[1]
+    )
     return seen
 
 

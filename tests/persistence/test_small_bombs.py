@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,8 @@ def test_labels_of_one_hash_of_pandas(tmp_path):
     labels = ((high << np.uint64(33)) | low)[high < 2**30][:3000].astype(np.int64)
     x = np.random.default_rng(0).standard_normal(40)
     model = sksvi.GMERegressor(groups=1).fit(np.column_stack([x, np.arange(40) % 4]), x + np.cos(7.0 * x))
-    model._levels = [labels]
+    (factor,) = model._encoding.factors
+    model._encoding = replace(model._encoding, factors=(replace(factor, names=labels),))
     model.save(path)
     with pytest.raises(ValueError, match="one hash"):
         sksvi.load(path)

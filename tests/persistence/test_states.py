@@ -90,7 +90,7 @@ def test_the_fits_are_of_every_estimator():
         ("topics", lambda m: m.state_.q["topics"].__setattr__("concentration", np.ones((150, 10))), "150, 10"),
         ("factors", lambda m: vars(m.state_.q["users"]).update(mean=np.zeros((200, 3))), r"q\['users'\]\.values"),
         ("factors", lambda m: m.seen_[1].__setitem__(0, 10**6), r"seen_\[1\] has the value 1000000"),
-        ("mixed-slopes", lambda m: m._slopes[0][1].__setitem__(0, 7), r"_slopes\[0\]\[1\]\[0\] is no column"),
+        ("mixed-slopes", lambda m: m._encoding.factors[0].at.__setitem__(0, 7), r"factors\[0\].at\[0\] is no column"),
         ("gp-classes", lambda m: m._rows_of_fit[1].__setitem__(0, -1), "has the value -1, below 0"),
         ("glm", lambda m: m.state_.q["weights"].precision.__setitem__((0, 0), -1.0), "diagonal that is not positive"),
         ("glm", lambda m: m.state_.bounds.append(float("nan")), r"lower_bounds_|bounds\[\d+\] is not finite"),

@@ -14,47 +14,48 @@ def check_linear(look: Validator) -> None:
     _coefficients(look, _columns(look, look.at("n_features_in_").count(1)), 0, True)
 
 
+def _named(look: Validator, name: str) -> Validator:
+    """Check that the value is of the class of this name; return its validator."""
+    return look.require(type(look.value).__name__ == name, f"is a {type(look.value).__name__}, not a {name}")
+
+
 def _columns(look: Validator, d: int) -> int:
     """Number of coefficients of d columns, of which some may be categorical."""
-    if not look.has("_categories"):
+    encoding = look.at("_encoding")
+    if not encoding.has("categorical"):
         return d
-    own = look.at("_categories")
-    own.require(type(own.value).__name__ == "CategoricalColumns", "says nothing of categorical columns")
+    own = _named(encoding.at("categorical"), "CategoricalColumns")
     own.at("n_columns").require(own.value.n_columns == d, f"is {own.value.n_columns}, not {d}")
     return int(own.value.width)
 
 
 def check_mixed(look: Validator) -> None:
     """Check the coefficients, levels and effects of a mixed model."""
-    features = look.at("n_features_in_").count(1)
-    if not look.has("_factors"):
+    features, encoding = look.at("n_features_in_").count(1), _named(look.at("_encoding"), "GroupedEncoding")
+    factors = list(encoding.at("factors").items())
+    if not factors:
         _coefficients(look, _columns(look, features), 0, True)
         return
-    factors = [factor.count() for factor in look.at("_factors").sequence()]
-    right = len(set(factors)) == len(factors) >= 1 and max(factors) < features
-    look.at("_factors").require(right, "names no columns of X")
-    fixed, n = _columns(look, features - len(factors)), len(factors)
+    columns, n = [_named(factor, "Factor").at("column").count() for factor in factors], len(factors)
+    right = len(set(columns)) == n and max(columns) < features
+    encoding.at("factors").require(right, "names no columns of X")
+    fixed = _columns(look, features - n)
     sizes, effects = [], []
-    for levels, size, slopes, scales in zip(
-        look.at("_levels").sequence(n),
-        look.at("_sizes").sequence(n),
-        look.at("_slopes").sequence(n),
-        look.at("_slope_scales").sequence(n),
-        strict=True,
-    ):
-        size.require(size.count() >= labels_of(levels), f"is {size.value}, fewer than the levels that have names")
-        names, columns = slopes.sequence(2)
-        for column in columns.sequence(len(names.value)):
+    for factor, scales in zip(factors, encoding.at("slope_scales").sequence(n), strict=True):
+        size, names = factor.at("size"), factor.at("slopes").a(list).value
+        size.require(size.count() >= labels_of(factor.at("names")), f"is {size.value}, fewer than its names")
+        for column in factor.at("at").sequence(len(names)):
             column.require(column.count() < fixed, "is no column")
-        scales.array((1 + len(names.value),), above=0.0)
+        scales.array((1 + len(names),), above=0.0)
         sizes.append(size.value)
-        effects.append(1 + len(names.value))
+        effects.append(1 + len(names))
     total = int(np.dot(sizes, effects))
     _coefficients(look, fixed, total, False)
     shown(look, "groups", (total,))
-    look.at("_log_scales").at("nodes").array((None, sum(effects)))
+    look.at("_fitted").at("group_scales").at("nodes").array((None, sum(effects)))
     of_size(block_of(look, "group_std"), sum(effects))
-    look.unless_none("_constant", lambda constant: constant.array((n, fixed), "b"))
+    encoding.at("constant").array((n, fixed), "b")
+    encoding.unless_none("kinds_before", lambda kinds: kinds.array((fixed,), "i"))
 
 
 def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
@@ -63,14 +64,15 @@ def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
     classes = latents_of(look) if plain else 1
     per_class = (d,) if classes == 1 else (classes, d)
     inner = d
-    if look.has("_subspace"):
-        scale, basis = look.at("_subspace").sequence(2)
+    encoding, fitted = look.at("_encoding"), _named(look.at("_fitted"), "FittedWeights")
+    if fitted.has("subspace"):
+        scale, basis = fitted.at("subspace").sequence(2)
         scale.array((d,), above=0.0)
         inner = basis.array((d, None)).shape[1]
     of_size(block_of(look, "weights"), classes * (inner + more + extra))
     shown(look, "weights", (*per_class[:-1], d + extra))
-    look.unless_none("_nodes", lambda nodes: _hyperparameters(look, nodes))
-    look.at("_columns").at("scale").array((d,))
+    fitted.unless_none("nodes", lambda nodes: _hyperparameters(look, nodes))
+    encoding.at("columns").at("scale").array((d,))
     for name in ("coef_", "coef_std_"):
         value = look.at(name).array(kind="x", least=0.0 if name == "coef_std_" else None)
         right = value.shape in (per_class, (1, d) if classes == 1 else per_class)
@@ -86,17 +88,21 @@ def _coefficients(look: Validator, d: int, more: int, plain: bool) -> None:
         precision.array((d,), least=0.0)
     else:
         precision.number(least=0.0)
-    look.unless_none("_spreads", lambda spreads: spreads.array((d,), least=0.0))
-    mean, width_of = look.at("_intercept_prior").sequence(2)
+    for name in ("spreads", "relative_scale_before"):
+        encoding.unless_none(name, lambda values: values.array((d,), least=0.0))
+    prior = _named(encoding.at("prior"), "LinearPrior")
+    mean, width_of = prior.at("intercept").sequence(2)
     mean.number()
     width_of.number(least=0.0)
-    look.at("_unit").number(above=0.0)
+    prior.at("unit").number(above=0.0)
+    prior.at("weight").number(least=0.0)
+    prior.at("totals").array((None,), least=0.0)
 
 
 def _hyperparameters(look: Validator, nodes: Validator) -> None:
     """Check the nodes of hyperparameters: a value for each coordinate, and a block of weights for each node."""
     end = 0
-    places = look.at("_places").a(dict)
+    places = look.at("_fitted").at("places").a(dict)
     for name, place in zip(places.value, places.mapping(), strict=True):
         start, stop = (part.count() for part in place.sequence(2))
         size = np.size(block_of(look, name).value.mean)

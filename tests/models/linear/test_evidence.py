@@ -81,7 +81,7 @@ def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, alg
         assert higher.lower_bounds_[-1] > max(fit.lower_bounds_[-1] for fit in fits) - 3.0
     else:
         # The bound at the mode has the density of the prior there: no other scale that it allows has more.
-        scales, h = higher._scale_prior(12), higher.state_.q["prior_precision"].value
+        scales, h = higher._encoding.scale_prior(higher.likelihood_), higher.state_.q["prior_precision"].value
         there = np.linspace(scales.lowest, np.minimum(scales.highest, scales.lowest + 12.0), 9)
         fits = [
             clone(fixed).set_params(prior_precision=higher.prior_precision_ * np.exp(k - h)).fit(X, y) for k in there

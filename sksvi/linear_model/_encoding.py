@@ -1,0 +1,265 @@
+"""What the rows of a linear model fix: categories, the scale of each column and that of its prior, the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from sksvi._runtime.kinds import is_compressed
+from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
+from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
+from sksvi.estimators.offsets import offset_of
+from sksvi.estimators.targets import GivenTarget, TargetEncoding, TargetRows
+from sksvi.likelihoods import Likelihood
+from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.linear_model._categories import CategoricalColumns
+from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
+from sksvi.linear_model._design import DesignReader, stored
+from sksvi.linear_model._prior import LinearPrior, prior_kind
+from sksvi.linear_model._subspace import merged
+from sksvi.models.base import Table
+from sksvi.models.linear.scales import ScalePrior
+from sksvi.models.targets import starting
+from sksvi.partitions.summary import DataSummary
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class LinearRows(TargetRows):
+    """Rows of numbers and indicators, in the units of the user.
+
+    Parameters
+    ----------
+    categories : CategoricalColumns or None
+    sparse : bool
+        Whether the table is sparse.
+    """
+
+    categories: CategoricalColumns | None = None
+    sparse: bool = False
+
+
+@dataclass(frozen=True)
+class GLMEncoding(Encoding):
+    """What the data of a generalized linear model fix.
+
+    Parameters
+    ----------
+    target : TargetEncoding
+    categorical : CategoricalColumns or None
+        None: no column is categorical.
+    columns : ColumnScaling
+        Coordinates of the fit, and what its columns spread over.
+    prior : LinearPrior
+    dtype : str
+        Type in which coefficients are shown: that of the last rows.
+    spreads : ndarray of shape (D,) or None
+        What columns spread over about their means, where one fixed number is the prior precision of them as they are.
+    relative_scale_before : ndarray of shape (D,) or None
+        `ColumnScaling.relative_scale` before the last rows came, of a fit that goes on.
+    """
+
+    target: TargetEncoding
+    categorical: CategoricalColumns | None
+    columns: ColumnScaling
+    prior: LinearPrior
+    dtype: str
+    spreads: Array | None = None
+    relative_scale_before: Array | None = None
+
+    # ---- rows as they are given
+    @classmethod
+    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> LinearRows:
+        """Rows that count, checked; targets as positions or numbers. Of a wide fit equal rows are one."""
+        kind, target_fixed = estimator._target_class, None if fixed is None else fixed.target
+        target: GivenTarget = kind.given(estimator, given.y, target_fixed, part)
+        X, y, found = cls.checked(estimator, given, target, fixed, part)
+        if target.options.get("y_numeric"):
+            target.check(y)
+            largest = LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET
+            check_magnitudes(y.astype(float), "y", largest=largest)
+        rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
+        if part.whole:
+            one = merged(rows)
+            rows = replace(rows, X=one.X, y=one.y, weight=one.weight, offset=one.offset)
+        return cls.rows_with(rows, sparse=sp.issparse(given.X), **found)
+
+    @classmethod
+    def checked(
+        cls, estimator: Any, given: GivenRows, target: GivenTarget, fixed: Self | None, part: Part
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Design and y as scikit-learn validates them, and what else `LinearRows` have."""
+        reader = DesignReader.of(estimator, fixed, part)
+        X, y, categories = reader.checked(given.X, target.y, given.sample_weight, target.options)
+        return X, y, {"categories": categories}
+
+    @classmethod
+    def rows_with(cls, rows: TargetRows, **found: Any) -> LinearRows:
+        """Rows with what was found in them beside their targets."""
+        return LinearRows(**vars(rows), **found)
+
+    @staticmethod
+    def as_given(rows: Any) -> Any:
+        """Rows that `read` gave, with their targets in the user's words."""
+        return rows.as_given
+
+    # ---- what all rows say
+    @classmethod
+    def summary(cls, estimator: Any, rows: LinearRows, fixed: Self | None, part: Part) -> DataSummary:
+        """Number, weight, targets and columns of the rows."""
+        fields = estimator._target_class.summarized(rows, part)
+        own = {**fields.pop("own"), **cls.own_summary(estimator, rows, fixed, part)}
+        return DataSummary(
+            {part.number: (len(rows), rows.total_weight)},
+            {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)},
+            np.dtype(rows.X.dtype),
+            n_columns=rows.X.shape[1],
+            bytes_per_row=rows.bytes_per_row,
+            offset=part.remote and rows.offset is not None and bool(np.any(rows.offset)),
+            own=own,
+            **fields,
+        )
+
+    @classmethod
+    def own_summary(cls, estimator: Any, rows: LinearRows, fixed: Self | None, part: Part) -> dict[str, Any]:
+        """Summary of the columns; of rows to come only where the prior follows them."""
+        X, categories = cls.fixed_part(rows.X), rows.categories
+        if fixed is not None:
+            columns = fixed.columns
+            return {"columns": ColumnStats.of(X, rows.weight, columns.centre)} if columns.scaled else {}
+        may_centre = stored(X, categories)
+        # Far from a mean squares would cancel in the spreads of columns that are not scaled.
+        centred = _is_centred(estimator) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
+        stats = ColumnStats.about_means(X, rows.weight, centred)
+        sparse = is_compressed(X) if categories is None else rows.sparse
+        return {"columns": ColumnSummary(stats, centred, may_centre, sparse, categories, part.remote)}
+
+    @classmethod
+    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
+        """The encoding that rows with this summary fix."""
+        target = estimator._target_class.fit(estimator, summary)
+        prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
+        found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
+        columns = ColumnScaling.from_stats(found.stats, found.centre(_is_centred(estimator)), _is_scaled(estimator))
+        alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
+        spreads = found.stats.about(found.mean).spread if alike else None
+        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads)
+
+    def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
+        """The encoding after more rows: coordinates stay; spreads of columns and what rows tell follow them."""
+        target = self.target.updated(estimator, summary)
+        prior = self.prior.updated(estimator, target.likelihood, self.first_targets(target, summary), share)
+        stats = summary.own.get("columns")
+        return replace(
+            self,
+            target=target,
+            prior=prior,
+            columns=self.columns if stats is None else self.columns.updated(stats, share),
+            relative_scale_before=self.columns.relative_scale,
+            dtype=np.dtype(summary.dtype).name,
+        )
+
+    @staticmethod
+    def first_targets(target: TargetEncoding, summary: DataSummary) -> Any:
+        """Rows by whose targets a fit starts."""
+        return starting(target.few(summary), target.likelihood.traits.by_moments)
+
+    @classmethod
+    def by_moments(cls, estimator: Any, fixed: Self | None) -> bool:
+        """Whether a fit needs no more of its targets than mean and variance."""
+        return bool(estimator._target_class.by_moments(estimator, None if fixed is None else fixed.target))
+
+    def targets(self, estimator: Any, summary: DataSummary) -> Any:
+        """The targets of partitioned rows in few rows."""
+        return self.target.few(summary)
+
+    @property
+    def exposed(self) -> dict[str, Any]:
+        """Likelihood, and classes or levels."""
+        return self.target.exposed
+
+    # ---- rows in the coordinates of the fit
+    def encode(self, estimator: Any, rows: LinearRows, part: Part) -> Table:
+        """Rows in the coordinates of the fit; a fit that passes over them in turn moves them block by block."""
+        by_block = passes_over(estimator, self.columns, rows.X, part)
+        X = self.columns.by_block(rows.X) if by_block else self.in_units(rows.X)
+        return Table(X, self.target.encode(rows.y, rows.X.dtype), rows.weight, rows.offset, rows.first)
+
+    def in_units(self, X: Any) -> Any:
+        """Rows of a design in the coordinates of the fit."""
+        return self.columns.applied(X)
+
+    @staticmethod
+    def fixed_part(X: Any) -> Any:
+        """The columns of a design that have a coefficient."""
+        return X
+
+    def design(self, estimator: Any, X: Any) -> Any:
+        """Design of rows to predict, from a checked table."""
+        return DesignReader(estimator, self.categorical, False).design(X)[0]
+
+    def width(self, summary: DataSummary) -> int:
+        """Number of columns of encoded rows."""
+        return summary.n_columns if self.categorical is None else self.categorical.width
+
+    # ---- the prior of scales
+    def kinds(self, n_columns: int) -> tuple[Array, Array]:
+        """Kind of each column that has a coefficient, and the most rows that inform each kind."""
+        return np.zeros(n_columns, int), np.array([np.inf])
+
+    def scale_prior(self, likelihood: Likelihood) -> ScalePrior | None:
+        """The prior of the scales of a learned precision; None where the user gives it, or of one per column."""
+        return self.prior.scales(likelihood, self.columns.known, *self.kinds(len(self.columns.scale)))
+
+    @property
+    def shares(self) -> Array | None:
+        """Share of the rows that each indicator has, (D,); None under a fixed prior, which keeps no such thing."""
+        stats = self.columns.known
+        return None if stats is None else stats.centre + stats.mean
+
+    @property
+    def without_rows(self) -> Self:
+        """The encoding without what belongs to single rows."""
+        known = self.columns.known
+        if known is None:
+            return self
+        return replace(self, columns=replace(self.columns, known=known.without_extremes))
+
+
+def _is_scaled(estimator: Any) -> bool:
+    """Whether columns are divided by their spread."""
+    return prior_kind(estimator.prior_precision) != "fixed"
+
+
+def _is_centred(estimator: Any) -> bool:
+    """Whether columns are centred."""
+    return bool(estimator.fit_intercept) and isinstance(estimator.intercept_precision, str)
+
+
+def counted(estimator: Any, given: GivenRows, X: Any, y: Array) -> Table:
+    """Rows that count, CSR in canonical form, weights and offsets checked; a weight of zero removes its row."""
+    n = X.shape[0]
+    weight = check_row_values(given.sample_weight, n, "sample_weight", weights=True)
+    data = Table(X, y, weight, offset_of(estimator, given.offset, n))
+    if weight is not None and not np.all(weight > 0):
+        data = data.take(np.flatnonzero(weight > 0))
+    if is_compressed(data.X) and not data.X.has_canonical_format:
+        X = data.X.copy()
+        X.sum_duplicates()
+        data = replace(data, X=X)
+    return data
+
+
+def passes_over(estimator: Any, columns: ColumnScaling, X: Any, part: Part) -> bool:
+    """Whether a fit reads rows in blocks from first to last, so that none need be stored in its coordinates."""
+    if columns.own or not isinstance(X, np.ndarray) or not X.flags.c_contiguous or X.shape[1] > len(X):
+        return False
+    if part.remote:
+        return estimator.batch_size in ("auto", None)
+    return part.whole and estimator._batch_size(len(X), estimator._algorithm()) is None

@@ -1,0 +1,208 @@
+"""Priors that follow the units of the data: the intercept where the target is, coefficients by what rows tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from sksvi.estimators.checks import check_row_values
+from sksvi.likelihoods import Likelihood
+from sksvi.likelihoods.scales import own_unit, weighted_median
+from sksvi.linear_model._columns import ColumnStats
+from sksvi.models.base import Table
+from sksvi.models.linear.glm import best_constant
+from sksvi.models.linear.scales import ScalePrior
+
+Array = np.ndarray
+
+#: Standard deviation of the intercept's default prior, in natural scales of f.
+INTERCEPT_WIDTH = 10.0
+#: Precision of a flat prior, in the column's own scale and the natural scale of f: a standard deviation of 10,000.
+FLAT = 1e-8
+#: Median absolute deviations of a target with heavy tails that its unit is at most.
+TAILS = 10.0
+#: Fewer rows (a row as often as it weighs) do not say how far a measured target may go.
+FEW_ROWS = 20
+
+
+def prior_kind(given: Any) -> str:
+    """The kind of prior that `prior_precision` asks for: "auto", "ard", "flat" or "fixed"."""
+    if isinstance(given, str):
+        return given
+    return "flat" if isinstance(given, Real) and given == 0 else "fixed"
+
+
+def natural_unit(likelihood: Likelihood, targets: Table) -> float:
+    """The standard deviation of a measured target; links have a scale of their own, about 1."""
+    if not likelihood.traits.measured:
+        return 1.0
+    y = targets.y if targets.offset is None else targets.y - targets.offset
+    unit = own_unit(y, targets.weight)
+    if likelihood.scale_mixture is None:
+        return unit
+    # Heavy tails: a standard deviation that a few rows make says nothing of the others, nor where f is.
+    middle = weighted_median(np.abs(y - weighted_median(y, targets.weight)), targets.weight)
+    return min(unit, TAILS * middle) if middle > 0 else unit
+
+
+def target_totals(likelihood: Any, targets: Table) -> Array:
+    """Sums over targets that say what rows tell of their latents: weights of levels, of successes, or of counts.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    targets : Table
+    """
+    weight = np.ones(len(targets.y)) if targets.weight is None else targets.weight
+    if likelihood.traits.measured:
+        return np.zeros(1)
+    if likelihood.traits.paired:
+        return np.array([weight @ part for part in likelihood.outcomes(targets.y)])
+    if likelihood.levels is not None:
+        return np.bincount(targets.y.astype(int), weight, len(likelihood.levels)).astype(float)
+    return np.array([weight @ targets.y])
+
+
+def rate_of(likelihood: Any, totals: Array, weight: float) -> float:
+    """What a row tells of its latent on average, from the sums over rows of this weight."""
+    if likelihood.traits.measured or weight <= 0.0:
+        return 1.0 if likelihood.traits.measured else 0.0
+    if likelihood.traits.paired:
+        trials = totals.sum()
+        share = totals[0] / trials if trials > 0 else 0.0
+        return float(min(1.0, trials / weight * 4.0 * share * (1.0 - share)))
+    if likelihood.levels is None:
+        return float(min(1.0, totals[0] / weight))
+    share = totals / totals.sum()
+    if likelihood.traits.ordered:  # of a cumulative logit without effects: of two levels 4 p (1 - p)
+        return float(4.0 / 3.0 * (1.0 - np.sum(share**3)))
+    return float(np.mean(4.0 * share * (1.0 - share)))
+
+
+def row_information(likelihood: Any, targets: Table) -> float:
+    """What a row tells of its latent on average, as a share of what one of the likelihood tells at most.
+
+    A measured target tells all, a label 4 p (1 - p) (of several classes the mean over them, of ordered levels
+    4/3 (1 - Σ p³)), a count its mean where that is less than 1, successes in trials as many labels, at most all.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        As a fit begins.
+    targets : Table
+        The targets by which it begins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Bernoulli
+    >>> from sksvi.linear_model._scale_prior import row_information
+    >>> from sksvi.models.base import Table
+    >>> y = np.repeat([0.0, 1.0], [9, 1])
+    >>> round(row_information(Bernoulli(), Table(np.empty((10, 0)), y, None, None)), 2)
+    0.36
+    """
+    return rate_of(likelihood, target_totals(likelihood, targets), targets.total_weight)
+
+
+@dataclass(frozen=True)
+class LinearPrior:
+    """The prior of a linear latent, in units of the data.
+
+    Parameters
+    ----------
+    kind : {"auto", "ard", "flat", "fixed"}
+        Of the coefficients.
+    unit : float
+        Natural scale of f: the standard deviation of a measured target, 1 behind a link.
+    intercept : tuple of float
+        Prior mean and precision of the intercept, at the centre of the columns.
+    totals, weight : ndarray and float
+        `target_totals` of the rows so far, and their weight.
+    """
+
+    kind: str
+    unit: float
+    intercept: tuple[float, float]
+    totals: Array
+    weight: float
+
+    @classmethod
+    def fit(cls, estimator: Any, likelihood: Likelihood, targets: Table) -> Self:
+        """The prior that the targets of the first rows fix."""
+        kind, unit = prior_kind(estimator.prior_precision), natural_unit(likelihood, targets)
+        mean, precision = 0.0, estimator.intercept_precision
+        if isinstance(precision, str):
+            if estimator.fit_intercept and likelihood.n_latents == 1:
+                mean = best_constant(likelihood, targets)
+            # A few measured rows, as a stream may begin with, say too little of the target's unit.
+            unknown = likelihood.traits.measured and targets.total_weight < FEW_ROWS
+            precision = (FLAT if unknown or kind == "flat" else INTERCEPT_WIDTH**-2) / unit**2
+        totals = target_totals(likelihood, targets)
+        return cls(kind, unit, (mean, float(precision)), totals, float(targets.total_weight))
+
+    def updated(self, estimator: Any, likelihood: Likelihood, targets: Table, share: float) -> Self:
+        """The prior after more rows, beside a share of what earlier ones told; an intercept's may be the user's."""
+        precision, totals = estimator.intercept_precision, target_totals(likelihood, targets)
+        intercept = self.intercept if isinstance(precision, str) else (0.0, float(precision))
+        totals = totals + share * self.totals if share else totals
+        return replace(
+            self, intercept=intercept, totals=totals, weight=float(targets.total_weight) + share * self.weight
+        )
+
+    def scales(self, likelihood: Likelihood, stats: ColumnStats | None, kinds: Array, most: Array) -> ScalePrior | None:
+        """The prior of the scales of a learned precision; None where the user gives it, or of one per column.
+
+        Parameters
+        ----------
+        likelihood : Likelihood
+        stats : ColumnStats or None
+            Of the columns; None under a fixed prior.
+        kinds : ndarray of int, shape (D,)
+            Kind of each column: those of a kind share a scale.
+        most : ndarray
+            The most rows that inform each kind.
+        """
+        if self.kind != "auto" or stats is None:
+            return None
+        spread = stats.spread
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variances = (stats.square - np.square(stats.mean)) / np.square(spread)
+        variances = np.where(spread > 0, np.maximum(variances, 0.0), 0.0)
+        rate = rate_of(likelihood, self.totals, self.weight)
+        # Of many rows a sample says what each tells, not how many there are.
+        rows = np.minimum(most, rate * max(stats.weight - 1.0, 0.0))
+        return ScalePrior.of(kinds, variances, rows, self.unit, likelihood.link_unit, spread > 0)
+
+    def precision(self, given: Any, categories: Any, n_features: int, names: Any) -> Any:
+        """What a model takes for the precision of its coefficients: "auto", "ard", or numbers.
+
+        Parameters
+        ----------
+        given : "auto", "ard", "flat", float or array-like
+        categories : CategoricalColumns or None
+        n_features : int
+            Number of coefficients.
+        names : function
+            What errors call a coefficient.
+
+        Raises
+        ------
+        ValueError
+            Numbers that are not positive, or not one for each column.
+        """
+        if self.kind != "fixed":
+            return FLAT / self.unit**2 if self.kind == "flat" else self.kind
+        if isinstance(given, Real):
+            return float(given)
+        n_columns = n_features if categories is None else categories.n_columns
+        precision = check_row_values(given, n_columns, "prior_precision", each="column")
+        assert precision is not None
+        precision = precision if categories is None else categories.for_each(precision)
+        if not np.all(precision > 0):
+            j = int(np.argmin(precision))
+            raise ValueError(f"prior_precision must be positive; found {precision[j]:g} for {names(j)}.")
+        return precision

@@ -1,0 +1,276 @@
+"""What the rows of a mixed model fix besides those of a linear one: levels of grouping columns, scales of slopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_X_y
+
+from sksvi._names import own_name
+from sksvi._runtime.kinds import is_compressed
+from sksvi.estimators.categorical import Levels, fixed_columns
+from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.tables import as_table
+from sksvi.estimators.targets import GivenTarget, TargetRows
+from sksvi.estimators.validation import check_numeric_target, validate_data
+from sksvi.linear_model._columns import ColumnStats
+from sksvi.linear_model._design import NUMBERS, DesignReader
+from sksvi.linear_model._encoding import GLMEncoding, LinearRows
+from sksvi.mixed_effects._kinds import LevelValues, kinds_of
+from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
+from sksvi.models.mixed.glm import Groups
+from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.partitions.summary import DataSummary
+
+Array = np.ndarray
+
+#: Up to this many weights the precision of natural steps is an ordinary matrix.
+DENSE_WEIGHTS = 256
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A grouping column.
+
+    Parameters
+    ----------
+    column : int
+        Its position in X.
+    slopes : list of str
+        Names of the columns that have slopes by its levels.
+    at : list of int
+        Positions of these among the coefficients.
+    names : ndarray
+        Levels.
+    size : int
+        Number of effects of an intercept: one for each level, and one for each row without a level.
+    """
+
+    column: int
+    slopes: list[str]
+    at: list[int]
+    names: Array
+    size: int
+
+    @property
+    def n_effects(self) -> int:
+        """Effects of each level."""
+        return 1 + len(self.slopes)
+
+    @property
+    def effects(self) -> tuple[Any, ...]:
+        """Names of the effects of a level: its intercept, then the slopes."""
+        return (own_name("intercept", self.slopes), *self.slopes)
+
+
+@dataclass(frozen=True)
+class GroupedRows(LinearRows):
+    """Rows with the levels of each beside its numbers; `levels` of the grouping columns in these rows."""
+
+    factors: tuple[Factor, ...] = ()
+    levels: tuple[Levels, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupedEncoding(GLMEncoding):
+    """What the data of a mixed model fix.
+
+    Parameters
+    ----------
+    factors : tuple of Factor
+        Empty where no column groups rows.
+    slope_scales : tuple of ndarray
+        What each effect of a level is divided by, by factor.
+    constant : ndarray of bool, shape (F, D), or None
+        Columns that do not vary within the levels of each factor.
+    overdispersible : bool
+        Whether the first targets may vary more than their likelihood lets them.
+    kinds_before : ndarray or None
+        `kinds` before the last rows came, of a fit that goes on.
+    alone : dict
+        By number of the rows before a part, the first effect of its rows without a level, by factor; such rows are
+        levels of their own. Only while rows are encoded.
+    """
+
+    factors: tuple[Factor, ...] = ()
+    slope_scales: tuple[Array, ...] = ()
+    constant: Array | None = None
+    overdispersible: bool = False
+    kinds_before: Array | None = None
+    alone: dict[int, list[int]] = field(default_factory=dict)
+
+    # ---- rows as they are given
+    @classmethod
+    def checked(
+        cls, estimator: Any, given: GivenRows, target: GivenTarget, fixed: Self | None, part: Part
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """The fixed columns with the levels of each row beside them, and y."""
+        if estimator.groups is None:
+            if estimator.random_slopes is not None:
+                raise ValueError(
+                    f"random_slopes={estimator.random_slopes!r} are slopes of the levels of a group, and groups is "
+                    "None: name the grouping columns in groups, or leave random_slopes out."
+                )
+            return super().checked(estimator, given, target, fixed, part)
+        X = as_table(given.X)
+        validate_data(estimator, X, skip_check_array=True, reset=fixed is None)
+        positions = factor_names(estimator) if fixed is None else fixed.grouping
+        reader = DesignReader.of(estimator, fixed, part)
+        others = [j for j in range(estimator.n_features_in_) if j not in positions]
+        numbers, categories = reader.design(fixed_columns(X, positions), given.sample_weight, others)
+        levels: tuple[Levels, ...] = ()
+        if fixed is not None:
+            factors, alone = fixed.factors, fixed.alone.get(part.n_before)
+        else:
+            levels = tuple(Levels.of(X, j, part.number) for j in positions)
+            factors = factors_of(estimator, levels, categories)
+            alone = [one.before(part.number) for one in levels]
+        names = [one.names for one in factors]
+        design = grouped(estimator, numbers, factors, coded(X, positions, names, alone, True))
+        if target.options.get("y_numeric"):
+            check_numeric_target(target.y)
+        numbers, y = check_X_y(design.X, target.y, ensure_min_features=0, **NUMBERS, **target.options)
+        design = GroupedDesign(numbers, design.codes, design.values, design.levels, design.arrow)
+        return design, y, {"categories": categories, "factors": factors, "levels": levels}
+
+    @classmethod
+    def rows_with(cls, rows: TargetRows, **found: Any) -> GroupedRows:
+        """Rows with what was found in them beside their targets."""
+        return GroupedRows(**vars(rows), **found)
+
+    # ---- what all rows say
+    @classmethod
+    def own_summary(cls, estimator: Any, rows: Any, fixed: Self | None, part: Part) -> dict[str, Any]:
+        """Summary of the columns, of the levels and slopes of each factor, and of what is constant in its levels."""
+        own = super().own_summary(estimator, rows, fixed, part)
+        for f, (factor, codes) in enumerate(zip(rows.factors, rows.X.codes.T if rows.factors else (), strict=True)):
+            own[f"values {f}"] = LevelValues.of(factor.names, codes, rows.X.X)
+            if fixed is None:
+                own[f"levels {f}"] = rows.levels[f]
+                own[f"slopes {f}"] = ColumnStats.of(rows.X.X[:, factor.at], rows.weight, np.zeros(len(factor.at)))
+        return own
+
+    @classmethod
+    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
+        """The encoding that rows with this summary fix."""
+        base = super().fit(estimator, summary)
+        base = replace(base, overdispersible=base.target.likelihood.overdispersible(base.target.few(summary).alone.y))
+        if estimator.groups is None:
+            return base
+        levels = [part for name, part in summary.own.items() if name.startswith("levels ")]
+        alone = {}
+        if any(sum(one.alone.values()) for one in levels):
+            alone = {start: [one.before(number) for one in levels] for number, start in summary.starts.items()}
+        constant = np.stack([summary.own[f"values {f}"].constant for f in range(len(levels))])
+        # Indicators of missing values that no row has are no columns.
+        constant = constant[:, summary.own["columns"].stays(base.prior.kind == "flat")]
+        return replace(
+            base,
+            factors=factors_of(estimator, levels, base.categorical),
+            slope_scales=tuple(_scale_by(summary.own[f"slopes {f}"]) for f in range(len(levels))),
+            constant=constant,
+            alone=alone,
+        )
+
+    def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
+        """The encoding after more rows: a column that varied within a level of an earlier chunk does."""
+        new = super().updated(estimator, summary, share)
+        if self.constant is None:
+            return new
+        constant = np.stack([summary.own[f"values {f}"].constant for f in range(len(self.factors))])
+        kinds, _ = self.kinds(constant.shape[1])
+        return replace(new, constant=constant if share == 0.0 else constant & self.constant, kinds_before=kinds)
+
+    # ---- rows in the coordinates of the fit
+    def design(self, estimator: Any, X: Any) -> Any:
+        """Design of rows to predict, from a checked table; a level that is not known has no effect."""
+        if not self.factors:
+            return super().design(estimator, X)
+        positions, names = self.grouping, [one.names for one in self.factors]
+        numbers = super().design(estimator, fixed_columns(X, positions))
+        codes = coded(X, positions, names, None, False)
+        check_levels(estimator.on_unseen, X, positions, names, codes)
+        return grouped(estimator, numbers, self.factors, codes)
+
+    def in_units(self, X: Any) -> Any:
+        """Rows of a design in the coordinates of the fit."""
+        if not self.factors:
+            return super().in_units(X)
+        pairs = zip(X.values, self.slope_scales, strict=True)
+        values = tuple(None if value is None else value / scale for value, scale in pairs)
+        return GroupedDesign(super().in_units(X.X), X.codes, values, X.levels, X.arrow)
+
+    @staticmethod
+    def fixed_part(X: Any) -> Any:
+        """The columns of a design that have a coefficient."""
+        return X.X if isinstance(X, GroupedDesign) else X
+
+    def width(self, summary: DataSummary) -> int:
+        """Number of columns of encoded rows, those of levels included."""
+        layout = self.layout
+        return super().width(summary) if layout is None else layout.starts[-1]
+
+    # ---- the layout of effects
+    @property
+    def grouping(self) -> list[int]:
+        """Positions of the grouping columns."""
+        return [one.column for one in self.factors]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of effects of each factor."""
+        return [one.size * one.n_effects for one in self.factors]
+
+    @property
+    def layout(self) -> Groups | None:
+        """Where the effects of each factor are among the weights."""
+        if not self.factors:
+            return None
+        starts = tuple(int(start) for start in np.cumsum([len(self.columns.scale), *self.sizes]))
+        return Groups(starts, tuple(one.size for one in self.factors), tuple(one.n_effects for one in self.factors))
+
+    @property
+    def effect_scales(self) -> Array:
+        """What each effect of a level is divided by, one after the other."""
+        return np.concatenate(self.slope_scales)
+
+    def kinds(self, n_columns: int) -> tuple[Array, Array]:
+        """Kind of each column that has a coefficient, and the most rows that inform each kind."""
+        if self.constant is None:
+            return super().kinds(n_columns)
+        sizes = np.array([len(one.names) for one in self.factors])
+        return kinds_of(self.constant, sizes), np.append(np.inf, sizes - 1.0)
+
+
+def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[Factor, ...]:
+    """The grouping columns with these levels, and the columns that have slopes."""
+    positions = factor_names(estimator)
+    slopes = slopes_among(slope_columns(estimator, positions), categories)
+    parts = zip(positions, slopes, levels, strict=True)
+    return tuple(Factor(j, names, at, one.names, one.size) for j, (names, at), one in parts)
+
+
+def grouped(estimator: Any, numbers: Any, factors: tuple[Factor, ...], codes: Array) -> GroupedDesign:
+    """Numbers and codes of levels as a design with slopes."""
+    values: list[Array | None] = []
+    for factor in factors:
+        slopes = numbers[:, factor.at]
+        slopes = slopes.toarray() if is_compressed(slopes) else slopes
+        values.append(np.column_stack([np.ones(len(codes)), slopes]) if factor.slopes else None)
+    sizes = tuple(one.size for one in factors)
+    return GroupedDesign(numbers, codes, tuple(values), sizes, arrow_of(estimator, factors, numbers.shape[1]))
+
+
+def arrow_of(estimator: Any, factors: tuple[Factor, ...], n_fixed: int) -> int | None:
+    """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
+    counts = [one.size * one.n_effects for one in factors]
+    natural = estimator._algorithm().spec.natural and estimator.covariance == "full"
+    return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
+
+
+def _scale_by(stats: ColumnStats) -> Array:
+    """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
+    spread = stats.spread
+    return np.append(1.0, np.where(spread > 0, spread, 1.0))
