@@ -151,8 +151,6 @@ REGISTRY: dict[str, str] = {
     "FittedWeights": "sksvi.linear_model._integrated:FittedWeights",
     "GroupedEncoding": "sksvi.mixed_effects._encoding:GroupedEncoding",
     "Factor": "sksvi.mixed_effects._encoding:Factor",
-    "LabelTarget": "sksvi.estimators.targets:LabelTarget",
-    "ValueTarget": "sksvi.estimators.targets:ValueTarget",
     "SeriesEncoding": "sksvi.time_series._encoding:SeriesEncoding",
     "SeriesFit": "sksvi.time_series._fit:SeriesFit",
     "FitRecord": "sksvi.estimators.fit_record:FitRecord",
