@@ -11,7 +11,7 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
-from sksvi.estimators.levels import given_order
+from sksvi.estimators.levels import first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods.scales import unit_of, weighted_moments
@@ -30,11 +30,12 @@ Array = np.ndarray
 class SeriesRows(Table):
     """Points as given, in the units of the user.
 
-    index : their times, a pandas index. dtype : of the columns.
+    index : their times, a pandas index. dtype : of the columns. levels : of an ordered target, or None.
     """
 
     index: Any = None
     dtype: str = "float64"
+    levels: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class SeriesEncoding(Encoding):
     centre: Array
     scale: Array
     names: list[str]
-
+    levels: Array | None = None
     sums_over_rows: ClassVar[bool] = False
 
     @classmethod
@@ -82,7 +83,11 @@ class SeriesEncoding(Encoding):
         X, y, sample_weight, offset = given
         values = check_series(estimator, y, base.traits.paired) if not base.traits.ordered else None
         columns, dtype = _columns(estimator, X, fixed is None)
-        values, there = _ordered(estimator, base, y, fixed is None) if values is None else (values, observed(values))
+        levels = None
+        if values is None:
+            values, there, levels = _ordered(estimator, base, y, fixed)
+        else:
+            there = observed(values)
         same_length(None if X is None else columns, values)
         n = len(values)
         weight = check_row_values(sample_weight, n, "sample_weight", weights=True)
@@ -94,7 +99,7 @@ class SeriesEncoding(Encoding):
             _check_observed(base, values, there)
         columns = np.zeros((n, 0)) if columns is None else columns
         rows = series(columns, values, there, weight, offset_of(estimator, offset, n))
-        return SeriesRows(rows.X, rows.y, rows.weight, rows.offset, index=index, dtype=dtype)
+        return SeriesRows(rows.X, rows.y, rows.weight, rows.offset, index=index, dtype=dtype, levels=levels)
 
     @classmethod
     def summary(cls, estimator: Any, rows: SeriesRows, fixed: Self | None, part: Part) -> DataSummary:
@@ -119,7 +124,7 @@ class SeriesEncoding(Encoding):
         spread = min(unit, middle_spread(at)) if measured else unit
         centre, scale = own_units(data.X, has_level)
         names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(scale)))]
-        return cls(data.dtype, likelihood, unit, spread, mean if has_level else 0.0, centre, scale, names)
+        return cls(data.dtype, likelihood, unit, spread, mean if has_level else 0.0, centre, scale, names, data.levels)
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The units of the first fit, in the precision of these columns."""
@@ -127,8 +132,8 @@ class SeriesEncoding(Encoding):
 
     @property
     def exposed(self) -> dict[str, Any]:
-        """The constant part of f."""
-        return {"mean_": self.mean}
+        """The constant part of f, and levels of an ordered target."""
+        return {"mean_": self.mean} | ({} if self.levels is None else {"levels_": self.levels})
 
     def encode(self, estimator: Any, rows: SeriesRows, part: Part) -> EncodedSeries:
         """Columns in their own units, the constant part of f as an offset, and of a whole series its times."""
@@ -173,20 +178,23 @@ def _columns(estimator: Any, X: Any, fresh: bool) -> tuple[Array | None, str]:
     return np.asarray(X, dtype=float), X.dtype.name
 
 
-def _ordered(estimator: Any, base: Any, y: Any, fresh: bool) -> tuple[Array, Array]:
-    """Positions of an ordered target among its levels, and where it has one."""
+def _ordered(estimator: Any, base: Any, y: Any, fixed: SeriesEncoding | None) -> tuple[Array, Array, Array | None]:
+    """Positions of an ordered target among its levels, where it has one, and the levels."""
     import pandas as pd
 
     there = ~np.asarray(pd.isna(y))
-    if not fresh and not np.any(there):
-        return np.zeros(len(there)), there
+    if fixed is not None and not np.any(there):
+        return np.zeros(len(there)), there, fixed.levels
     present = y[there] if hasattr(y, "iloc") or isinstance(y, np.ndarray) else [v for v, t in zip(y, there) if t]
-    codes = estimator._positions(base, present, fresh)
-    if fresh:
-        codes = estimator._fix_levels(base, codes, given_order(present) is not None)
+    if fixed is None:
+        levels, codes = first_levels(present, estimator.likelihood)
+        levels, codes = levels_in_use(levels, codes.astype(int), base, given_order(present) is not None)
+    else:
+        assert fixed.levels is not None
+        levels, codes = fixed.levels, positions(fixed.levels, present)
     values = np.zeros(len(there))
     values[there] = codes
-    return values, there
+    return values, there, levels
 
 
 def _latent_unit(likelihood: Any, data: Table) -> float:
