@@ -8,19 +8,17 @@ called from the folder of its own loops. `tests/contracts/test_compiled.py` hold
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sksvi._runtime import layout
 from sksvi._runtime.compiling import njit
 from sksvi._runtime.kinds import NUMBERS, WHOLE
+from sksvi._runtime.layout import DIAGONALS, MATRICES, expression
 
-#: name(dims) kind, then what its numbers are below, or what they cut.
-WORDS = re.compile(
-    r"(?P<name>[\w.]+)\((?P<dims>[^)]*)\)(?P<kind>[fi])?((?P<cuts>cuts)(?P<of>\w+)|(?P<none>\?)?<(?P<below>\w+))?"
-)
+#: Letter of a layout -> kinds of dtype that a loop takes: it is compiled for each width.
 KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
 
 
@@ -78,11 +76,8 @@ def entry(*rules: str) -> Callable[[Any], Any]:
     Parameters
     ----------
     *rules : str
-        A name, or ``record.field``. In brackets its dimensions: a letter stands for one size wherever it stands, after
-        which ``n+1``, ``L*r``, ``F~`` (the packed pairs of F), ``F^`` (its square; both F where the argument `full` is
-        false) and ``>=P`` are known; ``_`` for any; ``n|0`` as the first for an array that may be left out. f (floats)
-        or i (integers), else either. ``< P``: indices from 0, with ``? < P`` from -1. ``cuts e``: rising, over e
-        entries.
+        Rules of a layout (`sksvi._runtime.layout`) for arrays: a name, or ``record.field``, its dimensions and limits.
+        ``n|0`` as the first dimension is for an array that may be left out, whose others are then not checked.
 
     Returns
     -------
@@ -186,37 +181,28 @@ def _written_numbers(rule: ArgumentRule, defined: set[str]) -> list[str]:
     return [f"if v_.size and ({broken}): return False"]
 
 
-def _read(rule: str, names: tuple[str, ...]) -> ArgumentRule:
-    """Parse a rule of `entry`; `names`: parameters of the loop."""
-    match = WORDS.fullmatch(rule.replace(" ", ""))
-    if match is None:
-        raise ValueError(f"a rule of a compiled loop cannot be read: {rule!r}")
-    name, _, field = match["name"].partition(".")
-    dims = tuple(filter(None, match["dims"].split(",")))
-    least = -1 if match["none"] else 0
-    words = tuple(_words(dim.removesuffix("|0").removeprefix(">=")) for dim in dims)
+def _read(text: str, names: tuple[str, ...]) -> ArgumentRule:
+    """Rule of one argument; `names`: parameters of the loop."""
+    read = layout.rule(text)
+    (spec,), (name, *field) = read.specs, read.steps
+    if not spec.dims:
+        raise ValueError(f"a rule of a compiled loop cannot be read: {text!r}")
+    words = tuple(expression(dim.removesuffix("|0").removeprefix(">=")) for dim in spec.dims)
     sizes = tuple(size if size.isidentifier() else compile(size, size, "eval") for size in words)
-    position, kind = names.index(name), KINDS[match["kind"]]
+    limits = {limit.word: limit for limit in spec.limits}
+    below, cuts = limits.get("<"), limits.get("cuts")
     return ArgumentRule(
-        match["name"], position, field or None, dims, words, sizes, kind, match["below"], least, match["of"]
+        read.place,
+        names.index(str(name)),
+        str(field[0]) if field else None,
+        spec.dims,
+        words,
+        sizes,
+        KINDS[spec.kind],
+        below.bound if below else None,
+        -1 if below and below.of else 0,
+        cuts.bound if cuts else None,
     )
-
-
-def _words(dim: str) -> str:
-    """Python expression of a dimension: a letter as it is, anything else as calls of `packed` and `squared`."""
-    return re.sub(r"(\w)\^", r"squared(\1)", re.sub(r"(\w)~", r"packed(\1)", dim))
-
-
-def _pairs(n: int) -> int:
-    return n * (n + 1) // 2
-
-
-def _square(n: int) -> int:
-    return n * n
-
-
-#: What words for matrices say of a size.
-MATRICES, DIAGONALS = {"packed": _pairs, "squared": _square}, {"packed": int, "squared": int}
 
 
 def _check(rule: ArgumentRule, value: Any, sizes: dict[str, Any]) -> None:

@@ -29,6 +29,12 @@ class AdaGradMemory:
     make steps as long as any.
     """
 
+    LAYOUT = """
+        mean (…,D) f >=0; root (…,D) f >=0 or (…,D,D) f >=0
+        unit (…,D) f or (…,D,D) f where it.shape == self.root.shape
+        reach number >0
+    """
+
     unit: Array
     mean: Array
     root: Array
@@ -198,6 +204,8 @@ def euclidean_step(
 @dataclass(frozen=True)
 class FlatMemory:
     """AdaGrad's sums for a block of a few unconstrained standard coordinates (a log scale), and its first step."""
+
+    LAYOUT = "total (…) f >=0; unit number >0"
 
     total: Array
     unit: float = 0.1

@@ -38,6 +38,13 @@ class BetaProcessEncoding(RowEncoding):
         Whether there are so few rows of so many columns that the precision of the weights is better learned.
     """
 
+    LAYOUT = """
+        dtype text where it in ('float32', 'float64')
+        mean (d) f; scale number >0
+        noise_size count where it in (1, d)
+        wide flag
+    """
+
     dtype: str
     mean: Array
     scale: float

@@ -44,12 +44,34 @@ class FactorRecord:
         Of the full sampler: factors, probabilities and precisions by name.
     """
 
+    LAYOUT = """
+        order (m) i >=0 distinct where m > 0
+        draws? where it.keys() >= {'features', 'logit', 'noise', 'weight'}
+        draws.features? (n,k,_) f; draws.logit? (n,k) f; draws.noise? (n,_) f >0; draws.weight? (n) f >0
+    """
+
     order: Array
     draws: dict[str, Any] | None = None
 
 
 class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     """Methods of a fitted beta process factor analysis."""
+
+    LAYOUT = (
+        BaseSVI.LAYOUT
+        + """
+        _record.choices.n_components count k; mean_ (d) f; scale_ number >0
+        _encoding.mean (d); _encoding.noise_size count m >=1
+        state_.q.features.mean (k|d,k|d) where it.size == k * d
+        state_.q.probabilities where np.size(it.mean) == k
+        state_.q.weight_precision where np.size(it.mean) == 1
+        state_.q.noise_precision where np.size(it.mean) == m
+        _factors.order (n) i <k; components_ (n,d) x; feature_probability_ (n) f >=0
+        state_.locals.values? (_,k) f; noise_precision_ (d) f >0 or number >0
+        posterior_._blocks.features.mean (n,d); posterior_._blocks.probabilities.mean (n)
+        _factors.draws.features? (_,k,d) f; _factors.draws.noise? (_,m) f
+    """
+    )
 
     components_: Array
     feature_probability_: Array

@@ -46,6 +46,8 @@ def checked_counts(estimator: Any, X: Any, reset: bool) -> Any:
 class CountEncoding(RowEncoding):
     """Type of the numbers, and mean of the cells; 1 where all are 0."""
 
+    LAYOUT = "dtype text; mean number >0"
+
     dtype: str
     mean: float
 

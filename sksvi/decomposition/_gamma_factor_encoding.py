@@ -34,6 +34,8 @@ class ScatterEncoding(RowEncoding):
         Units in which the prior holds.
     """
 
+    LAYOUT = "dtype text where it in ('float32', 'float64'); scatter Scatter; scatter.mean (d) f; scale (d) f >0"
+
     dtype: str
     scatter: Scatter
     scale: Array

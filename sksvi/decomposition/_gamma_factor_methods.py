@@ -43,6 +43,17 @@ TOO_SMALL, TOO_LARGE = 1e-4, 2.0
 class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     """Methods of a fitted gamma factor model."""
 
+    LAYOUT = (
+        BaseSVI.LAYOUT
+        + """
+        _record.choices.n_components count k
+        state_.q.loadings.mean (k,d); posterior_._blocks.loadings.mean (k,d); components_ (k,d) x >=0
+        noise_variance_ (d) f >0; scale_ (d) f >0; mean_ (d) f; _loadings_prior (2) f >0; _encoding.scale (d)
+        fit_mean_ flag where not it or self._encoding.scatter.centred
+        state_.q.noise.value? (_) f where len(it) == (1 if isinstance(self.noise_variance, str) else d)
+    """
+    )
+
     components_: Array
     noise_variance_: Array
     mean_: Array

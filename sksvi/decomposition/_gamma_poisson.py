@@ -122,6 +122,13 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
     ((10, 64), (5, 10))
     """
 
+    LAYOUT = (
+        PoissonFit.LAYOUT
+        + """
+        components_ (k,d)
+    """
+    )
+
     #: Column of `recommend` that holds the numbers of rows without an index.
     _row_numbers = "row"
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.

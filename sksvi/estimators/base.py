@@ -94,6 +94,15 @@ def drawn_seed(random_state: RandomState) -> int:
 class BaseSVI(CallbackSupport, BaseEstimator):
     """Base of all estimators: their common parameters, the way from data to posterior, and the fitted attributes."""
 
+    LAYOUT = """
+        state_ State; _record FitRecord; likelihood_? Likelihood
+        n_features_in_ count d; feature_names_in_? labels d
+        n_iter_ count; n_steps_ count; n_samples_seen_ number >=0; converged_ flag
+        lower_bound_ number; lower_bounds_ (b) f where b == len(self.state_.bounds)
+        levels_? labels L where L >= 2 and np.size(getattr(self.likelihood_, 'cut_points', it[1:])) == L - 1
+        classes_? labels C where C == max(2, self.likelihood_.n_latents)
+    """
+
     posterior_: Posterior
     lower_bound_: float
     lower_bounds_: np.ndarray

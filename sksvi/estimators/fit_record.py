@@ -18,6 +18,8 @@ class FitRecord:
     score : `score` of rows of the last fit, and how many these were.
     """
 
+    LAYOUT = "choices dict; began_among number >=0; one_sided flag; had_offset flag; had_exposure flag"
+
     choices: dict[str, Any] = field(default_factory=dict)
     began_among: float = 0.0
     one_sided: bool = False

@@ -19,6 +19,8 @@ class Posterior(Mapping[str, Any]):
     (['weights'], array([1., 1.]))
     """
 
+    LAYOUT = "_blocks dict"
+
     def __init__(self, blocks: dict[str, Any]) -> None:
         self._blocks = dict(blocks)
 

@@ -87,6 +87,8 @@ class TargetEncoding(ABC):
         Classes or levels.
     """
 
+    LAYOUT = "likelihood Likelihood; names? labels"
+
     likelihood: Likelihood
     names: Array | None = None
 

@@ -67,6 +67,8 @@ class Message:
     (array([3., 1.]), array([4., 2.]))
     """
 
+    LAYOUT = "parts tuple where len(it) > 0; parts[*] (…) f or no array"
+
     parts: tuple[Any, ...]
 
     def added(self) -> tuple[Any, ...]:

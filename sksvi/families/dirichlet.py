@@ -44,6 +44,8 @@ class Dirichlet(Flat):
     2.196
     """
 
+    LAYOUT = "concentration (…,D) f >0"
+
     array_dims = {"concentration": 1}
     concentration: Array
 
@@ -184,6 +186,8 @@ class Beta(Dirichlet):
     >>> print(q.mean, round(q.kl(Beta(np.ones(2), np.ones(2))), 3))
     [0.5  0.75] 0.432
     """
+
+    LAYOUT = "a (…) f >0; b (…) f >0"
 
     array_dims = {"a": 0, "b": 0}
 

@@ -48,6 +48,8 @@ class Gamma(Flat):
     [2.] [1.] 0.67
     """
 
+    LAYOUT = "shape (…) f >0; rate (…) f >0"
+
     array_dims = {"shape": 0, "rate": 0}
     slopes_at_nodes = True
 

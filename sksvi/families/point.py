@@ -32,6 +32,8 @@ class Point(PointMass):
     array([1.5])
     """
 
+    LAYOUT = "value (…) f; centre? (…) f; information? (P,P) f where P == self.value.size"
+
     column = "hyper"
     array_dims = {"value": 1}
     # Files that have only a value are of points that remember nothing.

@@ -38,6 +38,8 @@ class Population(PointMass, Flat):
     (array([ 1., -1.]), array([1., 1.]))
     """
 
+    LAYOUT = "sums (n,n) f where n >= 1 and it[0, 0] > 0; _root? (n-1,n-1) f diag>0"
+
     full = True
     array_dims = {"sums": 2}
 

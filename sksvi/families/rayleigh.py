@@ -39,6 +39,8 @@ class Rayleigh(Flat):
     [2.507] [1.31] 0.993
     """
 
+    LAYOUT = "scale number >0"
+
     #: What the rows of a fit knew of the moment: minus the curvature of what they said, (1, 1).
     information: Array | None = None
 

@@ -39,6 +39,8 @@ class Simplex(PointMass, Flat):
     array([0.5 , 0.25, 0.25])
     """
 
+    LAYOUT = "counts (…,D) f >=0; by_gradient? flag"
+
     array_dims = {"counts": 1}
 
     def __init__(self, counts: Array, by_gradient: bool = False) -> None:

@@ -72,6 +72,20 @@ LEARNING_ROWS = 10
 class SparseGP(ResponseDraws, GaussianProcess):
     """Parameters and fitted attributes that regressor and classifier share."""
 
+    LAYOUT = (
+        GaussianProcess.LAYOUT
+        + """
+        inducing_points_ (m,d) f; state_.q.inputs.value? (m,d) f; _encoding.unit (d) f; mean_ number
+        state_.q.inducing where np.size(it.mean) == m * l
+        _process.block.mean (m) or (l,m) where (it.ndim == 1) == (l == 1)
+        posterior_._blocks.inducing where it.mean.shape == self._process.block.mean.shape
+        _learned_rows? count >=1; state_.messages.sample.data.X? where it.shape[1] == d
+        _process.node_blocks? items a where a == len(self._process.few.weights) - 1
+        _process.nodes? where self._process.node_blocks is not None
+        _process.node_blocks[*]? Family where it.mean.shape == self._process.block.mean.shape
+    """
+    )
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
         "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],

@@ -55,6 +55,8 @@ class ProcessEncoding(Encoding):
         Where the search for its parameters begins.
     """
 
+    LAYOUT = "target TargetEncoding; seed count; unit? (_) f >0; target_unit number >0; mean number"
+
     target: TargetEncoding
     seed: int = 0
     unit: Array | None = None
@@ -198,6 +200,8 @@ class FullProcessEncoding(Encoding):
     ----------
     target : LabelTarget
     """
+
+    LAYOUT = "target LabelTarget"
 
     target: LabelTarget
 

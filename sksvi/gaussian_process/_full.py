@@ -129,6 +129,18 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
            [0., 1.]])
     """
 
+    LAYOUT = (
+        GaussianProcess.LAYOUT
+        + """
+        X_train_ (n,d) x; state_.q.latents where np.size(it.mean) == n
+        _rows_of_fit items 2; _rows_of_fit[0] (r) i >=0; _rows_of_fit[1] (r) i <n
+        posterior_._blocks.latents.mean (r)
+        _process.nodes? where self._process.node_blocks is not None
+        _process.node_blocks? items 2; _process.node_blocks[0]? (a,n) f where a == len(self._process.few.weights) - 1
+        _process.node_blocks[1]? (a,n) f >=0
+    """
+    )
+
     _encoding_class = FullProcessEncoding
     #: Rows that count, by number, and where each is among the different ones.
     _rows_of_fit: tuple[Array, Array]

@@ -59,6 +59,8 @@ class ProcessFit:
         Blocks at the others of these; of a block made of messages these (`SiteGaussian`).
     """
 
+    LAYOUT = "block Family; points (_,_) x; log_prior number"
+
     kernel: Any
     likelihood: Any
     block: Any
@@ -203,6 +205,17 @@ class PlaceOfOne(Place):
 class GaussianProcess(BaseSVI):
     """What sparse and full processes share: hyperparameters with a posterior, mixtures over its nodes."""
 
+    LAYOUT = (
+        BaseSVI.LAYOUT
+        + """
+        kernel_ where self._fits_columns(it); kernel_.n_dims count h; likelihood_.n_latents count l
+        state_.q.kernel.value? (_) f where len(it) == len(self.kernel_.theta)
+        _process.nodes.values? (_,_) where it.shape[1] in (h, h + np.size(self.likelihood_.unconstrained))
+        _process.few.values? (_,_) where it.shape[1] in (h, h + np.size(self.likelihood_.unconstrained))
+        _process.nodes? where self._process.few is not None
+    """
+    )
+
     kernel: Any
     kernel_: Any
     likelihood_: Any
@@ -219,6 +232,10 @@ class GaussianProcess(BaseSVI):
     def _names(self) -> Any:
         """Names of the columns, or None."""
         return getattr(self, "feature_names_in_", None)
+
+    def _fits_columns(self, kernel: Any) -> bool:
+        """Whether a kernel is one of the columns of the fit; the error that says what is wrong where it is not."""
+        return kernels.checked(kernel, self.n_features_in_) is not None
 
     def _hyper_prior(self, kernel: Any, data: Any, target_unit: float = 1.0) -> HyperPrior | None:
         """Priors of what this fit learns; None where it takes a point."""

@@ -14,6 +14,8 @@ from sksvi.models.base import Blocks, Gradient
 class Evaluation:
     """Gradient and bound at one q: what a step needs, and what taking it back needs."""
 
+    LAYOUT = "q dict; gradient dict"
+
     q: Blocks
     gradient: Gradient
     bound: float
@@ -22,6 +24,8 @@ class Evaluation:
 
 class Progress:
     """Record of a pass that has nothing to remember yet. ``damping``: what taking steps back left of the rate."""
+
+    LAYOUT = "damping number >=0"
 
     damping: float = 1.0
 
@@ -60,6 +64,8 @@ class LineSearchState(Progress):
     (`passes.mixed`). creeping: whether the last step gained little.
     """
 
+    LAYOUT = "damping number >=0; small_changes number >=0; since number >=0"
+
     here: Evaluation | None = None
     damping: float = 1.0
     small_changes: int = 0
@@ -83,6 +89,8 @@ class BlockwiseState(LineSearchState):
 @dataclass
 class AveragingState(Progress):
     """Record of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
+
+    LAYOUT = "damping number >=0; checks list; checks[*] number; since number >=0"
 
     damping: float = 1.0
     average: Blocks = field(default_factory=dict)
@@ -113,6 +121,8 @@ class AlternatingState(Progress):
     gradient: what the last pass found for hyperparameters that columns inform, and `value`, the data's part of the
     bound there. bound: of the last pass, where passes are judged.
     """
+
+    LAYOUT = "damping number >=0; small_changes number >=0; checks list; checks[*] number"
 
     gradient: Gradient = field(default_factory=dict)
     value: float = float("-inf")

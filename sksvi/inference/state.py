@@ -39,6 +39,14 @@ class State:
     what it averages). moved_by: whom a fit's memories and messages belong to (`Problem.moves`).
     """
 
+    LAYOUT = """
+        q dict where len(it) > 0
+        q[*] Family; passes count; steps count; repairs count; seed count; rows number >=0; counted number >=0
+        converged flag; finished flag; bounds list; bounds[*] number; history items
+        history[*] dict where 'seconds' in it
+        memory dict
+    """
+
     q: Blocks
     seed: int
     passes: int = 0

@@ -60,6 +60,8 @@ class StreamState(BlockFactors):
     came since the sample was looked at last. sample: rows to look at again, or None.
     """
 
+    LAYOUT = BlockFactors.LAYOUT + "; constant number; weight number >=0; waiting number >=0"
+
     constant: float = 0.0
     weight: float = 0.0
     waiting: float = 0.0

@@ -40,6 +40,8 @@ class Nodes:
     ``within`` (H,): variance about every node, along axes that are so narrow that nodes do not follow them.
     """
 
+    LAYOUT = "values (n,s) f where n > 0; within? (s) f >=0; weights (n) f >0 where abs(it.sum() - 1) < 1e-6"
+
     values: Array
     weights: Array
     log_integral: float = np.nan

@@ -108,6 +108,8 @@ class Ordinal(Likelihood):
     1.0
     """
 
+    LAYOUT = "cut_points? (_) f rising or no array"
+
     traits = LikelihoodTraits(discrete=True, ordered=True, poles_only=True, positive=False)
     #: Levels that no row has had, in the place of each of which half a row stands; and how many there are at least.
     without: tuple[int, ...] = ()

@@ -31,6 +31,13 @@ class CategoricalColumns:
     its last level. reference: whether first levels have no indicator.
     """
 
+    LAYOUT = """
+        n_columns count d >=1; columns items c; columns[*] count <d
+        columns where len(it) > 0 and it == sorted(set(it))
+        reference flag; missing items c; missing[*] flag; levels items c; levels[*] labels
+        levels where all(len(a) + b > 0 for a, b in zip(it, self.missing))
+    """
+
     n_columns: int
     columns: list[int]
     levels: list[Array]

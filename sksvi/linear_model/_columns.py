@@ -35,6 +35,8 @@ class ColumnScaling:
     (`relative_scale`).
     """
 
+    LAYOUT = "scale (d) f >0; centre (d) f; varies (d) b; scaled flag; known.low? (d) x"
+
     centre: Array
     scale: Array
     varies: Array
@@ -115,6 +117,11 @@ class ColumnStats:
 
     The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean,
     square (D,): of x - centre.
+    """
+
+    LAYOUT = """
+        low (d) x; high (d) x; centre (d) x; mean (d) x; square (d) x >=0; two (d) b; weight number >=0
+        eps number >=0
     """
 
     weight: float

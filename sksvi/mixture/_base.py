@@ -62,6 +62,18 @@ def n_used(rows: Array) -> int:
 class Mixture(DensityMixin, FirstRows):
     """A mixture whose columns are independent within a component; a subclass encodes its tables."""
 
+    LAYOUT = (
+        FirstRows.LAYOUT
+        + """
+        _record.choices.n_components count k; probability_prior_ number >0
+        state_.q.value_prior.value? (1) f; _encoding.sizes items d; categories_[*]? labels
+        state_.q where {b: np.shape(q.mean) for b, q in it.items() if b != 'value_prior'} == self._encoding.shapes(k)
+        posterior_._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
+        weights_ (k) f >=0; n_components_ count >=1 <=k; _order (k) i <k distinct
+        state_.locals.values? (_,1) f >=0 where (it < k) & (it % 1 == 0)
+    """
+    )
+
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
     _batch_rule = BATCHES

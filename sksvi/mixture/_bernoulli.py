@@ -47,6 +47,10 @@ class BinaryEncoding(MixtureEncoding):
         """Two values in every column."""
         return cls((2,) * summary.n_columns)
 
+    def shapes(self, n_components: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the blocks of a fit, by their names."""
+        return {"weights": (n_components,), "probabilities": (n_components, len(self.sizes))}
+
 
 def _check_values(estimator: Any, X: Any, wrong: Array) -> None:
     """Raise where a cell is none of zero, one and missing."""

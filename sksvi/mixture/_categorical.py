@@ -75,6 +75,11 @@ class CategoricalEncoding(MixtureEncoding):
         Values of each column.
     """
 
+    LAYOUT = (
+        MixtureEncoding.LAYOUT
+        + "; categories items; categories[*] labels; categories where tuple(map(len, it)) == self.sizes"
+    )
+
     categories: list[Array]
 
     @classmethod
@@ -106,6 +111,11 @@ class CategoricalEncoding(MixtureEncoding):
             if not len(values):
                 raise ValueError(f"column {column_name(estimator, d)!r} of X has no value in any row: drop it.")
         return cls(tuple(len(values) for values in categories), categories)
+
+    def shapes(self, n_components: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the blocks of a fit, by their names."""
+        values = {f"values_{m}": (n_components, self.sizes.count(m), m) for m in self.sizes if m > 1}
+        return {"weights": (n_components,), **values}
 
     @property
     def exposed(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class MixtureEncoding(RowEncoding):
         Values of each column.
     """
 
+    LAYOUT = "sizes tuple; sizes[*] count"
+
     sizes: tuple[int, ...]
 
     @classmethod
@@ -37,6 +39,10 @@ class MixtureEncoding(RowEncoding):
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> Table:
         """Rows with their weights."""
         return cls.weighted(estimator, cls.cells(estimator, given.X, fixed), given.sample_weight)
+
+    @abstractmethod
+    def shapes(self, n_components: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the blocks of a fit, by their names."""
 
     @staticmethod
     def weighted(estimator: Any, cells: MixtureRows, sample_weight: Any) -> Table:

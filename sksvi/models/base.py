@@ -153,6 +153,12 @@ class Table(InMemory):
     ``first`` : the number of the first row, where they are a part of more rows: random streams are told apart by it.
     """
 
+    LAYOUT = """
+        X (_,_) x or csr_matrix/GroupedDesign/MixtureRows/CountMatrix
+        y (n,…) x or (n,…) i where n == self.X.shape[0]
+        weight? (n) f >=0; offset? (n) f
+    """
+
     X: Any
     y: Array
     weight: Array | None = None
@@ -276,6 +282,16 @@ class LinearTerms:
     the mean of f without offset (what a site needs). points: derivatives in the unconstrained likelihood parameters,
     (n, P) and (n, P, P). scalars (n, 2): gradient and a curvature in the one moment of a further block. variance: that
     of hᵀw, in the shape of gamma, where rows of a stream are kept.
+    """
+
+    LAYOUT = """
+        value (n) f; alpha (n) f or (n,_) f
+        gamma (n,…) f where it.shape[1:] in (self.alpha.shape[1:], 2 * self.alpha.shape[1:])
+        linear (n) f or (n,_) f where it.shape == self.alpha.shape
+        points dict
+        points[*] items 2 where it[1].shape[1:] == 2 * it[0].shape[1:]
+        points[*][0] (n,_) f; points[*][1] (n,_,_) f; scalars dict; scalars[*] (n) f
+        variance? (n,…) f where it.shape == self.gamma.shape
     """
 
     value: Array

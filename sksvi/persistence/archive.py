@@ -18,9 +18,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
+from sksvi.persistence.fitted import ESTIMATORS
 from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
+from sksvi.persistence.states import check_parts, is_estimator, is_fitted
 from sksvi.persistence.validator import Validator
 from sksvi.persistence.writer import Encoder, class_key
 
@@ -214,7 +216,7 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
     --------
     load : The way back.
     """
-    if not _is_estimator(type(estimator)):
+    if not is_estimator(type(estimator)):
         raise TypeError(f"estimator must be an estimator of sksvi; found {type(estimator).__name__}.")
     encoder = Encoder(REGISTRY)
     if not training_rows:
@@ -222,10 +224,6 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
     tree = encoder.encode(estimator, type(estimator).__name__)
     with replacing(path) as file:
         container.write(file, {**_head(), "estimator": tree}, encoder.arrays)
-
-
-def _is_estimator(cls: type) -> bool:
-    return issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
 
 
 def can_save(estimator: BaseEstimator) -> bool:
@@ -241,7 +239,7 @@ def can_save(estimator: BaseEstimator) -> bool:
     listed : bool
         Whether its very class, not a base of it, is in ``REGISTRY``.
     """
-    return _is_estimator(type(estimator)) and class_key(REGISTRY, type(estimator)) is not None
+    return is_estimator(type(estimator)) and class_key(REGISTRY, type(estimator)) is not None
 
 
 @overload
@@ -364,30 +362,15 @@ def _read(file: BinaryIO) -> tuple[Any, str]:
             raise ValueError("its version is no text")
         decoder = Decoder(REGISTRY, lambda name: container.read_array(archive, name, members[name]), budget.spend)
         estimator = decoder.decode(manifest["estimator"])
-    if not _is_estimator(type(estimator)):
+    if not is_estimator(type(estimator)):
         raise ValueError("it holds no estimator")
     _check_state(estimator)
     return estimator, version
 
 
 def _check_state(estimator: Any) -> None:
-    """Refuse a fit whose arrays do not fit each other; parameters are the user's own, checked where they are used."""
-    from sksvi.persistence.fitted import ESTIMATORS, check_fit, check_panel
-    from sksvi.persistence.states import check_parts
-
-    look, parameters = Validator(estimator), estimator.get_params(deep=False)
+    """Refuse a fit whose arrays do not fit each other."""
     key_of = functools.cache(functools.partial(class_key, REGISTRY))
-    for name in vars(estimator):
-        if name not in parameters:
-            check_parts(look.at(name), key_of)
-    key = key_of(type(estimator))  # type: ignore[arg-type]  # classes are hashable
-    fitted = any(name.endswith("_") and name not in parameters for name in vars(estimator))
-    if not fitted:
-        return
-    if key == "SeriesPanel" or look.has("_panel"):  # a fit to several is a fit of each
-        look.require("state_" not in vars(estimator), "is a fit to one series and to several")
-        for member in check_panel(look if key == "SeriesPanel" else look.at("_panel")):
-            _check_state(member)
-    elif key in ESTIMATORS:
-        check_fit(look)
-        ESTIMATORS[key](look)
+    check_parts(estimator, "", key_of)
+    if type(estimator).__name__ in ESTIMATORS and is_fitted(estimator):
+        ESTIMATORS[type(estimator).__name__](Validator(estimator))

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._runtime.layout import Malformed
+
 Array = np.ndarray
 _MISSING = object()
 #: Kinds of numbers that fits leave behind, of what width in bytes; "x": those that have the precision of X.
 _DTYPES = {"f": ("f", (8,)), "x": ("f", (4, 8)), "i": ("i", (4, 8)), "b": ("b", (1,))}
 _NAMES = {"f": "float64", "x": "float32 or float64", "i": "int32 or int64", "b": "bool"}
-
-
-class Malformed(ValueError):
-    """A member of a file that does not fit what the file says elsewhere."""
 
 
 class Validator:

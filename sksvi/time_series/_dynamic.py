@@ -200,6 +200,18 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
     (2, 2)
     """
 
+    LAYOUT = (
+        BaseSVI.LAYOUT
+        + """
+        mean_ number; _encoding.centre (d); _series.series.X (T,d); _series.dynamics.n_states count n
+        state_.q.latents.chain.noise (n); state_.q.latents.chain.X (T,d)
+        state_.q.dynamics.value (p) where p == len(self._series.dynamics.parameters)
+        _series.last (n); _series.last_cov (n,n)
+        _series.nodes.values? (_,_) where it.shape[1] == p + np.size(self.likelihood_.unconstrained)
+        _series.nodes? where self._series.has_posteriors(self.state_.q['latents'].weights)
+    """
+    )
+
     level_variance_: float
     trend_variance_: float
     cycle_variance_: float

@@ -65,6 +65,11 @@ class SeriesEncoding(Encoding):
         Theirs.
     """
 
+    LAYOUT = """
+        dtype text where it in ('float32', 'float64')
+        unit number >0; spread number >0; mean number; centre (d) f; scale (d) f >0; names list
+    """
+
     dtype: str
     likelihood: Any
     unit: float

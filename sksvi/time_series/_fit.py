@@ -127,6 +127,17 @@ class SeriesFit:
         How many of the first points are known by their times alone.
     """
 
+    LAYOUT = """
+        structure dict where 'length' in it
+        structure.length count >=1; left_out count
+        series.X (T,_) f where T + self.left_out >= 1
+        times dict where it.keys() >= {'kind', 'values', 'name'}
+        index where len(it) == T + self.left_out
+        dynamics.n_states count n; last? (n) f; last_cov? (n,n) f; nodes.weights? (k) f
+        node_messages? (k,2,t) f where t <= T
+        node_ends? tuple; node_ends? items 2; node_ends[0]? (k,n) f; node_ends[1]? (k,n,n) f
+    """
+
     encoding: Any
     structure: dict[str, Any]
     series: Table
@@ -159,6 +170,17 @@ class SeriesFit:
         if self.nodes is None:
             return [NodeView(1.0, self.likelihood, self.block, self.last, self.last_cov)]
         return [self._view(k) for k in range(len(self.nodes.weights))]
+
+    def has_posteriors(self, weights: Array) -> bool:
+        """Whether each node has a posterior: negative messages, these or its own, may leave none.
+
+        Raises
+        ------
+        ArithmeticError, ValueError
+            Where a node has none.
+        """
+        negative = np.any(weights < 0) or (self.node_messages is not None and np.any(self.node_messages[:, 1] < 0))
+        return not negative or len(self.views) > 0
 
     def _view(self, k: int) -> NodeView:
         theta, likelihood = self.at_node(k)

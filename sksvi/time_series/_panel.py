@@ -127,6 +127,15 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
     (FrozenList(['shop', None]), (4, 5))
     """
 
+    LAYOUT = """
+        _members list where len(it) > 0; _members[*] DynamicGLM where it._panel is None; _members[*].state_ State
+        _labels list where len(set(map(repr, it))) == len(it) == len(self._members)
+        _rows list where len(it) == len(self._members); _rows[*] (_) i >=0
+        _rows where [len(part) for part in it] == [len(m.posterior_['latents'].mean) for m in self._members]
+        _rows where np.array_equal(np.sort(np.concatenate(it)), np.arange(sum(map(len, it))))
+        n_iter_ count; n_steps_ count; n_features_in_ count; converged_ flag; lower_bound_ number
+    """
+
     _parameter_constraints: dict[str, list[Any]] = {
         "estimator": [HasMethods(["fit", "forecast"])],
         "groups": [str, Integral],

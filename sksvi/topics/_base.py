@@ -42,6 +42,15 @@ SEED_COUNT = 50.0
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
 
+    LAYOUT = (
+        FirstRows.LAYOUT
+        + """
+        _record.choices.n_components count k; components_ (k,d) f >=0
+        state_.q.topics Family; state_.q.topics.mean (k,d); posterior_._blocks.topics.mean (k,d)
+        _first_rows? Table; _first_rows.X? csr_matrix where it.shape[1] <= d
+    """
+    )
+
     posterior_: Posterior
     components_: Array
     n_components: int

@@ -139,6 +139,14 @@ class CorrelatedTopicModel(TopicModel):
     ((60, 3), (3, 3))
     """
 
+    LAYOUT = (
+        TopicModel.LAYOUT
+        + """
+        state_.q.population.sums (k,k) f; topic_log_odds_ (w) f where w == k - 1; topic_covariance_ (w,w) f
+        state_.locals.values? (_,2*w|3*w|4*w|2*w+w^|2*w+2*w^) f
+    """
+    )
+
     topic_covariance_: np.ndarray
     topic_log_odds_: np.ndarray
 

@@ -30,6 +30,8 @@ class Vocabulary(RowEncoding):
         None: columns have no names.
     """
 
+    LAYOUT = "n_words count v; words? labels v"
+
     n_words: int
     words: Array | None = None
 
@@ -96,6 +98,8 @@ class TypedVocabulary(Vocabulary):
         As of `Vocabulary`.
     dtype : str
     """
+
+    LAYOUT = Vocabulary.LAYOUT + "; dtype text where it in ('float32', 'float64')"
 
     dtype: str = "float64"
 

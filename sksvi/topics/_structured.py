@@ -156,6 +156,15 @@ class StructuredLDA(TopicModel):
     ((60, 3), (3, 40))
     """
 
+    LAYOUT = (
+        TopicModel.LAYOUT
+        + """
+        state_.q.topics Dirichlet; state_.q.alpha.value? (1|k) f; state_.q.eta.value? (1) f
+        doc_topic_prior_ (k) f >=0; topic_word_prior_ number >0
+        state_.locals.values? (_,k) f >=0; _of_documents? (k,k) f
+    """
+    )
+
     doc_topic_prior_: np.ndarray
     topic_word_prior_: float
 

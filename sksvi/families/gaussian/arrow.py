@@ -263,6 +263,11 @@ class ArrowGaussian(PreciseGaussian):
     array([0.5 , 0.5 , 0.5 , 0.25])
     """
 
+    LAYOUT = """
+        precision ArrowMatrix where it.diagonal() > 0
+        precision.diag (n,r,_) f; precision.corner (o,_) f; mean (o+n*r) f
+    """
+
     structure = ARROW
     #: Files and pickles leave the factor out: it is several times the precision, and comes back with the same bits.
     _not_saved = ("_root",)

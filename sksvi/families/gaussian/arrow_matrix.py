@@ -50,6 +50,8 @@ class ArrowMatrix(NDArrayOperatorsMixin):
            [ 2.,  6., 10.]])
     """
 
+    LAYOUT = "diag (n,r,r) f; corner (o,o) f; border (o,n*r) f; start count <=o"
+
     #: Set by the module of the structure, which needs this class.
     structure: ClassVar[Any] = None
 

@@ -36,6 +36,13 @@ class Chain:
     first states. damped (k,): columns of A of which the slope of the evidence is wanted.
     """
 
+    LAYOUT = """
+        noise (n) f >=0; X (_,E) f
+        h (S) f where n == S + E
+        rows (m) i <n distinct; starts (m+1) i cuts e; values (e) f; columns (e) i <n; mean (n) f
+        cov (n,n) f diag>=0; damped (_) i <n
+    """
+
     X: Array
     h: Array
     rows: Array
@@ -171,6 +178,8 @@ class ChainGaussian(Family):
     >>> ChainGaussian(walk).variance
     array([1., 2., 3.])
     """
+
+    LAYOUT = "chain Chain; chain.X (T,_) f; linear (T) f; weights (T) f"
 
     column = "gaussian"
     structure: Structure = DENSE

@@ -213,6 +213,8 @@ class Gaussian(PreciseGaussian):
     array([0.5 , 0.25])
     """
 
+    LAYOUT = "mean (…,D) f; precision (…,D,D) f diag>0; _root? (…,D,D) f diag>0"
+
     structure = DENSE
 
     def __getstate__(self) -> dict[str, Any]:
@@ -262,5 +264,7 @@ class DiagonalGaussian(PreciseGaussian):
     >>> q.std
     array([1. , 0.5])
     """
+
+    LAYOUT = "mean (…,D) f; precision (…,D) f >0; _root? (…,D) f >0"
 
     structure = DIAGONAL

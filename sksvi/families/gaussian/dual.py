@@ -53,6 +53,8 @@ class SiteGaussian(Family):
     array([0.5  , 0.875])
     """
 
+    LAYOUT = "prior_cov (n,n) f diag>=0; dual (n) f; weights (n) f >=0"
+
     column = "gaussian"
     structure: Structure = DENSE
     full = True

@@ -49,6 +49,11 @@ class NodeBlocks:
     [1.0, 0.5]
     """
 
+    LAYOUT = """
+        prior_mean (…) f where it.shape == self.block.mean.shape
+        precision (…) f >0; precisions (k,…) f >0; information (k) f >0; weights (k) f >0
+    """
+
     block: Any
     prior_mean: Array
     precision: Array
@@ -80,6 +85,8 @@ class NodeMixture(Family):
     prior_std : ndarray of shape (k,), optional
         Of what the fit does not hold, over that in the fit: the weights off a subspace.
     """
+
+    LAYOUT = "node_blocks.weights (k) f; prior_std? (k) f >0"
 
     column = "gaussian"
     full = True

@@ -56,6 +56,8 @@ def unpacked(values: Array, size: int, full: bool) -> Array:
 class PackedMessage(Message):
     """What the data said of each plate: natural parameters (P, F) and packed (P, R)."""
 
+    LAYOUT = "full flag full; parts tuple; parts items 2; parts[0] (n,F) f; parts[1] (n,F~) f"
+
     full: bool = True
 
     def added(self) -> tuple[Array, Array]:
@@ -84,6 +86,12 @@ class GaussianPlates(Family):
     >>> q.cov
     array([[[1. , 0.5],
             [0.5, 2. ]]])
+    """
+
+    LAYOUT = """
+        mean (n,F) f; full flag full
+        values (n,F~) f where it[:, np.cumsum(np.arange(1, F + 1)) - 1 if full else slice(None)] > 0
+        _log_det? (n) f
     """
 
     column = "gaussian"

@@ -35,6 +35,8 @@ class StandardGaussian(Normal):
            [1.  , 4.  ]])
     """
 
+    LAYOUT = "mean (…,D) f; root (…,D,D) f diag>0 or (…,D) f >0"
+
     natural_coordinates = False
 
     def __init__(self, mean: Array, root: Array) -> None:

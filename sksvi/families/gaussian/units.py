@@ -34,6 +34,8 @@ class InUnits(Normal):
     (array([ 1., -5.]), array([0.5       , 5.02493781]))
     """
 
+    LAYOUT = "scale (d) f >0; centre (d) f; inner Family; inner.mean (…,d|d+1)"
+
     def __init__(self, inner: Any, centre: Array, scale: Array) -> None:
         self.inner, self.centre, self.scale = inner, centre, scale
 

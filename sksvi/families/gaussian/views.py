@@ -33,6 +33,8 @@ class Marginal(Normal):
     array([1.  , 0.25])
     """
 
+    LAYOUT = "joint Family; joint.mean (…,D); index (_) i <D"
+
     def __init__(self, joint: Any, index: Array) -> None:
         self.joint, self.index = joint, index
 
@@ -106,6 +108,8 @@ class ClassGaussian(Normal):
     >>> q.mean.shape, q.cov.shape, q.joint.cov.shape
     ((2, 2), (2, 2, 2), (4, 4))
     """
+
+    LAYOUT = "n_classes count n >=1; joint Family; joint.mean (D) f where D % n == 0"
 
     def __init__(self, joint: Gaussian, n_classes: int) -> None:
         self.joint, self.n_classes = joint, n_classes
@@ -215,6 +219,8 @@ class ProjectedGaussian(Normal):
         Block of r + extra coordinates; its plates are the plates of this block.
     off_std : float, default=1.0
     """
+
+    LAYOUT = "scale (d) f >0; basis (d,r) f; inner Family; inner.mean (…,r|r+1); off_std number >=0"
 
     def __init__(self, scale: Array, basis: Array, inner: Any, off_std: float = 1.0) -> None:
         self.scale, self.basis, self.inner, self.off_std = scale, basis, inner, off_std
@@ -357,6 +363,8 @@ class ChosenRows(Family):
     >>> ChosenRows(SiteGaussian(np.diag([1.0, 4.0])), np.array([1, 0, 1])).std
     array([2., 1., 2.])
     """
+
+    LAYOUT = "block Family; block.mean (…,D); rows (_) i <D"
 
     column = "gaussian"
     full = True

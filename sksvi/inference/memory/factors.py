@@ -11,6 +11,8 @@ from sksvi.models.base import Blocks
 class NoFactors:
     """Factors of no earlier data: the only data are those at hand."""
 
+    LAYOUT = ""
+
     def times_prior(self, prior: Blocks) -> Blocks:
         """The prior itself, times nothing."""
         return prior
@@ -43,6 +45,8 @@ NO_FACTORS = NoFactors()
 @dataclass
 class BlockFactors(NoFactors):
     """A message per block: natural parameters to add to the prior's, for plates one per plate."""
+
+    LAYOUT = "by_block dict; by_block[*] Message"
 
     by_block: dict[str, Any]
 

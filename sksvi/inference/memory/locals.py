@@ -15,6 +15,8 @@ class NoLocals:
     ``apart`` : what rows in partitions keep beside them, where they do.
     """
 
+    LAYOUT = ""
+
     repairs = 0
     apart: Any = None
 
@@ -72,6 +74,8 @@ class Locals(NoLocals):
 
     `repairs` counts covariances that had to be projected.
     """
+
+    LAYOUT = "values (…,_) f; repairs count"
 
     rule = ""  # of files that did not say
 

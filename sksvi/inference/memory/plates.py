@@ -19,6 +19,11 @@ class PlateMemory:
     side's rule remembers, arrays of P rows, or None.
     """
 
+    LAYOUT = """
+        clock (n) i >=0; seen (n) f >=0
+        rule? where all(len(a) == n for a in getattr(it, '__dict__', {}).values() if isinstance(a, np.ndarray))
+    """
+
     clock: Array
     seen: Array
     rule: Any = None

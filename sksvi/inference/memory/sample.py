@@ -57,6 +57,12 @@ class Sample:
     priority that is not here. at: the main block where the sites were found, if it is diagonal.
     """
 
+    LAYOUT = """
+        priority (n) f >=0; importance (n) f >=0; share (n) f >=0; dropped number >=0
+        data where len(it.y) == n
+        sites where len(it.value) == n
+    """
+
     data: Table
     sites: LinearTerms
     importance: Array

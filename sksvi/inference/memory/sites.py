@@ -31,6 +31,12 @@ class Sites(NoFactors, Weighed):
     that beginning: natural parameters of the first q less the prior's, about zero.
     """
 
+    LAYOUT = """
+        start (n) f >=0; linear (n) f or (n,_) f
+        quadratic (n,…) f where it.shape[1:] in (self.linear.shape[1:], 2 * self.linear.shape[1:])
+        total items t; first items t
+    """
+
     linear: Array
     quadratic: Array
     start: Array

@@ -48,6 +48,11 @@ class FactorsInUse(Protocol):
 class BetaProcessDraw:
     """One draw of everything; omega (n, K) = z w, in the units of the centred and scaled rows."""
 
+    LAYOUT = """
+        features (k,_) f; logit (k) f; noise (_) f >0; weight number >0
+        omega (_,_) f where it.size == 0 or it.shape[1] == k
+    """
+
     features: Array
     logit: Array
     noise: Array

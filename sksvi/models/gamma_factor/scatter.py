@@ -23,6 +23,8 @@ class Scatter(InMemory):
     n: rows, or what forgetting left of them. centred: whether `mean` is that of the rows; else 0.
     """
 
+    LAYOUT = "mean (d) f; products (d,d) f diag>=0; n number >0; centred flag"
+
     n: float
     mean: Array
     products: Array

@@ -16,6 +16,8 @@ SETTLING_PASSES, SETTLED = 50, 0.3
 class LogScales:
     """Nodes (k, P) of log standard deviations, their weights (k,), and variances (P,) about every node."""
 
+    LAYOUT = "nodes (n,s) f; weights (n) f >=0; within? (s) f >=0 or no array"
+
     nodes: Array
     weights: Array
     within: Array | float = 0.0

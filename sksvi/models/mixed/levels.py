@@ -61,6 +61,14 @@ class GroupedDesign(Design):
            [1., 0., 0., 1.]])
     """
 
+    LAYOUT = """
+        codes (n,F) i where it.dtype == np.int32
+        X (_,_) x or csr_matrix where it.shape[0] == n
+        levels items F; levels[*] count
+        levels where all(a < b for a, b in zip(self.codes.max(axis=0, initial=-1), it))
+        values items F; values[*]? (n,_) f; arrow? count <F
+    """
+
     def __init__(
         self,
         X: Any,

@@ -35,6 +35,8 @@ class MixtureRows:
         Which cells are not; None: all are.
     """
 
+    LAYOUT = "ones (_,_) x or csr_matrix; missing? (_,_) x or csr_matrix where it.shape[0] == self.ones.shape[0]"
+
     ones: Any
     missing: Any | None = None
 

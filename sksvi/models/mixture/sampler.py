@@ -45,6 +45,8 @@ class CountedMixture(Protocol):
 class MixtureDraw:
     """Labels (n,) of the rows, counts that they make: rows of each component (K,), of its values (V, K); and log c."""
 
+    LAYOUT = "rows (k) f >=0; counts (_,k) f >=0; labels (_) i <k"
+
     labels: Array
     rows: Array
     counts: Array

@@ -22,6 +22,11 @@ class CountMatrix:
     before (n, K): expected counts of each row from each component in earlier chunks of a stream; None: there were none.
     """
 
+    LAYOUT = """
+        counts csr_matrix where (it.data >= 0) & np.isfinite(it.data)
+        seen? where np.shape(it) == self.counts.shape
+    """
+
     counts: Any
     seen: Array | None = None
     before: Array | None = None
