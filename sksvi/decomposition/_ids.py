@@ -124,7 +124,7 @@ class Features:
         Names, and what was taken off and divided by.
     """
 
-    LAYOUT = "values (n,p) f; scale (p) f >0; mean (p) f; ids (n); columns (p)"
+    LAYOUT = "values (n,p) f; scale (p) f >0; mean (p) f; ids labels n; columns (p)"
 
     def __init__(self, ids: Array, values: Array, columns: Array, mean: Array, scale: Array) -> None:
         self.ids, self.values, self.columns, self.mean, self.scale = ids, values, columns, mean, scale

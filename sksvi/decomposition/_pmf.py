@@ -175,6 +175,24 @@ class GeneralizedPMF(
     True
     """
 
+    LAYOUT = (
+        FirstRows.LAYOUT
+        + """
+        _record.choices.n_components count k; users_ labels U; items_ labels I
+        _encoding.ids.users (U); _encoding.ids.items (I)
+        state_.q.users_precision.value (F) f where F == k + bool(self._record.choices['biases'])
+        state_.q.items_precision.value (F) f; state_.q.users GaussianPlates; state_.q.items GaussianPlates
+        state_.q.users.mean (>=U,F) f where len(it) == U or not self.state_.finished
+        state_.q.items.mean (>=I,F) f where len(it) == I or not self.state_.finished
+        state_.q.users_mean.value (_,F) f where len(it) == self._encoding.n_coefficients('users')
+        state_.q.items_mean.value (a,F) f
+        likelihood_.traits.ordered flag ordered
+        state_.q.items_mean where a == self._encoding.n_coefficients('items', F > k and not ordered)
+        seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
+        _first_rows.X? (_,2) f >=-1 where (it == np.floor(it)) & (it < (U, I))
+    """
+    )
+
     likelihood_: Likelihood
     noise_: float
 

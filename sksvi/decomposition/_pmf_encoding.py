@@ -109,6 +109,8 @@ class PairEncoding(Encoding):
         Standardised features by side, or None.
     """
 
+    LAYOUT = "ids dict; likelihood Likelihood; names? labels; offset number; unit number >0; features dict"
+
     ids: dict[str, Array]
     likelihood: Likelihood
     names: Array | None = None
@@ -226,6 +228,11 @@ class PairEncoding(Encoding):
             if read is not None:
                 check_table(estimator.on_unseen, name, side, read.ids, ids, positions(read.ids, ids) >= 0)
         return replace(self, features=features)
+
+    def n_coefficients(self, side: str, constant: Any = False) -> int:
+        """Rows of the coefficients of a side's mean: one per feature, and a constant, which those without may lack."""
+        features = self.features.get(side)
+        return bool(constant) if features is None else features.values.shape[1] + 1
 
     @property
     def exposed(self) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class PairCountEncoding(Encoding):
         Of answers.
     """
 
+    LAYOUT = "ids dict; mean number >0; dtype text where it in ('float32', 'float64')"
+
     ids: dict[str, Array]
     mean: float = 1.0
     dtype: str = "float64"
@@ -242,6 +244,16 @@ class PoissonFactorization(PairCounts, PoissonFit):
     >>> model.recommend(["a"], n=1).columns.tolist()
     ['user', 'song', 'rank', 'mean', 'std']
     """
+
+    LAYOUT = (
+        PoissonFit.LAYOUT
+        + """
+        users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
+        seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
+        _seen_counts (_) f >0 where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
+        _n_rows number >=0; _waiting number >=0; _began_with number >=0; _prior_shapes (2) f >0
+    """
+    )
 
     _columns_called = "items"
     _numbers_of_row = 5.0

@@ -186,7 +186,7 @@ def _check_progress(state: State, where: str) -> None:
         if q or place.endswith("q"):
             require(isinstance(q, dict) and q.keys() == state.q.keys(), place, "has other blocks than the fit")
             for name, block in state.q.items():
-                shape, found = np.shape(block.mean), np.shape(getattr(q[name], "mean", None))
+                shape, found = np.shape(block.mean), np.shape(getattr(q[name], "mean", ()))
                 right = isinstance(q[name], Family) and found == shape
                 require(right, f"{place}[{name!r}]", f"has shape {found}, the fit's {shape}")
     for place, gradient in gradients.items():

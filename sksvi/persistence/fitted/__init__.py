@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sksvi.persistence.fitted.factors import check_factorization, check_poisson_pairs
 from sksvi.persistence.fitted.linear import check_linear, check_mixed
 from sksvi.persistence.validator import Validator
 
@@ -16,6 +15,4 @@ ESTIMATORS: dict[str, Callable[[Validator], None]] = {
     "BayesianGLMRegressor": check_linear,
     "GMEClassifier": check_mixed,
     "GMERegressor": check_mixed,
-    "GeneralizedPMF": check_factorization,
-    "PoissonFactorization": check_poisson_pairs,
 }
