@@ -19,7 +19,8 @@ FILES = sorted(GOLDEN.glob("*/*.sksvi"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_golden_file_predicts_what_it_did(path):
     model = sksvi.load(path)
-    expected = np.load(path.with_name("expected.npz"))
+    with np.load(path.with_name("expected.npz")) as file:
+        expected = dict(file)
     answers = saved_models.model_answers(path.stem, model)
     assert len(answers) == sum(key.startswith(f"{path.stem}.") for key in expected)
     for number, answer in enumerate(answers):
