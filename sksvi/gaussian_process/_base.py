@@ -20,8 +20,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
-from sksvi.estimators.encoding import CHUNK, GivenRows
-from sksvi.estimators.encoding import Part as RowPart
+from sksvi.estimators.encoding import CHUNK, GivenRows, Part
 from sksvi.estimators.hyperparameters import CHANGES
 from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.offsets import checked_offset
@@ -32,7 +31,7 @@ from sksvi.estimators.response import MOST, ResponseDraws, means_given
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
-from sksvi.gaussian_process._process import GaussianProcess, Part, Place, ProcessFit
+from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, Place, ProcessFit
 from sksvi.gaussian_process._start import (
     AT_ROW,
     BETWEEN_ROWS,
@@ -183,7 +182,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
             return cut(rows, self._block, len(data.parts)), encoding, had_offset
         # Units as a fit in memory finds them, from the same rows in the same order.
         targets, spread = rows.apply(targets_and_spread)
-        encoding = encoding.begun(self, targets, spread)
+        encoding = encoding.started(self, targets, spread)
         data = cut(rows, self._block, len(data.parts), partial(centred, encoding.mean))
         return replace(data, targets=centred(encoding.mean, targets)), encoding, had_offset
 
@@ -243,7 +242,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
         remedy = "take another bound, or fewer rows" if optimal else "lower n_inducing"
         memory.need(8.0 * numbers_held(n, m, latents, **options), what, remedy)
 
-    def _encoded(self, given: GivenRows, fresh: bool, part: RowPart) -> Any:
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
         data = super()._encoded(given, fresh, part)
         if fresh:
             self.kernel_ = self._encoding.kernel
@@ -435,7 +434,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
             pairs = zip(self._process.parts, self._process.places, strict=True)
             return [self._latents_of(part, place, X, offset) for part, place in pairs]
 
-    def _latents_of(self, part: Part, place: Place, X: Array, offset: Any) -> tuple[Array, Array]:
+    def _latents_of(self, part: NodeProcess, place: Place, X: Array, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f under one process."""
         part.block.prepare()
 
@@ -484,7 +483,7 @@ class SparseGP(ResponseDraws, GaussianProcess):
                 means.append(means_given(self._with_likelihood(part.likelihood), f, d))
             yield rows, means[0] if len(means) == 1 else np.concatenate(means, axis=1)[:, order]
 
-    def _drawn(self, n_draws: int, seed: int) -> tuple[list[tuple[Part, Array, Place]], Array]:
+    def _drawn(self, n_draws: int, seed: int) -> tuple[list[tuple[NodeProcess, Array, Place]], Array]:
         """Processes with draws of their inducing values, and the order that mixes these."""
         parts, places = self._process.parts, self._process.places
         if len(parts) == 1:

@@ -97,21 +97,21 @@ class ProcessEncoding(Encoding):
 
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
-        """Target and units; few rows of a collection find their units once they lie together (`begun`)."""
+        """Target and units; few rows of a collection find their units once they lie together (`started`)."""
         target = cls.target_class.fit(estimator, summary)
         targets, columns = target.few(summary), summary.own.get("columns")
         if columns is None:
-            return cls(target).begun(estimator, targets, spread_of(targets))
+            return cls(target).started(estimator, targets, spread_of(targets))
         check_columns(estimator, summary.n, columns.low != columns.high)
         if summary.n <= FULL_BATCH_ROWS:
             return cls(target)
-        return cls(target).begun(estimator, targets, columns.deviation)
+        return cls(target).started(estimator, targets, columns.deviation)
 
     def base_likelihood(self, estimator: Any) -> Any:
         """The likelihood before any data."""
         return self.target.likelihood
 
-    def begun(self, estimator: Any, targets: Table, spread: Array) -> Self:
+    def started(self, estimator: Any, targets: Table, spread: Array) -> Self:
         """The encoding with a seed and the units of a fit, from targets and the columns' standard deviations."""
         seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
         return replace(self, seed=seed).in_units(estimator, targets, spread)

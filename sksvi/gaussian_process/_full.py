@@ -31,7 +31,7 @@ from sksvi.estimators.validation import StrOptions, validate_data, with_own_meth
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
-from sksvi.gaussian_process._process import GaussianProcess, Part, ProcessFit
+from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS
 from sksvi.inference.problem import Problem
 from sksvi.inference.progress import START
@@ -312,7 +312,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         with parallel.working():
             return [self._latents_of(part, X, offset) for part in self._process.parts]
 
-    def _latents_of(self, part: Part, X: Array, offset: Any) -> tuple[Array, Array]:
+    def _latents_of(self, part: NodeProcess, X: Array, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f under one process."""
         block, kernel = part.block, part.kernel
         rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))

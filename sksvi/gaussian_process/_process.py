@@ -28,7 +28,7 @@ from sksvi.predictive.mixture import mixed_moments
 Array = np.ndarray
 
 
-class Part(NamedTuple):
+class NodeProcess(NamedTuple):
     """A process that predicts: of the mode, or of a node of the hyperparameters."""
 
     weight: float
@@ -71,15 +71,18 @@ class ProcessFit:
     node_blocks: Any = None
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[NodeProcess]:
         """Processes that predict: that of the mode, and those of the few nodes about it."""
         if self.few is None:
-            return [Part(1.0, self.kernel, self.likelihood, self.block)]
-        size, out = self.kernel.n_dims, [Part(float(self.few.weights[0]), self.kernel, self.likelihood, self.block)]
+            return [NodeProcess(1.0, self.kernel, self.likelihood, self.block)]
+        size, out = (
+            self.kernel.n_dims,
+            [NodeProcess(float(self.few.weights[0]), self.kernel, self.likelihood, self.block)],
+        )
         for k, (weight, h) in enumerate(zip(self.few.weights[1:], self.few.values[1:], strict=True)):
             likelihood = self.likelihood.replace(h[size:]) if len(h) > size else self.likelihood
             kernel = self.kernel.clone_with_theta(h[:size])
-            out.append(Part(float(weight), kernel, likelihood, self._node_block(kernel, k)))
+            out.append(NodeProcess(float(weight), kernel, likelihood, self._node_block(kernel, k)))
         return out
 
     def _node_block(self, kernel: Any, k: int) -> Any:
@@ -167,7 +170,7 @@ class ProcessFit:
 class Place:
     """A process among its inducing points."""
 
-    def __init__(self, part: Part, points: Array, n_latents: int) -> None:
+    def __init__(self, part: NodeProcess, points: Array, n_latents: int) -> None:
         self.block, self.n_latents = part.block, n_latents
         self.geometry = Geometry(part.kernel, points)
 
@@ -183,7 +186,7 @@ class PlaceOfOne(Place):
     A mixture over nodes needs those of several processes.
     """
 
-    def __init__(self, part: Part, points: Array, n_latents: int) -> None:
+    def __init__(self, part: NodeProcess, points: Array, n_latents: int) -> None:
         super().__init__(part, points, n_latents)
         root = self.block.root if self.block.full else np.diag(self.block.root)
         inverse, size = self.geometry.inverse.T, len(points)

@@ -586,8 +586,10 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
     def _new_state(self, problem: Problem) -> State:
         part = first_part(problem, periods_of(self))
         if part is not None:
-            begun = begun_from(self._problem(self._model_of(part), part), problem.model, self._most_passes(), self.tol)
-            problem = replace(problem, model=begun)
+            started = begun_from(
+                self._problem(self._model_of(part), part), problem.model, self._most_passes(), self.tol
+            )
+            problem = replace(problem, model=started)
         return super()._new_state(problem)
 
     def _continued(self, problem: Problem) -> State:

@@ -314,8 +314,8 @@ class StructuredLDA(TopicModel):
         trial = plan.changed(problem, data=data.take(rows), total=None)
         starts, scores, bounds = (even_counts(data, self.n_components, rng), anchored), [], []
         for start in starts:
-            begun = replace(trial, model=model.replaced(start=start))
-            found = plan.run(trial, first_state(begun, seed), TRIAL_PASSES, 0.0)
+            started = replace(trial, model=model.replaced(start=start))
+            found = plan.run(trial, first_state(started, seed), TRIAL_PASSES, 0.0)
             scores.append(model.with_local("cvb0").completions(found.q, observed, held_out, problem.threads))
             bounds.append(found.bound)
         gain = scores[1] - scores[0]
