@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
 
 from sksvi.predictive import wrappers
+from sksvi.predictive.coverage import tail_of
 
 Array = np.ndarray
 
@@ -97,6 +99,12 @@ def legend_above(ax: Any) -> None:
     handles, _ = ax.get_legend_handles_labels()
     place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
     ax.legend(ncols=len(handles), fontsize="small", frameon=False, columnspacing=1.2, **place)
+
+
+def central(mean: Any, std: Any, coverage: float) -> tuple[Any, Any]:
+    """Ends of the equal-tailed interval of a Gaussian."""
+    half = -ndtri(tail_of(coverage)) * std
+    return mean - half, mean + half
 
 
 def say_shown(ax: Any, shown: int, total: int, what: str) -> None:

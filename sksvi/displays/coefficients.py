@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, categorical_columns, feature_names, grouping_columns
 from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
-from sksvi.displays._common import axes_for, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
+from sksvi.displays._common import axes_for, central, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
 from sksvi.predictive.coverage import tail_of
 
@@ -97,7 +96,7 @@ class CoefficientDisplay:
         n_features: int | None = None,
         interval: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        tail = tail_of(coverage)
+        tail_of(coverage)
         if sort not in (None, *ORDERS):
             raise ValueError(f"sort must be None or one of {list(ORDERS)}; found {sort!r}.")
         self.mean, self.std = np.atleast_2d(np.asarray(mean)), np.atleast_2d(np.asarray(std))
@@ -109,8 +108,7 @@ class CoefficientDisplay:
                 f"mean {self.mean.shape}, std {self.std.shape} and the {len(self.feature_names)} feature_names "
                 "must agree in shape."
             )
-        half = -ndtri(tail) * self.std
-        ends = (self.mean - half, self.mean + half) if interval is None else interval
+        ends = central(self.mean, self.std, coverage) if interval is None else interval
         self.lower, self.upper = (np.atleast_2d(np.asarray(end)) for end in ends)
         if not self.lower.shape == self.upper.shape == self.mean.shape:
             raise ValueError(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, Names
-from sksvi.displays._common import axes_for, check_most, fitted, say_shown, unwrapped
+from sksvi.displays._common import axes_for, central, check_most, fitted, say_shown, unwrapped
 from sksvi.predictive.coverage import tail_of
 
 
@@ -79,7 +78,7 @@ class GroupEffectsDisplay:
         coverage: float = 0.9,
         n_levels: int | None = None,
     ) -> None:
-        tail = tail_of(coverage)
+        tail_of(coverage)
         mean, std, names = np.asarray(mean, float), np.asarray(std, float), list(level_names)
         if mean.ndim != 1 or mean.shape != std.shape or len(mean) != len(names):
             raise ValueError(
@@ -90,8 +89,7 @@ class GroupEffectsDisplay:
         self.level_names = [str(names[i]) for i in order]
         self.n_levels = len(names) if n_levels is None else int(n_levels)
         self.group, self.effect, self.coverage = str(group), str(effect), coverage
-        half = -ndtri(tail) * self.std
-        self.lower, self.upper = self.mean - half, self.mean + half
+        self.lower, self.upper = central(self.mean, self.std, coverage)
 
     def plot(self, ax: Axes | None = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:
         """Draw the intervals, highest mean on top.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._runtime.kinds import REAL, WHOLE
@@ -172,11 +172,11 @@ class TimeSeriesDisplay:
         axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         if len(axes) != len(names):
             raise ValueError(f"ax has {len(axes)} axes for the {len(names)} components {names}.")
-        at, z = axis_of(self.components.index, None)[start:], -ndtri(tail_of(self.coverage))
+        at = axis_of(self.components.index, None)[start:]
         self.lines_, self.bands_ = [], []
         for own, name in zip(axes, names, strict=True):
             part = self.components[name].iloc[start:]
-            low, high = part["mean"] - z * part["std"], part["mean"] + z * part["std"]
+            low, high = common.central(part["mean"], part["std"], self.coverage)
             self.bands_.append(own.fill_between(at, low, high, color=COLORS[0], alpha=0.2, linewidth=0))
             self.lines_ += own.plot(at, part["mean"], color=COLORS[0], linewidth=1.2)
             if name != "level":
@@ -255,12 +255,8 @@ class TimeSeriesDisplay:
         ahead = model.forecast
         if model.likelihood_.traits.paired or model.likelihood_.traits.classifies:
             mean, variance = model.predict_latent()
-            z = -ndtri(tail_of(coverage))
-            low, high = (model.likelihood_.mean(mean + side * np.sqrt(variance)) for side in (-z, z))
-
-            def ahead(*asked: Any) -> Any:
-                return _probabilities(model, model.forecast_latent(*asked))
-
+            low, high = map(model.likelihood_.mean, common.central(mean, np.sqrt(variance), coverage))
+            ahead = partial(_forecast_probabilities, model)
         else:
             low, high = model.predict_interval(None, coverage).T
         smoothed = pd.DataFrame({"mean": model.predict(), "lower": low, "upper": high}, index=observed.index)
@@ -268,8 +264,9 @@ class TimeSeriesDisplay:
         return cls(observed, smoothed, forecasts, components, coverage=coverage).plot(ax, kind=kind, last=last)
 
 
-def _probabilities(model: Any, latent: Any) -> Any:
+def _forecast_probabilities(model: Any, *arguments: Any) -> Any:
     """Median and interval of the probability of success, in the place of the latent's."""
+    latent = model.forecast_latent(*arguments)
     columns = {"median": latent["mean"], "lower": latent["lower"], "upper": latent["upper"]}
     found = {name: model.likelihood_.mean(column.to_numpy()) for name, column in columns.items()}
     return pd.DataFrame(found, index=latent.index)

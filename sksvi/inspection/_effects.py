@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from sksvi._names import categorical_columns, grouping_columns
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
@@ -112,7 +112,7 @@ def marginal_effects(
     [-0.08, -0.02]
     """
     tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = drawn_seed(random_state)
     answers = ChangedRowMeans(model, n_draws, seed, offset, exposure)
     table, named = frame_of(X)
     weight = check_row_values(sample_weight, len(table), "sample_weight", weights=True)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior_target import PosteriorTarget
@@ -157,7 +157,7 @@ def check_posterior(
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
     _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, X = _inner_and_rows(model, X)
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = drawn_seed(random_state)
     with parallel.working():
         joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
         lower_bound = bound_at(joint.problem, joint.q)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
 
 from sksvi import schedules
 from sksvi._runtime.warned import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import fit_warnings
+from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.summary_text import counted, page
 from sksvi.families.base import Family, Message
@@ -185,20 +185,15 @@ class Network:
         UserWarning
             For a node whose prior factors have all but undone: the joint density may be improper.
         """
-        schedule = _schedule(rate)
-        if order not in ("in turn", "parallel"):
-            raise ValueError(f"order must be 'in turn' or 'parallel', not {order!r}.")
-        if max_iter < 1 or not tol >= 0:
-            raise ValueError(f"max_iter must be at least 1 and tol at least 0; found {max_iter} and {tol}.")
-        if any(is_collection(values) for values in (data or {}).values()):
-            raise TypeError("Network takes no Dask collection: give it the numbers (.compute()).")
-        built = Built(self.nodes, self.factors, {} if data is None else data)
+        schedule, data = _schedule(rate), {} if data is None else data
+        _check_call(data, order, max_iter, tol)
+        built = Built(self.nodes, self.factors, data)
         starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
         n_rows = 0 if batch_size is None else _rows(built.factors, batch_size)
         model = NetworkModel(built.priors, built.factors.values(), starts, n_rows, order == "in turn")
         problem = plan.problem(model, NetworkRows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        state = plan.run(problem, _initialized(problem, first_state(problem, seed), built.factors), max_iter, tol)
+        first = first_state(problem, drawn_seed(random_state))
+        state = plan.run(problem, _initialized(problem, first, built.factors), max_iter, tol)
         if model.traits.bound.noisy:
             finer = NetworkModel(built.priors, [factor.finer() for factor in built.factors.values()])
             state.bound = exact_bound(
@@ -308,6 +303,16 @@ class Network:
         bound, passes = f"{self.lower_bound_:,.2f} nats", counted(self.n_iter_)
         lines = [("lower bound", bound), ("passes", passes), ("converged", "yes" if self.converged_ else "no")]
         return page(type(self).__name__, lines, table)
+
+
+def _check_call(data: Mapping[str, Any], order: str, max_iter: int, tol: float) -> None:
+    """An error for arguments of `fit` that cannot be."""
+    if order not in ("in turn", "parallel"):
+        raise ValueError(f"order must be 'in turn' or 'parallel', not {order!r}.")
+    if max_iter < 1 or not tol >= 0:
+        raise ValueError(f"max_iter must be at least 1 and tol at least 0; found {max_iter} and {tol}.")
+    if any(is_collection(values) for values in data.values()):
+        raise TypeError("Network takes no Dask collection: give it the numbers (.compute()).")
 
 
 def _schedule(rate: Any) -> Any:
