@@ -23,7 +23,7 @@ PACKAGE = ROOT / "sksvi"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 425,
+    "files": 411,
     "lines of code": 44_500,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 26,

@@ -195,8 +195,8 @@ def check_structure(nodes: Mapping[str, Distribution], factors: Mapping[str, Fac
             raise TypeError(f"factor {name!r} is {type(factor).__name__}: make it a subclass of sksvi.network.Factor.")
         if not factor.nodes:
             raise ValueError(f"factor {name!r} joins no node: set its attribute nodes to their names.")
-        for joined in factor.nodes:
-            check_name(f"factor {name!r}", joined, nodes)
+        for neighbour in factor.nodes:
+            check_name(f"factor {name!r}", neighbour, nodes)
     in_order(nodes)
 
 
