@@ -67,6 +67,25 @@ SPANS = 3.0
 class BayesianGLM(BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
+    LAYOUT = (
+        BaseSVI.LAYOUT
+        + """
+        _encoding GLMEncoding; _encoding.columns.scale (c); likelihood_.n_latents count l; _fitted FittedWeights
+        _encoding.n_columns count where it == d
+        posterior_._blocks.weights.mean (p) or (l,p) where it.ndim == 2 - (l == 1)
+        posterior_._blocks.weights where p == c + bool(self._record.choices.get('fit_intercept', True))
+        _fitted.subspace[0]? (c)
+        state_.q.weights where np.size(it.mean) == l * (self._fitted.n_informed(c) + p - c) + self._encoding.n_effects
+        _fitted.nodes? where self._fitted.has_places({b: np.size(q.mean) for b, q in self.state_.q.items()})
+        _fitted.nodes.weights? (K); posterior_._blocks[*].node_blocks.weights? (K)
+        coef_ (c) x or (l,c) x where it.ndim == 2 or l == 1
+        coef_std_ (c) x >=0 or (l,c) x >=0 where it.ndim == 2 or l == 1
+        intercept_ (l) x or number where np.ndim(it) == 1 or l == 1
+        prior_precision_ (c) f >=0 or number >=0
+        state_.messages.sample.data.X? where getattr(it, 'X', it).shape[1] == c
+    """
+    )
+
     _encoding_class = GLMEncoding
     _encoding: GLMEncoding
     #: Class of what targets fix.

@@ -65,6 +65,13 @@ class GLMEncoding(Encoding):
         `ColumnScaling.relative_scale` before the last rows came, of a fit that goes on.
     """
 
+    LAYOUT = """
+        target TargetEncoding; prior LinearPrior
+        dtype text where it in ('float32', 'float64')
+        columns ColumnScaling; columns.scale (c) f; categorical? CategoricalColumns
+        categorical.width? count c; spreads? (c) f >=0; relative_scale_before? (c) f >=0
+    """
+
     target: TargetEncoding
     categorical: CategoricalColumns | None
     columns: ColumnScaling
@@ -72,6 +79,16 @@ class GLMEncoding(Encoding):
     dtype: str
     spreads: Array | None = None
     relative_scale_before: Array | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X."""
+        return len(self.columns.scale) if self.categorical is None else self.categorical.n_columns
+
+    @property
+    def n_effects(self) -> int:
+        """Effects of levels of groups, beside the coefficients."""
+        return 0
 
     # ---- rows as they are given
     @classmethod

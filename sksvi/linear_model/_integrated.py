@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,12 +67,27 @@ class FittedWeights:
         Whether such rows were summarized before others came.
     """
 
+    LAYOUT = """
+        subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,_) f; nodes? Nodes; places dict
+        group_scales? LogScales; only_target (_) f; one_sided_rows flag
+    """
+
     subspace: tuple[Array, Array] | None = None
     nodes: Nodes | None = None
     places: Mapping[str, list[int]] = field(default_factory=dict)
     group_scales: Any = None
     only_target: Array = field(default_factory=lambda: np.empty(0))
     one_sided_rows: bool = False
+
+    def n_informed(self, n: int) -> int:
+        """Coordinates in which n coefficients of a latent were fitted."""
+        return n if self.subspace is None else self.subspace[1].shape[1]
+
+    def has_places(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the values of a node are those of blocks, which have these sizes, one after the other."""
+        ends = np.cumsum([0, *(sizes[name] for name in self.places)]).tolist()
+        spans = [[start, stop] for start, stop in itertools.pairwise(ends)]
+        return spans == list(map(list, self.places.values())) and self.nodes.values.shape[1:] == (ends[-1],)
 
     def values_of(self, name: str, values: Array) -> Array | None:
         """The values (k, size) of one block among the nodes' values (k, H); None where the block has no nodes."""

@@ -124,6 +124,12 @@ class LinearPrior:
         `target_totals` of the rows so far, and their weight.
     """
 
+    LAYOUT = """
+        kind text where it in ('auto', 'ard', 'flat', 'fixed')
+        unit number >0; intercept items 2; intercept[0] number; intercept[1] number >=0; totals (_) f >=0
+        weight number >=0
+    """
+
     kind: str
     unit: float
     intercept: tuple[float, float]

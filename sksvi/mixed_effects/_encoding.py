@@ -48,6 +48,12 @@ class Factor:
         Number of effects of an intercept: one for each level, and one for each row without a level.
     """
 
+    LAYOUT = """
+        column count; names labels n; size count >=n; slopes list
+        at items where len(it) == len(self.slopes)
+        at[*] count
+    """
+
     column: int
     slopes: list[str]
     at: list[int]
@@ -94,12 +100,37 @@ class GroupedEncoding(GLMEncoding):
         levels of their own. Only while rows are encoded.
     """
 
+    LAYOUT = (
+        GLMEncoding.LAYOUT
+        + """
+        factors items F where len({f.column for f in it}) == F and (F == 0 or self.constant is not None)
+        factors[*] Factor where max(it.at, default=-1) < c
+        slope_scales items F where [len(s) for s in it] == [f.n_effects for f in self.factors]
+        slope_scales[*] (_) f >0; constant? (F,c) b; kinds_before? (c) i; overdispersible flag
+    """
+    )
+
     factors: tuple[Factor, ...] = ()
     slope_scales: tuple[Array, ...] = ()
     constant: Array | None = None
     overdispersible: bool = False
     kinds_before: Array | None = None
     alone: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X, those that group rows among them."""
+        return super().n_columns + len(self.factors)
+
+    @property
+    def n_effects(self) -> int:
+        """Effects of all levels."""
+        return sum(self.sizes)
+
+    @property
+    def n_scales(self) -> int:
+        """Effects of a level of each factor, which have a standard deviation each."""
+        return sum(factor.n_effects for factor in self.factors)
 
     # ---- rows as they are given
     @classmethod

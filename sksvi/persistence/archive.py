@@ -18,12 +18,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
-from sksvi.persistence.fitted import ESTIMATORS
 from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.replacing import replacing
-from sksvi.persistence.states import check_parts, is_estimator, is_fitted
-from sksvi.persistence.validator import Validator
+from sksvi.persistence.states import check_parts, is_estimator
 from sksvi.persistence.writer import Encoder, class_key
 
 if TYPE_CHECKING:
@@ -372,5 +370,3 @@ def _check_state(estimator: Any) -> None:
     """Refuse a fit whose arrays do not fit each other."""
     key_of = functools.cache(functools.partial(class_key, REGISTRY))
     check_parts(estimator, "", key_of)
-    if type(estimator).__name__ in ESTIMATORS and is_fitted(estimator):
-        ESTIMATORS[type(estimator).__name__](Validator(estimator))
