@@ -154,7 +154,8 @@ def test_every_algorithm_and_bound_is_checked():
     "module", [likelihoods, algorithms, schedules, expectations], ids=lambda module: module.__name__
 )
 def test_every_part_is_saved_and_documented(module):
-    public = [c for c in classes_of(module) if c.__name__ not in ("Likelihood", "Support", "Algorithm", "Expectation")]
+    bases = ("Likelihood", "LikelihoodTraits", "Support", "Algorithm", "Expectation")
+    public = [c for c in classes_of(module) if c.__name__ not in bases]
     assert len(public) >= 3
     for cls in public:
         assert class_key(REGISTRY, cls) is not None, cls
@@ -165,7 +166,7 @@ def test_every_likelihood_has_cases():
     """Those of tests/cases.py are what the tests of the core run over; "bernoulli" is another name of "logit"."""
     assert likelihoods.NAMES == {*cases.NAMES, "bernoulli"}
     assert {type(likelihood) for likelihood in cases.TRUTH.values()} == {
-        c for c in classes_of(likelihoods) if c.__name__ not in ("Likelihood", "Support")
+        c for c in classes_of(likelihoods) if c.__name__ not in ("Likelihood", "LikelihoodTraits", "Support")
     }
 
 
