@@ -7,14 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from sksvi._runtime.layout import Malformed, check
 from sksvi.families import Gaussian
+from sksvi.families.base import Message
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.reader import Decoder
-from sksvi.persistence.states import check_parts, layout
+from sksvi.persistence.states import KERNELS, check_parts, layout
 from sksvi.persistence.writer import resolve_class
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
@@ -128,6 +130,26 @@ RIGHT = {
     "IdFeatures": {"values": TABLE, "scale": TWO, "mean": TWO, "ids": ROWS, "columns": ROWS},
     "MixtureDraw": {"rows": TWO, "counts": TABLE, "labels": ROWS},
     "GibbsDraw": {"features": TABLE, "logit": TWO, "noise": ONE, "weight": 1.0, "omega": TABLE},
+    "Beta": {"a": TWO, "b": TWO},
+    "BlockFactors": {"by_block": {"w": Message((TWO,))}},
+    "Progress": {"damping": 1.0},
+    "LineSearchState": {"damping": 1.0, "small_changes": 0, "since": 0},
+    "AveragingState": {"damping": 1.0, "checks": [0.0], "since": 0},
+    "AlternatingState": {"damping": 1.0, "small_changes": 0, "checks": [0.0]},
+    "Evaluation": {"q": {}, "gradient": {}},
+    "Posterior": {"_blocks": {}},
+    "FitRecord": {"choices": {}, "began_among": 0.0, "one_sided": False, "had_offset": False, "had_exposure": False},
+    "BetaProcessEncoding": {"dtype": "float64", "mean": TWO, "scale": 1.0, "noise_size": 2, "wide": False},
+    "CountEncoding": {"dtype": "float64", "mean": 1.0},
+    "FactorRecord": {
+        "order": ROWS,
+        "draws": {"features": np.ones((3, 2, 4)), "logit": np.ones((3, 2)), "noise": np.ones((3, 1)), "weight": THREE},
+    },
+    "BinaryEncoding": {"sizes": (2, 2)},
+    "CategoricalEncoding": {"sizes": (2, 1), "categories": [ROWS, np.array(["a"], object)]},
+    "Vocabulary": {"n_words": 2, "words": ROWS},
+    "Factor": {"column": 0, "names": ROWS, "size": 3, "slopes": ["x"], "at": [0]},
+    "LinearPrior": {"kind": "auto", "unit": 1.0, "intercept": (0.0, 0.0), "totals": TWO, "weight": 0.0},
     "Ordinal": {"cut_points": np.array([0.0, 1.0])},
     "kernel.RBF": {"length_scale": TWO, "length_scale_bounds": np.array([[-1.0, 1.0]])},
 }
@@ -348,6 +370,38 @@ WRONG = [
     ("GibbsDraw", "noise", np.zeros(1)),
     ("GibbsDraw", "weight", 0.0),
     ("GibbsDraw", "omega", np.ones((2, 3))),
+    ("Beta", "a", ZERO),
+    ("Beta", "b", THREE),
+    ("BlockFactors", "by_block", {"w": TWO}),
+    ("Progress", "damping", -1e-9),
+    ("LineSearchState", "since", -1),
+    ("LineSearchState", "small_changes", None),
+    ("AveragingState", "checks", [np.nan]),
+    ("AlternatingState", "checks", 1.0),
+    ("Evaluation", "q", []),
+    ("Posterior", "_blocks", None),
+    ("FitRecord", "choices", None),
+    ("FitRecord", "began_among", -1e-9),
+    ("FitRecord", "one_sided", 1),
+    ("BetaProcessEncoding", "noise_size", 3),
+    ("BetaProcessEncoding", "dtype", "object"),
+    ("CountEncoding", "mean", 0.0),
+    ("FactorRecord", "order", np.zeros(2, int)),
+    ("FactorRecord", "order", np.array([], int)),
+    ("FactorRecord", "draws", {"features": np.ones((3, 2, 4))}),
+    ("BinaryEncoding", "sizes", (2, -1)),
+    ("CategoricalEncoding", "sizes", (1, 1)),
+    ("CategoricalEncoding", "categories", [np.zeros(2), ROWS[:1]]),
+    ("Vocabulary", "n_words", 3),
+    ("Vocabulary", "words", np.array(["a", "a"])),
+    ("Factor", "size", 1),
+    ("Factor", "names", np.array([1, 1])),
+    ("Factor", "at", []),
+    ("Factor", "at", [-1]),
+    ("LinearPrior", "kind", "other"),
+    ("LinearPrior", "unit", 0.0),
+    ("LinearPrior", "intercept", (0.0, -1.0)),
+    ("LinearPrior", "totals", NEGATIVE),
     ("Ordinal", "cut_points", TWO),
     ("kernel.RBF", "length_scale", ZERO),
     ("kernel.RBF", "length_scale_bounds", TWO),
@@ -375,7 +429,14 @@ def test_what_is_wrong_is_refused(key, name, value):
         ask(key, **{**RIGHT[key], name: value})
 
 
-def test_every_kind_of_part_is_asked_here():
+def test_every_layout_is_asked_here():
+    """Or of whole fits: in `test_states`, whose files have their arrays changed one by one."""
+    of_fits = {"State", "SamplingState", "ProcessFit", "SeriesFit", "FittedWeights"} | set(KERNELS)
+    layouts = {key: layout(key, resolve_class(target)) for key, target in REGISTRY.items()}
+    alone = {key for key, text in layouts.items() if text}
+    within = {key for key in alone if key.endswith(("Encoding", "Target"))} | {"TypedVocabulary"}
+    estimators = {key for key in alone if issubclass(resolve_class(REGISTRY[key]), BaseEstimator) and key != "Ordinal"}
+    assert alone - within - of_fits - estimators <= set(RIGHT)
     assert {key for key, *_ in WRONG} == set(RIGHT)
 
 
