@@ -72,8 +72,9 @@ def test_every_pair_fits_and_predicts(algorithm, local_step, problem):
     assert np.all(np.diff(model.feature_probability_) <= 0)
 
 
-@pytest.mark.costly
-@pytest.mark.parametrize("init", ["random", "gibbs", "data"])
+@pytest.mark.parametrize(
+    "init", ["gibbs", *(pytest.param(init, marks=pytest.mark.exhaustive) for init in ("random", "data"))]
+)
 def test_held_out_entries_are_found(init, problem):
     X, held_out, truth, held = problem
     model = BetaProcessFA(n_components=12, init=init, max_iter=60, random_state=0).fit(X)

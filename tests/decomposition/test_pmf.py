@@ -74,7 +74,7 @@ def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
         for likelihood in ("poisson", NegativeBinomial(dispersion=1e-6))
     )
     assert narrow.lower_bound_ == pytest.approx(plain.lower_bound_, rel=0.01)
-    np.testing.assert_allclose(narrow.predict(X), plain.predict(X), rtol=0.1)
+    np.testing.assert_allclose(narrow.predict(X), plain.predict(X), rtol=0.2)
 
 
 @pytest.mark.parametrize(

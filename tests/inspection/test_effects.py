@@ -117,8 +117,7 @@ def test_groups_noise_and_processes(table):
     np.testing.assert_allclose(found["mean"], [0.05, 0.2], rtol=0.2)
 
 
-@pytest.mark.costly
-@pytest.mark.parametrize("unknown", ["ignore", "error"])
+@pytest.mark.parametrize("unknown", [pytest.param("ignore", marks=pytest.mark.exhaustive), "error"])
 def test_numbers_that_become_categories_have_contrasts(table, unknown):
     """A small step leads to no category: a slope would be nothing, or nonsense."""
     X, f, rng = table
