@@ -32,7 +32,6 @@ from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.parameters import check_parameters
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
-from sksvi.estimators.stage import FIRST_PORTION, FIT, MORE, PORTION, Stage
 from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
 from sksvi.estimators.validation import StrOptions, validate_data
 from sksvi.families import NotPositiveDefinite
@@ -137,7 +136,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     #: What may change before a fit that goes on: every parameter has an entry.
     _changes: dict[str, ParameterChange] = SHARED
     #: Class of what the data of a fit fix, and that of the last fit.
-    _encoding_class: ClassVar[type[Encoding] | None] = None
+    _encoding_class: ClassVar[type[Encoding]]
     _encoding: Encoding
     #: How the last fit came about.
     _record: FitRecord = NO_FIT
@@ -204,8 +203,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self._record = replace(self._record, streams=not part.whole)
         if part.whole and not is_collection(given.X):
             remember_offset(self, given.offset)
-        if self._encoding_class is None:
-            return self._encoded_by_stage(given, fresh, part)
         if not fresh:
             self._check_choices()
         fixed = None if fresh else self._encoding
@@ -223,23 +220,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             data = self._encoding.encode(self, rows, part)
         self.__dict__.update(self._encoding.exposed)
         return data
-
-    def _encoded_by_stage(self, given: GivenRows, fresh: bool, part: Part) -> Any:
-        """`_encoded` of estimators without an encoding."""
-        start = (FIT if fresh else MORE) if part.whole else (FIRST_PORTION if fresh else PORTION)
-        if is_collection(given.X):
-            return self._collected(*given, start)
-        check_in_memory(self, given)
-        return self._encode(*given, start)
-
-    def _encode(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        raise AttributeError(f"{type(self).__name__} does not encode its data")
-
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        """Encoded rows of a Dask collection, which stay in their partitions."""
-        raise TypeError(
-            f"{type(self).__name__} takes no Dask collection, because its fit is no sum over rows: give it X.compute()."
-        )
 
     def _in_partitions(self, given: GivenRows, fixed: Encoding | None) -> tuple[Any, Encoding, bool]:
         """Encoded rows of a Dask collection, which stay in their partitions; the encoding; and if there is an offset.

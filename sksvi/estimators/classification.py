@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,22 +15,14 @@ from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.labels import check_labels, is_text
-from sksvi.estimators.stage import FIRST_PORTION, FIT, PORTION, Stage
 from sksvi.estimators.targets import (
     balanced,
-    check_class_weight,
-    check_classes,
-    check_measured,
-    class_likelihood,
     codes_of_labels,
-    weighted_by_class,
 )
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
-from sksvi.partitions.summary import DataSummary, Union
 from sksvi.partitions.sums import summed
 
 Array = np.ndarray
@@ -66,6 +57,8 @@ class ClassificationMethods(ClassifierMixin):
     classes_: Array
     class_weight: Any
     _predictive: Callable[[Any, Any], Any]
+    #: Whether X may be a sparse matrix.
+    _accepts_sparse = False
 
     # ---- labels
     def _fix_classes(self, classes: Any) -> None:
@@ -80,30 +73,6 @@ class ClassificationMethods(ClassifierMixin):
             self.classes_ = np.unique(check_labels(classes, "classes"))
         elif classes is not None and not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
-
-    def _coded(self, data: Table, start: Stage) -> Table:
-        """The data with codes of classes as y; a fresh fit finds its classes and takes its likelihood here."""
-        if start is FIT:
-            self.classes_ = np.unique(data.y)
-        check_classes(self, self.classes_)
-        if start is FIT:
-            check_measured(self.classes_, len(data.y))
-        check_class_weight(self, self.classes_)
-        codes = self._codes(data.y)
-        if start.fresh:
-            self.likelihood_ = class_likelihood(self, self.classes_)
-        several = self.likelihood_.n_latents > 1
-        if several and data.offset is not None:
-            raise ValueError(
-                "offset shifts every class alike where each has a latent of its own (softmax): it has no effect there. "
-                "Leave it out."
-            )
-        return replace(data, y=codes if several else codes.astype(data.X.dtype))
-
-    def _by_class(self, data: Table) -> Table:
-        """The rows with `class_weight` of their labels multiplied into their weights."""
-        labels, codes = np.unique(data.y, return_inverse=True)
-        return replace(data, weight=weighted_by_class(self.class_weight, labels, codes, data.weight))
 
     # ---- rows in partitions
     @contextmanager
@@ -122,27 +91,6 @@ class ClassificationMethods(ClassifierMixin):
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         with self._class_weights_of(given.y, given.sample_weight):
             return super()._in_partitions(given, fixed)
-
-    def _collected(self, X: Any, y: Any, sample_weight: Any, offset: Any, start: Stage) -> Any:
-        with self._class_weights_of(y, sample_weight):
-            return super()._collected(X, y, sample_weight, offset, start)
-
-    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        """Labels as they are given, and which there are."""
-        return data.y, {"labels": Union(np.unique(data.y))}
-
-    def _by_moments(self, fresh: bool) -> bool:
-        """False: a fit needs the counts of all labels, not only their moments."""
-        return False
-
-    def _fix_target(self, facts: DataSummary, fresh: bool) -> Table:
-        """Classes and likelihood of a fresh fit; codes of all labels in few rows."""
-        targets = facts.few
-        assert targets is not None
-        if fresh:
-            self.classes_ = facts.own["labels"].values
-        self._coded(replace(targets, X=np.empty((len(targets), 0), facts.dtype)), FIRST_PORTION if fresh else PORTION)
-        return targets.mapped(lambda y: self._codes(y).astype(float))
 
     def _codes(self, y: Array) -> Array:
         """Position of each label in ``classes_``."""
@@ -261,6 +209,7 @@ class ClassificationMethods(ClassifierMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse
         spec = self.likelihood
         several = spec.n_latents > 1 if isinstance(spec, Likelihood) else spec != "probit"
         tags.classifier_tags.multi_class = several and not self._binary_only

@@ -9,11 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi._typing.arrays import DataFrame
-from sksvi.estimators.fit_record import FitRecord
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
-from sksvi.integrals.nodes import Nodes
 from sksvi.predictive.coverage import tail_of
 
 #: Of the parameter `hyperparameters`.
@@ -92,28 +90,3 @@ def posterior_of_nodes(nodes_of: Callable[[Any], Any], columns_of: Callable[[Any
 def integrates(estimator: Any) -> bool:
     """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
     return estimator.hyperparameters == "integrated" and not estimator._record.one_sided
-
-
-class IntegratedHyperparameters:
-    """An estimator whose `hyperparameters` are "integrated" over nodes, or a "point".
-
-    A fit sets `_nodes`: None where hyperparameters are a point, or all fixed. An estimator says in
-    `_hyperparameter_columns` what the values of its nodes are in the user's units.
-    """
-
-    hyperparameters: str
-    _record: FitRecord
-    _nodes: Nodes | None = None
-
-    @property
-    def _integrates(self) -> bool:
-        """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-        return integrates(self)
-
-    def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
-        """Names to values (k,) in the user's units, of values (k, H) of nodes."""
-        raise AttributeError(f"{type(self).__name__} does not name its hyperparameters")
-
-    hyperparameter_posterior_ = posterior_of_nodes(
-        lambda self: self._nodes, lambda self, values: self._hyperparameter_columns(values)
-    )

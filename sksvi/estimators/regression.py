@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -26,14 +25,11 @@ from sksvi.estimators.checks import (
     n_rows,
 )
 from sksvi.estimators.fit_warnings import other_order, warn_all
-from sksvi.estimators.levels import are_numbers, first_levels, given_order, levels_in_use, positions
+from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
 from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
-from sksvi.models.base import Table
-from sksvi.models.targets import Summary
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
-from sksvi.partitions.summary import DataSummary, Union
 from sksvi.partitions.sums import summed
 from sksvi.predictive.coverage import tail_of
 
@@ -47,10 +43,7 @@ def is_ordered(model: Any) -> bool:
 
 
 class RegressionMethods(RegressorMixin):
-    """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``.
-
-    ``_base(fresh)`` : the likelihood before a fit, or that of the fit to go on from; for rows in partitions.
-    """
+    """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``."""
 
     likelihood: Any
     likelihood_: Any
@@ -58,48 +51,10 @@ class RegressionMethods(RegressorMixin):
     #: Whether a fit keeps declared levels that no row has.
     _keeps_levels = False
     _predictive: Callable[[Any, Any], Any]
-    _base: Callable[[bool], Any]
+    #: Whether X may be a sparse matrix.
+    _accepts_sparse = False
 
     # ---- targets
-    def _positions(self, base: Any, y: Any, fresh: bool) -> Any:
-        """y of a fit, an ordinal one as positions among levels: its own (`_fix_levels` thins them) or known ones."""
-        if not base.traits.ordered or y is None:
-            return y
-        if not fresh:
-            return positions(self.levels_, y).astype(float)
-        self.levels_, codes = first_levels(y, self.likelihood)
-        return codes.astype(float)
-
-    def _fix_levels(self, base: Any, codes: Array, declared: bool) -> Array:
-        """Positions, of the rows that count, among the levels that the fit keeps; `declared`: by the type of y."""
-        keep = declared and self._keeps_levels
-        self.levels_, codes = levels_in_use(self.levels_, codes.astype(int), base, declared, keep)
-        return codes
-
-    # ---- rows in partitions
-    def _in_levels(self, data: Table, declared: bool) -> Table:
-        """Data whose ordinal targets are positions among the levels that the fit keeps; other targets unchanged."""
-        base = self._base(True)
-        return replace(data, y=self._fix_levels(base, data.y, declared)) if base.traits.ordered else data
-
-    def _target_facts(self, y: Any, data: Table) -> tuple[Array, dict[str, Any]]:
-        """Targets as they are given, and of ordinal ones their levels."""
-        if not self._base(True).traits.ordered:
-            return data.y, {}
-        return self.levels_[data.y.astype(int)], {"levels": Union(self.levels_, given_order(y) is not None)}
-
-    def _targets_of(self, facts: DataSummary, fresh: bool) -> Summary:
-        """Summary of all targets in few rows; ordinal ones as positions among the levels, which a fresh fit fixes."""
-        targets = facts.few
-        assert targets is not None
-        if "levels" not in facts.own:
-            return targets.mapped(lambda y: y.astype(float))
-        levels = facts.own["levels"]
-        if fresh:
-            self.levels_ = levels.values
-            self._fix_levels(self._base(True), positions(self.levels_, targets.alone.y), levels.declared)
-        return targets.mapped(lambda y: positions(self.levels_, y).astype(float))
-
     def _check_y(self, X: Any, y: Any) -> Array:
         """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""
         check_is_fitted(self)
@@ -369,6 +324,7 @@ class RegressionMethods(RegressorMixin):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._accepts_sparse
         spec = given_likelihood(self)
         if isinstance(spec, likelihoods.Likelihood) or spec in likelihoods.NAMES - {"softmax"}:
             likelihood = likelihoods.resolve(spec)

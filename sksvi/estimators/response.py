@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-
-from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
@@ -54,29 +52,3 @@ def means_given(estimator: Any, latents: Array, left: Array) -> Array:
         return likelihood.mean(flat).reshape(n, s, -1)  # type: ignore[no-any-return]
     variance = np.repeat(variance[:, None], flat.shape[1], axis=1) if latents.ndim == 3 else variance
     return estimator._distribution(flat, variance).mean().reshape(n, s, -1)  # type: ignore[no-any-return]
-
-
-class ResponseDraws:
-    """Draws of E[y | x, what is learned], from draws of the latents.
-
-    A subclass has ``_latent_draws(X, n_draws, seed, offset)``: blocks as `mean_draws` has them; for one seed the draws
-    are the same whatever the rows.
-    """
-
-    likelihood_: Any
-    _latent_draws: Callable[..., Iterator[tuple[slice, Array, Array]]]
-    #: Noise of each row's own that `_distribution` adds; 0: none.
-    noise_scale_: float = 0.0
-
-    def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
-        """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
-        return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
-
-    def _response_names(self) -> list[Any]:
-        return response_names(self)
-
-    def _mean_draws(
-        self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any
-    ) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows in turn: their slice and means of y, (n, S, number of names); options: of `_latent_draws`."""
-        return mean_draws(self, self._latent_draws(X, n_draws, seed, offset, **options))

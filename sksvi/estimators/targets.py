@@ -198,8 +198,8 @@ class ValueTarget(TargetEncoding):
         """Rows with numbers, or with positions among the levels that a fit to them keeps."""
         names, y = target.names, data.y
         if fixed is None and names is not None and not part.remote:
-            base = cls.base(estimator, None)
-            names, y = levels_in_use(names, y.astype(int), base, target.declared, estimator._keeps_levels)
+            keeps = target.declared and estimator._keeps_levels
+            names, y = levels_in_use(names, y.astype(int), cls.base(estimator, None), target.declared, keeps)
         y = y if part.remote else y.astype(dtype)
         return TargetRows(data.X, y, data.weight, data.offset, data.first, names, target.declared)
 
@@ -210,7 +210,8 @@ class ValueTarget(TargetEncoding):
         if base.traits.ordered:
             found: Union = summary.own["names"]
             codes = cls(base, found.values).few(summary).alone.y.astype(int)
-            names, _ = levels_in_use(found.values, codes, base, found.declared, estimator._keeps_levels)
+            keeps = found.declared and estimator._keeps_levels
+            names, _ = levels_in_use(found.values, codes, base, found.declared, keeps)
             base = base.scales.among(len(names))
         targets = starting(cls(base, names).few(summary).alone, base.traits.by_moments)
         return cls(base.start(targets.y, targets.weight), names)

@@ -27,7 +27,7 @@ from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.response import MOST, ResponseDraws, means_given
+from sksvi.estimators.response import MOST, means_given, response_names
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
@@ -56,6 +56,7 @@ from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.partitions.gathered import cut, gathered
+from sksvi.predictive import Predictive
 from sksvi.predictive.coverage import tail_of
 from sksvi.predictive.latents import check_latents
 
@@ -68,7 +69,7 @@ NOISY = 2.0
 LEARNING_ROWS = 10
 
 
-class SparseGP(ResponseDraws, GaussianProcess):
+class SparseGP(GaussianProcess):
     """Parameters and fitted attributes that regressor and classifier share."""
 
     LAYOUT = (
@@ -85,6 +86,8 @@ class SparseGP(ResponseDraws, GaussianProcess):
     """
     )
 
+    #: Noise of each row's own that `_distribution` adds.
+    noise_scale_ = 0.0
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,
         "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
@@ -463,6 +466,12 @@ class SparseGP(ResponseDraws, GaussianProcess):
         """
         m, v = self._latent(X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
+
+    def _distribution(self, m: Array, v: Array) -> Any:
+        return Predictive(self.likelihood_, m, v)
+
+    def _response_names(self) -> list[Any]:
+        return response_names(self)
 
     def _mean_draws(
         self, X: Any, n_draws: int, seed: int, offset: Any = None, **options: Any

@@ -86,6 +86,7 @@ class BayesianGLM(BaseSVI):
     """
     )
 
+    _accepts_sparse = True
     _encoding_class = GLMEncoding
     _encoding: GLMEncoding
     #: Class of what targets fix.
@@ -520,7 +521,7 @@ class BayesianGLM(BaseSVI):
     @property
     def _column_spread(self) -> Array | None:
         """What each column that has a coefficient spreads over; None under a fixed prior, which does not ask."""
-        stats = self._encoding.columns.known
+        stats = self._encoding.columns.stats
         return None if stats is None else stats.spread
 
     def _shown_coefficients(self, coverage: float) -> tuple[list[Array], Array]:
@@ -578,8 +579,3 @@ class BayesianGLM(BaseSVI):
         inner = self.prior_precision if isinstance(self.prior_precision, str) else 1.0
         data = replace(data, X=in_basis(data.X, scale, basis))
         return self._model(basis.shape[1], self.likelihood_, inner), data
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

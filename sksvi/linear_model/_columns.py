@@ -31,17 +31,17 @@ class ColumnScaling:
     """Centre and scale of every column, (D,) each, and whether it has varied; one that has not has scale 1.
 
     In these coordinates a column is zero until it varies, so that a stream may find its scale then. Coordinates stay;
-    what the columns spread over is known better with every portion (`known`), and the prior follows it
+    what the columns spread over is known better with every portion (`stats`), and the prior follows it
     (`relative_scale`).
     """
 
-    LAYOUT = "scale (d) f >0; centre (d) f; varies (d) b; scaled flag; known.low? (d) x"
+    LAYOUT = "scale (d) f >0; centre (d) f; varies (d) b; scaled flag; stats.low? (d) x"
 
     centre: Array
     scale: Array
     varies: Array
     scaled: bool
-    known: ColumnStats | None = None
+    stats: ColumnStats | None = None
 
     @classmethod
     def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> ColumnScaling:
@@ -72,15 +72,15 @@ class ColumnScaling:
         Of what earlier rows said of the spreads a share is left; a fit has all its rows at hand, and leaves none.
         """
         new_stats = new_stats.about(self.centre)
-        stats = new_stats if self.known is None or share == 0.0 else self.known.faded(share).merged(new_stats)
+        stats = new_stats if self.stats is None or share == 0.0 else self.stats.faded(share).merged(new_stats)
         first_varying = ~self.varies & (stats.spread > 0)
         scale = np.where(first_varying, stats.spread, self.scale)
-        return replace(self, scale=scale, varies=self.varies | first_varying, known=stats)
+        return replace(self, scale=scale, varies=self.varies | first_varying, stats=stats)
 
     @property
     def relative_scale(self) -> Array:
         """What each column is known to spread over, in units of its scale."""
-        spread = np.zeros(len(self.scale)) if self.known is None else self.known.spread
+        spread = np.zeros(len(self.scale)) if self.stats is None else self.stats.spread
         return np.where(spread > 0, spread / self.scale, 1.0)
 
     @property

@@ -22,7 +22,7 @@ class LevelContrasts:
     ----------
     plain : ndarray of int
         Coefficients with a row of their own.
-    factors : list of Factor
+    factors : list of CategoricalEffect
     named : list of int
         Of every row in the order of the columns the coefficient that it is called by.
     order : ndarray of int

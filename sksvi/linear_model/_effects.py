@@ -38,7 +38,7 @@ class Question:
     ----------
     plain : ndarray of int
         Coefficients that have a row of their own.
-    factors : list of Factor
+    factors : list of CategoricalEffect
     classes : ndarray of shape (C, K)
         Contrasts of the classes, a row each; of one latent [[1]].
     intercept : bool

@@ -232,21 +232,21 @@ class GLMEncoding(Encoding):
 
     def scale_prior(self, likelihood: Likelihood) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column."""
-        return self.prior.scales(likelihood, self.columns.known, *self.kinds(len(self.columns.scale)))
+        return self.prior.scales(likelihood, self.columns.stats, *self.kinds(len(self.columns.scale)))
 
     @property
     def shares(self) -> Array | None:
         """Share of the rows that each indicator has, (D,); None under a fixed prior, which keeps no such thing."""
-        stats = self.columns.known
+        stats = self.columns.stats
         return None if stats is None else stats.centre + stats.mean
 
     @property
     def without_rows(self) -> Self:
         """The encoding without what belongs to single rows."""
-        known = self.columns.known
-        if known is None:
+        stats = self.columns.stats
+        if stats is None:
             return self
-        return replace(self, columns=replace(self.columns, known=known.without_extremes))
+        return replace(self, columns=replace(self.columns, stats=stats.without_extremes))
 
 
 def _is_scaled(estimator: Any) -> bool:

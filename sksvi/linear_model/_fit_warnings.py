@@ -37,7 +37,7 @@ def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     """Warnings about a finished fit that other models do not have."""
     yield from names_of_rows(estimator, problem)
     yield from uneven(estimator)
-    stats = estimator._encoding.columns.known
+    stats = estimator._encoding.columns.stats
     if stats is not None:
         yield from fit_warnings.too_small(estimator._coordinate_names(), stats.high - stats.low)
     yield from pinned(estimator)
@@ -174,7 +174,7 @@ def uneven(estimator: Any) -> Iterator[str]:
 
 def constants(estimator: Any, n: int) -> Iterator[str]:
     """Columns that do not vary, where they leave the intercept, which is f at 0 of them, uncertain."""
-    stats = estimator._encoding.columns.known
+    stats = estimator._encoding.columns.stats
     if stats is None or not estimator.fit_intercept or n < 2:
         return
     same = np.flatnonzero((stats.low == stats.high) & (stats.low != 0.0))

@@ -108,7 +108,7 @@ class Looked:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = with_fixed_hyper(problem, expect=problem.exact, messages=DIRECT), state
-        self.known: dict[bytes, tuple[float, float]] = {}
+        self.evaluated: dict[bytes, tuple[float, float]] = {}
         self.weighed = self._look(state.q)[1]
 
     def _look(self, q: dict[str, Any]) -> tuple[float, float]:
@@ -120,11 +120,11 @@ class Looked:
     def __call__(self, theta: Array) -> tuple[float, float]:
         """E log p of the rows, nats, and what they weigh over what they weigh in the fit."""
         key = theta.tobytes()
-        if key not in self.known:
+        if key not in self.evaluated:
             likelihood = self.state.q["likelihood"].at(theta)
             value, weighed = self._look({**self.state.q, "likelihood": likelihood})
-            self.known[key] = value, weighed / self.weighed if self.weighed > 0 else 1.0
-        return self.known[key]
+            self.evaluated[key] = value, weighed / self.weighed if self.weighed > 0 else 1.0
+        return self.evaluated[key]
 
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:
@@ -249,7 +249,7 @@ def own_precision(estimator: Any, effects: str | None) -> Array | None:
             "prior_precision='auto' and covariance='full', or effects='joint'; found "
             f"{estimator.prior_precision!r} and {estimator.covariance!r}."
         )
-    spread = estimator._encoding.columns.known.spread
+    spread = estimator._encoding.columns.stats.spread
     # Constant columns keep the prior of the fit.
     precision = np.atleast_1d(estimator.prior_precision_)
     # Of classes the difference of two is as wide as a coefficient of two labels is.

@@ -31,7 +31,7 @@ DENSE_WEIGHTS = 256
 
 
 @dataclass(frozen=True)
-class Factor:
+class GroupingColumn:
     """A grouping column.
 
     Parameters
@@ -72,10 +72,10 @@ class Factor:
 
 
 @dataclass(frozen=True)
-class GroupedRows(LinearRows):
+class MixedRows(LinearRows):
     """Rows with the levels of each beside its numbers; `levels` of the grouping columns in these rows."""
 
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[GroupingColumn, ...] = ()
     levels: tuple[Levels, ...] = ()
 
 
@@ -85,7 +85,7 @@ class GroupedEncoding(GLMEncoding):
 
     Parameters
     ----------
-    factors : tuple of Factor
+    factors : tuple of GroupingColumn
         Empty where no column groups rows.
     slope_scales : tuple of ndarray
         What each effect of a level is divided by, by factor.
@@ -104,13 +104,13 @@ class GroupedEncoding(GLMEncoding):
         GLMEncoding.LAYOUT
         + """
         factors items F where len({f.column for f in it}) == F and (F == 0 or self.constant is not None)
-        factors[*] Factor where max(it.at, default=-1) < c
+        factors[*] GroupingColumn where max(it.at, default=-1) < c
         slope_scales items F where [len(s) for s in it] == [f.n_effects for f in self.factors]
         slope_scales[*] (_) f >0; constant? (F,c) b; kinds_before? (c) i; overdispersible flag
     """
     )
 
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[GroupingColumn, ...] = ()
     slope_scales: tuple[Array, ...] = ()
     constant: Array | None = None
     overdispersible: bool = False
@@ -167,9 +167,9 @@ class GroupedEncoding(GLMEncoding):
         return design, y, {"categories": categories, "factors": factors, "levels": levels}
 
     @classmethod
-    def rows_with(cls, rows: TargetRows, **found: Any) -> GroupedRows:
+    def rows_with(cls, rows: TargetRows, **found: Any) -> MixedRows:
         """Rows with what was found in them beside their targets."""
-        return GroupedRows(**vars(rows), **found)
+        return MixedRows(**vars(rows), **found)
 
     # ---- what all rows say
     @classmethod
@@ -275,15 +275,15 @@ class GroupedEncoding(GLMEncoding):
         return kinds_of(self.constant, sizes), np.append(np.inf, sizes - 1.0)
 
 
-def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[Factor, ...]:
+def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[GroupingColumn, ...]:
     """The grouping columns with these levels, and the columns that have slopes."""
     positions = factor_names(estimator)
     slopes = slopes_among(slope_columns(estimator, positions), categories)
     parts = zip(positions, slopes, levels, strict=True)
-    return tuple(Factor(j, names, at, one.names, one.size) for j, (names, at), one in parts)
+    return tuple(GroupingColumn(j, names, at, one.names, one.size) for j, (names, at), one in parts)
 
 
-def grouped(estimator: Any, numbers: Any, factors: tuple[Factor, ...], codes: Array) -> GroupedDesign:
+def grouped(estimator: Any, numbers: Any, factors: tuple[GroupingColumn, ...], codes: Array) -> GroupedDesign:
     """Numbers and codes of levels as a design with slopes."""
     values: list[Array | None] = []
     for factor in factors:
@@ -294,7 +294,7 @@ def grouped(estimator: Any, numbers: Any, factors: tuple[Factor, ...], codes: Ar
     return GroupedDesign(numbers, codes, tuple(values), sizes, arrow_of(estimator, factors, numbers.shape[1]))
 
 
-def arrow_of(estimator: Any, factors: tuple[Factor, ...], n_fixed: int) -> int | None:
+def arrow_of(estimator: Any, factors: tuple[GroupingColumn, ...], n_fixed: int) -> int | None:
     """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
     counts = [one.size * one.n_effects for one in factors]
     natural = estimator._algorithm().spec.natural and estimator.covariance == "full"

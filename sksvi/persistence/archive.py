@@ -150,7 +150,7 @@ REGISTRY: dict[str, str] = {
     "LinearPrior": "sksvi.linear_model._prior:LinearPrior",
     "FittedWeights": "sksvi.linear_model._integrated:FittedWeights",
     "GroupedEncoding": "sksvi.mixed_effects._encoding:GroupedEncoding",
-    "Factor": "sksvi.mixed_effects._encoding:Factor",
+    "GroupingColumn": "sksvi.mixed_effects._encoding:GroupingColumn",
     "SeriesEncoding": "sksvi.time_series._encoding:SeriesEncoding",
     "SeriesFit": "sksvi.time_series._fit:SeriesFit",
     "FitRecord": "sksvi.estimators.fit_record:FitRecord",
