@@ -18,9 +18,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
-from sksvi.persistence.opening import opened, path_of
 from sksvi.persistence.reader import Decoder
-from sksvi.persistence.replacing import replacing
+from sksvi.persistence.replacing import opened, path_of, replacing
 from sksvi.persistence.states import check_parts, is_estimator
 from sksvi.persistence.writer import Encoder, class_key
 
