@@ -19,6 +19,7 @@ from benchmarks.product import _default_peers as peers
 from benchmarks.product._default_cases import Case, cases
 from benchmarks.product.defaults import FOLDS, SEED, Mean, fold
 from sksvi.integrals import joint_softmax
+from sksvi.linear_model._predictions import mixed_latents
 
 GIBBS_SWEEPS = 1000
 #: Points of the rule for E log sum exp, the first what a fit takes where contrasts are wide.
@@ -144,7 +145,7 @@ def softmax_rows(case: Case, folds: int) -> list[dict[str, Any]]:
     X, y = case.load()
     null = np.concatenate([fold(case, lambda: Mean(case.kind), (X, y), i)["losses"] for i in range(folds)]).mean()
     model = case.ours().fit(X, y)
-    m, v = model._latent(X, None)
+    m, v = mixed_latents(model, X, None)
     basis, own = contrasts(m.shape[1]), m[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     inner = np.einsum("ka,nkl,lb->nab", basis, v, basis, optimize=True)
     widest = float(np.median(np.sqrt(np.diagonal(inner, axis1=1, axis2=2).max(axis=1))))

@@ -45,11 +45,6 @@ def check_labels(y: Any, name: str = "y") -> Array:
     return labels
 
 
-def labels_given(y: Any) -> Any:
-    """`check_labels` of what scikit-learn's validation, which has its own word for no y at all, sees next."""
-    return None if y is None else check_labels(y)
-
-
 def is_text(labels: Array) -> bool:
     """Whether labels are words."""
     return labels.dtype.kind in "OUS"

@@ -395,9 +395,6 @@ class BayesianGLM(BaseSVI):
     def _predictive(self, X: Any, offset: Any) -> Any:
         return predictive_mixture(self, X, offset)
 
-    def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        return mixed_latents(self, X, offset)
-
     def _response_names(self) -> list[Any]:
         return response_names(self)
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, ClassWeight, Columns, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.classification import CLASS_WEIGHT
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
 
@@ -149,13 +146,6 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     >>> len(model.group_effects_)
     10
     """
-
-    coef_: np.ndarray
-    coef_std_: np.ndarray
-    intercept_: np.ndarray
-    noise_variance_: float
-    prior_precision_: float | np.ndarray
-    likelihood_: Likelihood
 
     _binary_only = True
     _parameter_constraints: dict[str, list[Any]] = {

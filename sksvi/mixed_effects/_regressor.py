@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, Columns, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.likelihoods import Likelihood
 from sksvi.linear_model import BayesianGLMRegressor
 from sksvi.mixed_effects._base import MixedEffects
 
@@ -152,14 +149,6 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     >>> bool(abs(model.coef_[0] - 0.5) < 4 * model.coef_std_[0])
     True
     """
-
-    coef_: np.ndarray
-    coef_std_: np.ndarray
-    intercept_: float
-    noise_: float
-    noise_variance_: float
-    prior_precision_: float | np.ndarray
-    likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
