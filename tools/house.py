@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import itertools
 import re
 import sys
 import tokenize
@@ -220,7 +221,7 @@ def walked() -> dict[str, int]:
         model.fit(X, y)
     finally:
         sys.setprofile(None)
-    changes = sum(a != b for a, b in zip(among, among[1:]))
+    changes = sum(a != b for a, b in itertools.pairwise(among))
     return {"files that a fit of a GLM enters": len(files), "changes of file among a GLM's own classes": changes}
 
 
