@@ -148,7 +148,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
     _rows: list[Array]
 
     def __init__(
-        self, estimator: Any, groups: Columns, *, share_variances: bool = False, n_jobs: int | None = None
+        self, estimator: BaseEstimator, groups: Columns, *, share_variances: bool = False, n_jobs: int | None = None
     ) -> None:
         self.estimator = estimator
         self.groups = groups
