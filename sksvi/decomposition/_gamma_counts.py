@@ -73,6 +73,10 @@ class CountEncoding(RowEncoding):
         """The cells."""
         return Table(rows.X, rows.y)
 
+    def by_stored(self, estimator: Any, rows: Table) -> Self:
+        """The mean of all cells so far."""
+        return replace(self, mean=rows.X.mean or 1.0)
+
 
 class CountFactorization(TransformerMixin, FirstRows, GammaFit):
     """A factorization of tables of counts, of chunks of them, and of collections of partitions."""
@@ -131,9 +135,6 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         """
         self._validate_params()
         return self._partial_fit(X, None, None, None)
-
-    def _fix_first(self, rows: Table) -> None:
-        self._encoding = replace(self._encoding, mean=rows.X.mean or 1.0)
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1]).of_portions()

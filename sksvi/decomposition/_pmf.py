@@ -31,7 +31,6 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.start import without_new_plates
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
 from sksvi.models.factorization.on_disk import ratings_on_disk
@@ -327,7 +326,7 @@ class GeneralizedPMF(
             self._record = replace(self._record, choices=self._fitted_choices())
         self._remember_seen(data, fresh)
         if part.whole and data.at_hand:
-            rows = self._as_rows(data)
+            rows = self._encoding.stored(data)
             if not self._are_enough(rows):  # a stream goes on from this fit as from a first chunk
                 self._first_rows = rows
         return data
@@ -443,24 +442,6 @@ class GeneralizedPMF(
     def _enough_rows(self) -> int:
         return EACH * (len(self.users_) + len(self.items_))
 
-    def _as_rows(self, data: Ratings) -> Table:
-        entries, sizes = data.sides["users"], (len(self.users_), len(self.items_))
-        users = np.repeat(np.arange(len(entries.starts) - 1), entries.counts)
-        pairs = np.column_stack([users, entries.other])
-        return Table(np.where(pairs < sizes, pairs, -1.0), entries.y, entries.weight)
-
-    def _of_rows(self, rows: Table) -> Ratings:
-        plates, sizes, weight, blown_up = [], [], rows.weight, self._blown_up(rows.total_weight)
-        for side, ids in zip(rows.X.T, (self.users_, self.items_), strict=True):
-            nameless = np.flatnonzero(side < 0)
-            plate = side.astype(np.int64)
-            plate[nameless] = len(ids) + np.arange(len(nameless))
-            plates.append(plate)
-            sizes.append(len(ids) + len(nameless))
-        if blown_up != 1.0:
-            weight = blown_up * (np.ones(len(rows)) if weight is None else weight)
-        return Ratings(*plates, rows.y, weight, *sizes)
-
     def _blown_up(self, weight: float) -> float:
         """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
         steps = self.total_samples is not None and not self._algorithm().spec.messages
@@ -471,11 +452,6 @@ class GeneralizedPMF(
         blown_up = self._blown_up(self._record.began_among)
         memory = {side: replace(state.memory[side], seen=state.memory[side].seen / blown_up) for side in SIDES}
         return replace(state, memory={**state.memory, **memory})
-
-    def _fix_first(self, rows: Table) -> None:
-        encoding = self._encoding.in_scales(self, rows.y, rows.weight)
-        self._encoding = encoding.with_features(self, None)
-        self.likelihood_ = self._encoding.likelihood
 
     # ---- what is left behind
     def _expose(self, model: FactorModel, state: Any) -> None:

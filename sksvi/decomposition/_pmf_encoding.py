@@ -248,6 +248,30 @@ class PairEncoding(Encoding):
         sizes = [len(self.ids[side]) + n for side, n in zip(SIDES, nameless, strict=True)]
         return Ratings(*where, rows.y, rows.weight, *sizes)
 
+    def stored(self, data: Ratings) -> Table:
+        """Positions of users and items, -1 where an id is missing, and values."""
+        entries, sizes = data.sides["users"], [len(self.ids[side]) for side in SIDES]
+        users = np.repeat(np.arange(len(entries.starts) - 1), entries.counts)
+        pairs = np.column_stack([users, entries.other])
+        return Table(np.where(pairs < sizes, pairs, -1.0), entries.y, entries.weight)
+
+    def restored(self, estimator: Any, rows: Table) -> Ratings:
+        """Ratings as `encode` has them, with the weight of the population where steps are scaled to it."""
+        plates, sizes, weight, blown_up = [], [], rows.weight, estimator._blown_up(rows.total_weight)
+        for side, column in zip(SIDES, rows.X.T, strict=True):
+            nameless, n = np.flatnonzero(column < 0), len(self.ids[side])
+            plate = column.astype(np.int64)
+            plate[nameless] = n + np.arange(len(nameless))
+            plates.append(plate)
+            sizes.append(n + len(nameless))
+        if blown_up != 1.0:
+            weight = blown_up * (np.ones(len(rows)) if weight is None else weight)
+        return Ratings(*plates, rows.y, weight, *sizes)
+
+    def by_stored(self, estimator: Any, rows: Table) -> Self:
+        """The encoding with scales and features by all ratings so far."""
+        return self.in_scales(estimator, rows.y, rows.weight).with_features(estimator, None)
+
     def entries(
         self, estimator: Any, given: Iterator[tuple[int, GivenRows]], summary: DataSummary, part: Part
     ) -> Iterator[tuple[Array, ...]]:

@@ -135,6 +135,20 @@ class Encoding(ABC):
         """Number of columns of encoded rows."""
         return summary.n_columns
 
+    # ---- first rows of a stream, which are stored and fitted together (`FirstRows`)
+    def stored(self, data: Any) -> Table:
+        """Encoded rows as a table that those of later chunks can be appended to."""
+        table: Table = data
+        return table
+
+    def restored(self, estimator: Any, rows: Table) -> Any:
+        """The data of a fit to stored rows."""
+        return rows
+
+    def by_stored(self, estimator: Any, rows: Table) -> Self:
+        """The encoding that all stored rows fix, in the place of the first chunk alone."""
+        return self
+
 
 @dataclass(frozen=True)
 class TypedTable(Table):

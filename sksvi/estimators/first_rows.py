@@ -43,8 +43,9 @@ class FirstRows(BaseSVI):
         if rows is None or not self._due(rows, first):
             return super()._absorbed(data, first, new_weight, fade, counted)
         self._record = replace(self._record, began_among=rows.total_weight)
-        self._fix_first(rows)
-        everything = self._of_rows(rows)
+        self._encoding = self._encoding.by_stored(self, rows)
+        self.__dict__.update(self._encoding.exposed)
+        everything = self._encoding.restored(self, rows)
         self._check_memory(everything)
         problem = plan.changed(self._problem(*self._build_model(everything)), total=self.total_samples)
         state, before = self._new_state(problem), None if first else self.state_
@@ -58,13 +59,13 @@ class FirstRows(BaseSVI):
     def _rows_so_far(self, data: Table, first: bool, fade: float) -> Table | None:
         """All rows of the stream so far, or None where they are not stored."""
         if first:
-            return self._as_rows(data)
+            return self._encoding.stored(data)
         stored = self._first_rows
         if stored is None:
             return None
         if fade < 1.0:
             stored = stored.times(np.full(len(stored), fade))
-        return stored.concatenated(self._as_rows(data))
+        return stored.concatenated(self._encoding.stored(data))
 
     def _due(self, rows: Table, first: bool) -> bool:
         """Whether all rows are to be fitted together now; once they are enough, they are no longer stored."""
@@ -80,21 +81,9 @@ class FirstRows(BaseSVI):
     def _enough_rows(self) -> int:
         return ENOUGH
 
-    def _as_rows(self, data: Any) -> Table:
-        """Convert a chunk to a table that further rows can be appended to."""
-        rows: Table = data
-        return rows
-
-    def _of_rows(self, rows: Table) -> Any:
-        """Convert the stored rows to the data that a fit takes, the inverse of `_as_rows`."""
-        return rows
-
     def _concluded(self, problem: Problem, state: State) -> State:
         """The state at the end of a fit to the stored rows, as it is saved on the estimator."""
         return state
-
-    def _fix_first(self, rows: Table) -> None:
-        """Fix the parts of the model that depend on the first rows, by all of these."""
 
     def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
         yield from super()._portion_findings(data, first)

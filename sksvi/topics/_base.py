@@ -150,9 +150,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
             self._first_rows = replace(stored, X=wide)
         return super()._rows_so_far(data, first, fade)
 
-    def _as_rows(self, data: Table) -> Table:
-        return replace(data, X=data.X.copy())  # whose numbers may be the user's
-
     def _check_call(self) -> None:
         """An error for parameters that no fit can use."""
         self._validate_params()

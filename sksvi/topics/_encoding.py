@@ -87,6 +87,10 @@ class Vocabulary(RowEncoding):
         self.warn_of(estimator, summary)
         return replace(self, n_words=summary.n_columns, words=summary.features.get("feature_names_in_"))
 
+    def stored(self, data: Table) -> Table:
+        """A copy of the counts, whose numbers may be the user's."""
+        return replace(data, X=data.X.copy())
+
 
 @dataclass(frozen=True)
 class TypedVocabulary(Vocabulary):
