@@ -18,7 +18,7 @@ from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.product import _default_peers as peers
 from benchmarks.product._default_cases import Case, cases
 from benchmarks.product.defaults import FOLDS, SEED, Mean, fold
-from sksvi.integrals import joint_softmax
+from sksvi.integrals import race
 from sksvi.linear_model._predictions import mixed_latents
 
 GIBBS_SWEEPS = 1000
@@ -132,15 +132,15 @@ def noise_rows(case: Case, calls: dict[str, Callable[[], Any]], folds: int) -> l
 
 def score_by(case: Case, n: int, null: float, folds: int) -> float:
     """Score of the default where contrasts that are wide are integrated by n points."""
-    levels = (*joint_softmax.LEVELS[:-1], (4.0, joint_softmax.LEVELS[-1][1]), (np.inf, n))
-    with mock.patch.object(joint_softmax, "LEVELS", levels):
+    levels = (*race.LEVELS[:-1], (4.0, race.LEVELS[-1][1]), (np.inf, n))
+    with mock.patch.object(race, "LEVELS", levels):
         losses = [fold(case, case.ours, case.load(), i)["losses"] for i in range(folds)]
     return float(1 - np.concatenate(losses).mean() / null)
 
 
 def softmax_rows(case: Case, folds: int) -> list[dict[str, Any]]:
     """E log p(y | f) of the rows of the default's fit, nats, by the number of points of its integrals."""
-    from sksvi.integrals.joint_softmax import contrasts, points
+    from sksvi.integrals.race import contrasts, points
 
     X, y = case.load()
     null = np.concatenate([fold(case, lambda: Mean(case.kind), (X, y), i)["losses"] for i in range(folds)]).mean()

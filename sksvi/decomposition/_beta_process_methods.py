@@ -23,7 +23,7 @@ from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 from sksvi.partitions.lazy import added
 from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

@@ -23,8 +23,7 @@ from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays,
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
-from sksvi.inference.priors import divergence
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.start import counting_on, first_state
 from sksvi.inference.state import State
 from sksvi.models.gamma_factor.model import GammaFactors

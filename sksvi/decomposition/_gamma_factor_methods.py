@@ -26,7 +26,7 @@ from sksvi.models.gamma_factor.model import GammaFactors
 from sksvi.models.gamma_factor.response import Response, respond
 from sksvi.models.gamma_factor.scatter import Scatter
 from sksvi.partitions.lazy import added
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

@@ -17,7 +17,7 @@ from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above, note_above
 from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

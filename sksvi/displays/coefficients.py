@@ -12,7 +12,7 @@ from sksvi._runtime.kinds import is_compressed
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
 from sksvi.displays._common import axes_for, central, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 #: Orders of columns from the top, by their means.
 ORDERS = {

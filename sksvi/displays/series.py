@@ -14,7 +14,7 @@ from sksvi._runtime.kinds import REAL, WHOLE
 from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, Series
 from sksvi.displays import _common as common
 from sksvi.displays._common import COLORS
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

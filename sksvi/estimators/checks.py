@@ -13,7 +13,7 @@ from sksvi._runtime.kinds import is_compressed
 from sksvi._seeds import check_seed as check_seed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

@@ -23,8 +23,7 @@ from sksvi.algorithms.rules import ClosedForm, StepSize
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.memory.locals import NO_LOCALS, NoLocals
-from sksvi.inference.priors import divergence, prior_of
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import Problem, divergence, prior_of
 from sksvi.inference.records import replace
 from sksvi.inference.state import State, StepInfo, check_finite, recorded
 from sksvi.models.base import Blocks, Gradient, Model, Rows, Segment

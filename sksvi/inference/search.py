@@ -15,8 +15,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.memory.factors import NO_FACTORS
 from sksvi.inference.passes.line_search import line_search_state, run_until_settled
-from sksvi.inference.priors import divergence
-from sksvi.inference.problem import DIRECT, Problem
+from sksvi.inference.problem import DIRECT, Problem, divergence
 from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists

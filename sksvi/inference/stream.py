@@ -19,12 +19,11 @@ from sksvi.inference.memory.sample import Sample
 from sksvi.inference.passes import alternating
 from sksvi.inference.passes.noisy import Noisy, noisy_step
 from sksvi.inference.plan import changed, pass_of, remembers, run
-from sksvi.inference.priors import divergence
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.progress import START, LineSearchState
-from sksvi.inference.recorded_terms import RecordedTerms
 from sksvi.inference.records import replace
 from sksvi.inference.search import improved
+from sksvi.inference.site_updates import RecordedTerms
 from sksvi.inference.start import first_state, with_scale_inside_range
 from sksvi.inference.state import State, StepInfo, recorded, thinned
 from sksvi.inference.stopping import PORTION_PASSES

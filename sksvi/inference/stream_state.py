@@ -18,8 +18,8 @@ from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
 from sksvi.inference.memory.sample import Sample, sites_of, trailing
-from sksvi.inference.recorded_terms import RecordedTerms
 from sksvi.inference.records import replace
+from sksvi.inference.site_updates import RecordedTerms
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 from sksvi.predictive.wrappers import unwrapped
 
 Array = np.ndarray

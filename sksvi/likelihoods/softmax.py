@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi.integrals.joint_softmax import joint_softmax
-from sksvi.integrals.race import race
+from sksvi.integrals.race import joint_softmax, race
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import Array, as_float
 from sksvi.likelihoods.support import LikelihoodTraits, Support

@@ -53,7 +53,7 @@ from sksvi.linear_model._summaries import effects_table, likelihood_tables, show
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

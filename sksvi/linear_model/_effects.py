@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.linear.own_prior import own_effects, own_sets
+from sksvi.models.linear.scales import own_effects, own_sets
 
 Array = np.ndarray
 

@@ -12,9 +12,9 @@ from sksvi._runtime import parallel
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.response import MOST
 from sksvi.linear_model._integrated import NodeFit, node_fits, own_by_default, own_precision, prior_at
-from sksvi.models.linear.own_prior import own_sets
+from sksvi.models.linear.scales import own_sets
 from sksvi.predictive import MixturePredictive
-from sksvi.predictive.latents import check_latents
+from sksvi.predictive.checks import check_latents
 from sksvi.predictive.mixture import merged, mixed_moments
 
 Array = np.ndarray

@@ -32,9 +32,8 @@ from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._integrated import NodeFit
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.models.base import Table, summed
-from sksvi.models.mixed.glm import MixedModel
-from sksvi.models.mixed.group_scales import SETTLED, SETTLING_PASSES, LogScales
-from sksvi.predictive.coverage import tail_of
+from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

@@ -35,7 +35,7 @@ from sksvi.models.base import Table
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
 from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 
 Array = np.ndarray
 

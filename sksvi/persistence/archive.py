@@ -154,7 +154,7 @@ REGISTRY: dict[str, str] = {
     "SeriesFit": "sksvi.time_series._fit:SeriesFit",
     "FitRecord": "sksvi.estimators.fit_record:FitRecord",
     "Nodes": "sksvi.integrals.nodes:Nodes",
-    "LogScales": "sksvi.models.mixed.group_scales:LogScales",
+    "LogScales": "sksvi.models.mixed.glm:LogScales",
     "NodeBlocks": "sksvi.families.gaussian.mixture:NodeBlocks",
     "NodeMixture": "sksvi.families.gaussian.mixture:NodeMixture",
     "SiteGaussian": "sksvi.families.gaussian.dual:SiteGaussian",

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sksvi.predictive.counts import smallest_count
 from sksvi.predictive.plain import Predictive
-from sksvi.predictive.quantiles import quantile_between
+from sksvi.predictive.quantiles import quantile_between, smallest_count
 
 Array = np.ndarray
 

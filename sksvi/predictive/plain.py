@@ -13,9 +13,8 @@ from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.links import as_float, log_normal_variance, safe_exp
 from sksvi.predictive import density
-from sksvi.predictive.counts import smallest_count
-from sksvi.predictive.coverage import tail_of
-from sksvi.predictive.quantiles import quantile_between
+from sksvi.predictive.checks import tail_of
+from sksvi.predictive.quantiles import quantile_between, smallest_count
 
 Array = np.ndarray
 

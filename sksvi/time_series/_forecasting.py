@@ -21,7 +21,7 @@ from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.predictive import Predictive
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, node_rows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 

@@ -31,7 +31,7 @@ from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.coverage import tail_of
+from sksvi.predictive.checks import tail_of
 from sksvi.topics._base import TopicModel
 from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
 from sksvi.topics._words import named

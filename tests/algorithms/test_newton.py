@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sksvi.algorithms.newton import climb
+from sksvi.algorithms.ascent import climb
 from sksvi.families.base import NotPositiveDefinite
 
 

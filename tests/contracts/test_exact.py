@@ -15,10 +15,10 @@ from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
 from sksvi.inference.memory.sites import no_messages
-from sksvi.inference.priors import divergence
+from sksvi.inference.problem import divergence
 from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.state import State
-from sksvi.integrals import joint_softmax
+from sksvi.integrals import race
 from sksvi.likelihoods import Gaussian
 from sksvi.models.base import Segment, Table
 from sksvi.schedules import Constant
@@ -364,7 +364,7 @@ def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_
 def test_algorithms_share_their_optimum(name, full, global_random_seed, monkeypatch):
     # A softmax's rule of 192 points may have its largest value where its gradient does not vanish (1e-3 nats at seed
     # 15): natural steps are then halved where FP goes on. With 2048 points all three agree to 1e-9 of the bound.
-    monkeypatch.setattr(joint_softmax, "LEVELS", ((np.inf, 2048),))
+    monkeypatch.setattr(race, "LEVELS", ((np.inf, 2048),))
     data = data_for(name, seed=global_random_seed, weight=True)
     model = model_for(name, data, full)
     found = {key: fitted(problem_for(model, data, key), tol=1e-11) for key in ("cvi", "mc-ssvi", "fp")}

@@ -24,7 +24,7 @@ from sksvi.inference import engine, plan
 from sksvi.inference.globals import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.integrals import joint_softmax
+from sksvi.integrals import race
 from sksvi.models import MODELS, base
 from sksvi.models.base import Table
 from sksvi.models.beta_process import model as beta_process
@@ -396,7 +396,7 @@ def local_steps_settle(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def rules_have_many_points(monkeypatch):
-    monkeypatch.setattr(joint_softmax, "LEVELS", ((np.inf, POINTS),))
+    monkeypatch.setattr(race, "LEVELS", ((np.inf, POINTS),))
 
 
 # ---- all of them

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from sksvi.integrals.joint_softmax import LEVELS, contrasts, joint_softmax, points
 from sksvi.integrals.quadrature import standard_deviation
+from sksvi.integrals.race import LEVELS, contrasts, joint_softmax, points
 from sksvi.integrals.rayleigh import log_exponential_moment
 
 

@@ -22,15 +22,14 @@ from sksvi.families import Free, Gaussian, NotPositiveDefinite
 from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine, plan
-from sksvi.inference.priors import divergence
+from sksvi.inference.problem import divergence
 from sksvi.inference.progress import LineSearchState
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment, Table
-from sksvi.models.gp.bounds import BOUNDS
+from sksvi.models.gp.bounds import BOUNDS, log_evidence
 from sksvi.models.gp.collapsed import CollapsedSearch, learned
-from sksvi.models.gp.exact import log_evidence
 from sksvi.models.gp.geometry import JITTERS, Geometry
 from sksvi.models.gp.inducing import choose, unwhitened
 from sksvi.models.gp.sparse import SparseGPModel

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load, save
 from sksvi.likelihoods import Gaussian
 from sksvi.linear_model._integrated import node_fits
-from sksvi.models.linear import column_evidence
+from sksvi.models.linear import hyperposterior
 from tests.chance import errors_allowed
 
 LIKELIHOODS = ["gaussian", "student-t", "negative-binomial", "poisson", "logit"]
@@ -122,7 +122,7 @@ def test_the_bound_of_scales_of_their_own_is_the_log_evidence(coef, rng):
         model._encoding.prior.intercept,
         (X - model._encoding.columns.centre) / model._encoding.columns.scale,
     )
-    middle = np.log(2.0 * model._encoding.prior.unit * column_evidence.SCALE / np.sqrt(2.0))
+    middle = np.log(2.0 * model._encoding.prior.unit * hyperposterior.SCALE / np.sqrt(2.0))
     moves = np.linspace(-9.5, 9.5, 39)
     prior, cov = 1.0 / np.cosh(moves), np.eye(30) + 1.0 / precision
     variances, outer = np.exp(2.0 * (middle + moves)), np.einsum("ij,kj->jik", Z, Z)

@@ -8,8 +8,7 @@ import pytest
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.likelihoods import Gaussian
-from sksvi.models.linear.own_prior import own_effects, own_sets
-from sksvi.models.linear.scales import WIDEST
+from sksvi.models.linear.scales import WIDEST, own_effects, own_sets
 
 N, D, NOISE = 60, 4, 1.5
 

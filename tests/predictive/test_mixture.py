@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Poisson, Softmax, StudentT
 from sksvi.predictive import MixturePredictive, Predictive
-from sksvi.predictive.counts import LARGEST_COUNT
 from sksvi.predictive.mixture import LEAST, merged, mixed_moments, normal_quantiles
+from sksvi.predictive.quantiles import LARGEST_COUNT
 from tests.chance import errors_allowed
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])

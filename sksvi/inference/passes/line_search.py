@@ -17,8 +17,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import hyper
 from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
 from sksvi.inference.passes import subspace
-from sksvi.inference.priors import divergence_between, prior_of
-from sksvi.inference.problem import DIRECT, Problem
+from sksvi.inference.problem import DIRECT, Problem, divergence_between, prior_of
 from sksvi.inference.progress import Evaluation, LineSearchState
 from sksvi.inference.records import replace
 from sksvi.inference.start import restarted

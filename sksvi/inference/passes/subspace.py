@@ -22,8 +22,7 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference import hyper
-from sksvi.inference.priors import prior_of
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import Problem, prior_of
 from sksvi.inference.progress import LineSearchState
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear

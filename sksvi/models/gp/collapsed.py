@@ -16,7 +16,7 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit
-from sksvi.models.gp.exact import log_evidence
+from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.linear.rows import pull_back
 from sksvi.models.profile_search import already_searched
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, finite
-from sksvi.algorithms.newton import climb
+from sksvi.algorithms.ascent import WINDOW, climb, finite
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.continuous import expected_from_squares

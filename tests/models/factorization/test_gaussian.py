@@ -15,7 +15,7 @@ from sksvi.families import Free, GaussianPlates, Point
 from sksvi.families.gaussian.plates import packed
 from sksvi.inference import plan
 from sksvi.inference.passes import alternating
-from sksvi.inference.priors import divergence
+from sksvi.inference.problem import divergence
 from sksvi.inference.start import first_state
 from sksvi.models.factorization.columns import (
     SIDES,

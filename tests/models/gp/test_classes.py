@@ -14,7 +14,7 @@ from sksvi.inference import plan
 from sksvi.inference.passes.line_search import run_until_settled
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
-from sksvi.integrals import joint_softmax
+from sksvi.integrals import race
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
 from sksvi.models.gp.collapsed import CollapsedSearch
@@ -57,7 +57,7 @@ def test_gradients_are_those_of_the_bound(full, global_random_seed):
 @FULL
 def test_the_search_follows_the_slope(full, global_random_seed, monkeypatch):
     # The slope is a small rest of a gradient ten times as long, of which the 192 points of a fit miss up to 1 / 400.
-    monkeypatch.setattr(joint_softmax, "LEVELS", ((np.inf, 2048),))
+    monkeypatch.setattr(race, "LEVELS", ((np.inf, 2048),))
     problem = problem_for(global_random_seed, full)
     state = run_until_settled(problem, first_state(problem, 0), 50, 1e-10)
     search = CollapsedSearch(problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"])

@@ -18,7 +18,7 @@ from sksvi.algorithms.rules import OneNumber, StandardCoordinates
 from sksvi.families import Rayleigh
 from sksvi.families.gaussian.arrow import ArrowGaussian
 from sksvi.inference import engine
-from sksvi.inference.priors import divergence
+from sksvi.inference.problem import divergence
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, NegativeBinomial
 from sksvi.models.base import Table

@@ -13,8 +13,7 @@ from sksvi.families import Gaussian, Point
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.base import Table
 from sksvi.models.linear.hyperposterior import SHARP, LinearHyperposterior
-from sksvi.models.mixed.glm import Groups, MixedModel
-from sksvi.models.mixed.group_scales import LogScales
+from sksvi.models.mixed.glm import Groups, LogScales, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from tests.cases import TRUTH, fitted, gaussian_answer, problem_for
 from tests.models.mixed.test_glm import data_for, expanded, log_hyperprior, model_for

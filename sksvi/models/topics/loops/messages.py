@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
-from sksvi.algorithms.line_search_loops import halved
+from sksvi.algorithms.loops import halved
 from sksvi.models.topics.loops.algebra import compiled, inverse_root, load_square, project, store_square
 from sksvi.models.topics.loops.bound import MEAN_FIELD, curvature, local_value, look, opened, workspace
 from sksvi.models.topics.loops.newton import HALVINGS

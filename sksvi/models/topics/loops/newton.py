@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
-from sksvi.algorithms.line_search_loops import halved
+from sksvi.algorithms.loops import halved
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,

@@ -1,4 +1,4 @@
-"""The compiled steps of `newton`: of a few parameters NumPy takes several times as long."""
+"""Compiled steps of searches: of a few parameters NumPy takes several times as long."""
 
 from __future__ import annotations
 
@@ -111,3 +111,10 @@ def corrected(B: Array, step: Array, before: Array, after: Array) -> float:
                 rise = (before[i] - after[i]) * (before[j] - after[j]) / change
                 B[i, j] += rise - Bs[i] * Bs[j] / curved
     return along - 0.5 * curved
+
+
+# ---- the compiled twin of `line_search`, for loops over points that each have a step of their own
+@njit()
+def halved(rate: float, halvings: int, most: int) -> float:
+    """Half the rate of a step that was not accepted; 0 where it has been halved `most` times: it is given up."""
+    return 0.5 * rate if halvings < most else 0.0

@@ -1,7 +1,8 @@
-"""Latents of which predictions can be made: their squares must be numbers."""
+"""Checks of what is predicted from and of what is asked for."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,20 @@ def check_latents(mean: Array, variance: Array, dtype: Any, link: bool) -> None:
             f"{np.ravel(variance[row])[0]:.3g}, of which nothing can be predicted: X (or offset) of that row lies far "
             "outside the data of the fit."
         )
+
+
+# ---- coverage of an interval, as users give it
+def tail_of(coverage: Any) -> float:
+    """Probability below an equal-tailed interval of that coverage.
+
+    Raises
+    ------
+    ValueError
+        If coverage is no number strictly between 0 and 1.
+    """
+    if not isinstance(coverage, Real) or not 0 < coverage < 1:  # type: ignore[operator]  # Real has no order in typeshed
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    tail = 0.5 - 0.5 * float(coverage)
+    if 1.0 - tail == 1.0:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}, which leaves nothing.")
+    return tail
