@@ -25,8 +25,8 @@ PACKAGE = ROOT / "sksvi"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 404,
-    "lines of code": 44_510,
+    "files": 393,
+    "lines of code": 44_430,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 26,
     "names of Likelihood": 45,
@@ -38,7 +38,7 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted GMERegressor": 4,
-    "files that a fit of a GLM enters": 90,
+    "files that a fit of a GLM enters": 89,
     "changes of file among a GLM's own classes": 29,
 }
 
