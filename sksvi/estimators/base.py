@@ -142,6 +142,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     _record: FitRecord = NO_FIT
     #: Where scikit-learn's representation links to.
     _doc_link_module = "sksvi"
+    #: Whether rows may be a sparse matrix.
+    _accepts_sparse = False
     #: What `score` is called, where it is one of predictions.
     _score_name = SCORE
     #: A warm fit to so many times the rows that the last start was made among begins anew.

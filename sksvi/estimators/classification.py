@@ -58,7 +58,7 @@ class ClassificationMethods(ClassifierMixin):
     class_weight: Any
     _predictive: Callable[[Any, Any], Any]
     #: Whether X may be a sparse matrix.
-    _accepts_sparse = False
+    _accepts_sparse: bool
 
     # ---- labels
     def _fix_classes(self, classes: Any) -> None:

@@ -52,7 +52,7 @@ class RegressionMethods(RegressorMixin):
     _keeps_levels = False
     _predictive: Callable[[Any, Any], Any]
     #: Whether X may be a sparse matrix.
-    _accepts_sparse = False
+    _accepts_sparse: bool
 
     # ---- targets
     def _check_y(self, X: Any, y: Any) -> Array:

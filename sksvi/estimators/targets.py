@@ -253,6 +253,7 @@ class LabelTarget(TargetEncoding):
         """
         if fixed is not None or not (part.whole or part.remote):
             names = estimator.classes_ if fixed is None else fixed.names
+            check_classes(estimator, names)
             codes = codes_of_labels(names, data.y)
         else:
             names, codes = np.unique(data.y, return_inverse=True)

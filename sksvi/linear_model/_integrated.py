@@ -69,7 +69,7 @@ class FittedWeights:
 
     LAYOUT = """
         subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,_) f; nodes? Nodes; places dict
-        group_scales? LogScales; only_target (_) f; one_sided_rows flag
+        group_scales? LogScales; only_target (…) f; one_sided_rows flag
     """
 
     subspace: tuple[Array, Array] | None = None
