@@ -50,7 +50,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         state_.q.loadings.mean (k,d); posterior_._blocks.loadings.mean (k,d); components_ (k,d) x >=0
         noise_variance_ (d) f >0; scale_ (d) f >0; mean_ (d) f; _loadings_prior (2) f >0; _encoding.scale (d)
         fit_mean_ flag where not it or self._encoding.scatter.centred
-        state_.q.noise.value? (_) f where len(it) == (1 if isinstance(self.noise_variance, str) else d)
+        state_.q.noise.value? (1|d) f
     """
     )
 
