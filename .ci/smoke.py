@@ -64,8 +64,19 @@ def network() -> None:
     np.testing.assert_allclose(found.posterior_["rate"].mean, 3.0)
 
 
-#: What is fitted and is no estimator of scikit-learn's kind.
-OTHERS: dict[str, Callable[[], None]] = {"Network": network}
+def panel() -> None:
+    """Two series in one table, each forecast as it is alone."""
+    from sksvi.time_series import SeriesPanel
+
+    y = np.random.default_rng(0).poisson(5.0, 80)
+    shops = pd.DataFrame({"shop": np.repeat(["a", "b"], 40)})
+    found = SeriesPanel(sksvi.DynamicGLM(level_variance=0.01), groups="shop").fit(shops, y).forecast(2)
+    alone = sksvi.DynamicGLM(level_variance=0.01).fit(None, y[40:]).forecast(2)
+    np.testing.assert_array_equal(found.loc["b"].to_numpy(), alone.to_numpy())
+
+
+#: What is fitted and is no estimator of rows.
+OTHERS: dict[str, Callable[[], None]] = {"Network": network, "SeriesPanel": panel}
 
 
 def public() -> set[str]:

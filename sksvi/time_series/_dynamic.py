@@ -39,7 +39,8 @@ from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
 from sksvi.time_series._fit import SeriesFit
 from sksvi.time_series._forecasting import parameters_of
 from sksvi.time_series._index import frequency_warning
-from sksvi.time_series._level import KINDS, arrays_held, begun_from, choose, first_part, requested_kind, structure_of
+from sksvi.time_series._level import KINDS, arrays_held, choose, requested_kind, structure_of
+from sksvi.time_series._long import begun_from, first_part
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import SeriesPanel, fit_with_groups, forget, of_one_series, with_groups
 from sksvi.time_series._rows import (

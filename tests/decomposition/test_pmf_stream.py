@@ -451,7 +451,7 @@ def test_what_a_file_says_of_first_ratings_is_checked(tmp_path, global_random_se
     stream = pmf().partial_fit(X, y)
     stream.save(tmp_path / "model")
     assert stream._without_rows()._first_rows is None
-    for wrong, why in (([[60.0, 0.0]], "other users"), ([[0.0, -2.0]], "below -1"), ([[0.5, 0.0]], "no whole")):
+    for wrong, why in (([[60.0, 0.0]], "_first_rows.X"), ([[0.0, -2.0]], "below -1"), ([[0.5, 0.0]], "_first_rows.X")):
         stream._first_rows = replace(stream._first_rows, X=np.array(wrong), y=y[:1])
         stream.save(tmp_path / "model")
         with pytest.raises(ValueError, match=why):

@@ -8,7 +8,7 @@ import pytest
 from sksvi import DynamicGLM
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import TOGETHER
-from sksvi.time_series import _level as _long
+from sksvi.time_series import _long
 
 T = _long.LONG
 

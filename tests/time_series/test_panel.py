@@ -336,13 +336,13 @@ def test_a_file_that_does_not_fit_is_refused(shops, tmp_path):
 
     assert sksvi.load(broken()).groups_.tolist() == sorted(NAMES)
     for attributes, said in (
-        ({"_members": [single, single]}, "are no 2 names"),
-        ({"_members": []}, "are no fits to one series each"),
-        ({"_members": [single, single, model]}, "are no fits to one series each"),
-        ({"_members": [single, single, DynamicGLM()]}, "are not all fitted"),
+        ({"_members": [single, single]}, "_labels"),
+        ({"_members": []}, "_members"),
+        ({"_members": [single, single, model]}, "_members"),
+        ({"_members": [single, single, DynamicGLM()]}, "_members"),
         ({"_members": [single, single, other]}, "_rows"),
-        ({"_rows": [np.arange(50)] * 3}, "are not each row once"),
-        ({"state_": single.state_}, "to one series and to several"),
+        ({"_rows": [np.arange(50)] * 3}, "_rows"),
+        ({"state_": single.state_}, "state_"),
     ):
         with pytest.raises(ValueError, match=said):
             sksvi.load(broken(**attributes))

@@ -257,7 +257,7 @@ def test_a_stream_in_a_file_goes_on_with_its_first_documents(cls, tmp_path, glob
     X = again._first_rows.X
     again._first_rows = dataclasses.replace(again._first_rows, X=sp.csr_matrix((60, X.shape[1] + 1)))
     again.save(tmp_path / "other")
-    with pytest.raises(ValueError, match="has 41 words, of 40"):
+    with pytest.raises(ValueError, match=r"_first_rows\.X"):
         sksvi.load(tmp_path / "other")
 
 
