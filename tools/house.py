@@ -26,7 +26,7 @@ PACKAGE = ROOT / "sksvi"
 #: Most that there may be of each.
 LIMITS = {
     "files": 394,
-    "lines of code": 44_430,
+    "lines of code": 44_440,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 26,
     "names of Likelihood": 45,
