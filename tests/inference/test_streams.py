@@ -374,7 +374,7 @@ def test_a_process_that_begins_anew_is_the_one_that_begins_with_all_rows(rng, ki
     for model in (stream, sksvi.load(tmp_path / "model")):
         portion(model, 25, 60)
         assert_allclose(model.kernel_.theta, whole.kernel_.theta, atol=1e-4)
-        for found, wanted in zip(model.predict_latent(X), whole.predict_latent(X), strict=True):
+        for found, wanted in zip(model.predict_latent(X, **rows), whole.predict_latent(X, **rows), strict=True):
             assert_allclose(found, wanted, atol=1e-3)
         assert_allclose(model.lower_bound_, whole.lower_bound_, rtol=1e-6)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -204,7 +206,10 @@ def test_own_likelihoods_do_not_contradict_themselves(name, global_random_seed):
     ],
 )
 def test_a_wrong_declaration_is_found(base, declared, y, message):
-    own = type("Wrong", (base,), declared)(**({"scale": 0.4} if base is Logistic else {}))
+    traits = {name: value for name, value in declared.items() if name in LikelihoodTraits.__dataclass_fields__}
+    own = type("Wrong", (base,), declared | {"traits": replace(base.traits, **traits)})(
+        **({"scale": 0.4} if base is Logistic else {})
+    )
     with pytest.raises(AssertionError, match=message):
         check_likelihood(own, np.array(y))
 
