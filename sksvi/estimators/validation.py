@@ -229,9 +229,11 @@ def with_own_methods(cls: Any) -> Any:
     for name in dir(cls):
         owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
         public = not name.startswith("_") or name == "__init__"
-        if owner is cls or not public or not owner.__module__.startswith(__package__.partition(".")[0]):
+        if not public or not owner.__module__.startswith(__package__.partition(".")[0]):
             continue
         method = vars(owner)[name]
+        if owner is cls and getattr(method, "__qualname__", f"{cls.__qualname__}.").startswith(f"{cls.__qualname__}."):
+            continue  # what it makes of an inherited one still has the other's name
         if isinstance(method, FunctionType):
             setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
         elif hasattr(method, "fn") and hasattr(method, "check"):  # of available_if

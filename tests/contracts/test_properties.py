@@ -86,7 +86,8 @@ def test_derivatives_are_those_of_the_log_density(name):
     @for_any(LIKELIHOODS[name], LATENT)
     def holds(drawn, f):
         likelihood, y = drawn
-        step = 1e-5
+        # In units of the scale of y, where the likelihood has one: curvature is per scale squared.
+        step = 1e-5 * min(1.0, getattr(likelihood, "scale", 1.0))
         value, d1, d2 = likelihood.derivatives(at(y, 3), f + step * np.array([-1.0, 0.0, 1.0]))
         size = 1.0 + np.max(np.abs(value)) * 1e-10 / step
         assert abs((value[2] - value[0]) / (2 * step) - d1[1]) <= 1e-5 * (size + abs(d1[1]) + abs(d2[1]))
