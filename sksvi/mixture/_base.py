@@ -69,7 +69,7 @@ class Mixture(DensityMixin, FirstRows):
         state_.q.value_prior.value? (1) f; _encoding.sizes items d; categories_[*]? labels
         state_.q where {b: np.shape(q.mean) for b, q in it.items() if b != 'value_prior'} == self._encoding.shapes(k)
         posterior_._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
-        weights_ (k) f >=0; n_components_ count >=1 <=k; _order (k) i <k distinct
+        weights_ (k) f >=0; n_components_ count >=1 <=k
         state_.locals.values? (_,1) f >=0 where (it < k) & (it % 1 == 0)
     """
     )
@@ -103,7 +103,6 @@ class Mixture(DensityMixin, FirstRows):
     probability_prior_: float
     moves: str | bool
     posterior_: Posterior
-    _order: Array
     _encoding: MixtureEncoding
 
     def __init__(
@@ -141,7 +140,6 @@ class Mixture(DensityMixin, FirstRows):
         self.random_state = random_state
         self.verbose = verbose
 
-    # ---- what a subclass says
     # ---- fitting
     def fit(self, X: MatrixLike, y: object = None, sample_weight: PerRow | None = None) -> Self:
         """Fit to rows.
@@ -257,8 +255,8 @@ class Mixture(DensityMixin, FirstRows):
     # ---- what a fit leaves behind
     def _expose(self, model: MixtureModel, state: State) -> None:
         rows = model.rows_of(state.q)
-        self._order = np.argsort(-rows, kind="stable")
-        self.posterior_ = Posterior({name: state.q[name][self._order] for name in model.prior(state.q)})
+        order = np.argsort(-rows, kind="stable")
+        self.posterior_ = Posterior({name: state.q[name][order] for name in model.prior(state.q)})
         self.probability_prior_ = model.value_prior_of(state.q)
         self.weights_ = self.posterior_["weights"].mean
         self.n_components_ = max(n_used(rows), 1)

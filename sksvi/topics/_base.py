@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
+from sksvi.estimators.base import BatchRule
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
 from sksvi.estimators.encoding import GivenRows, check_variational
@@ -31,8 +31,8 @@ from sksvi.topics._words import named
 
 Array = np.ndarray
 
-#: Documents up to which a step takes all of them; beyond, a share of them within these limits.
-SMALL_DOCUMENTS, BATCH_SHARE, SMALLEST_BATCH, LARGEST_BATCH = 200, 24, 50, 1024
+#: Documents of a step.
+BATCHES = BatchRule(whole=200, smallest=50, largest=1024, share=24)
 #: Documents that are enough for a stream to begin from.
 ENOUGH_DOCUMENTS = 200
 #: Prior counts that a seed word gains in its topic when no number is given.
@@ -57,8 +57,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     prior_words: Any
     _encoding_class = Vocabulary
     _encoding: Vocabulary
-    #: A step takes one of so many parts of the documents.
-    _batch_share = BATCH_SHARE
+    _batch_rule = BATCHES
 
     if TYPE_CHECKING:
 
@@ -183,14 +182,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
 
     def _model(self, n_words: int) -> Any:
         raise AttributeError(f"{type(self).__name__} has no model")
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
-            return self.batch_size and int(self.batch_size)
-        return None if n <= SMALL_DOCUMENTS else int(np.clip(n // self._batch_share, SMALLEST_BATCH, LARGEST_BATCH))
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     # ---- rows
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -19,8 +19,6 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
-from sksvi.inference.records import replace
-from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
@@ -266,18 +264,15 @@ class CorrelatedTopicModel(TopicModel):
     def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1]).replaced(visit=PORTION_VISIT)
 
-    def _problem(self, model: Any, data: Table) -> Problem:
-        problem = super()._problem(model, data)
+    def _model_for_steps(self, problem: Problem) -> Any:
+        model = problem.model
         if not problem.deterministic or model.visit is PORTION_VISIT:
-            return problem
-        visit = BATCH_VISIT if model.rule == "natural" else BATCH_STEPS
-        return replace(problem, model=model.replaced(visit=visit))
+            return model
+        return model.replaced(visit=BATCH_VISIT if model.rule == "natural" else BATCH_STEPS)
 
-    def _new_state(self, problem: Problem) -> State:
-        seed, model = self._seed(), problem.model
-        assert isinstance(model, CorrelatedTopics)
-        start = first_counts(problem.data, model.word_prior, seed)
-        return first_state(replace(problem, model=model.replaced(start=start)), seed)
+    def _model_at_start(self, problem: Problem, seed: int) -> Any:
+        model = cast(CorrelatedTopics, problem.model)
+        return model.replaced(start=first_counts(problem.data, model.word_prior, seed))
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

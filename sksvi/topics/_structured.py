@@ -32,7 +32,7 @@ from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.predictive.beta import beta_quantiles
 from sksvi.predictive.checks import tail_of
-from sksvi.topics._base import TopicModel
+from sksvi.topics._base import BATCHES, TopicModel
 from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
 from sksvi.topics._words import named
 
@@ -168,7 +168,7 @@ class StructuredLDA(TopicModel):
     doc_topic_prior_: np.ndarray
     topic_word_prior_: float
 
-    _batch_share = 12
+    _batch_rule = replace(BATCHES, share=12)
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions(ALGORITHMS), algorithms.Algorithm],
@@ -292,10 +292,8 @@ class StructuredLDA(TopicModel):
                 self._of_documents = found.products / found.freedom
         return state
 
-    def _new_state(self, problem: Problem) -> State:
-        seed = self._seed()
-        start = self._start(problem, seed)
-        return first_state(replace(problem, model=problem.model.replaced(start=start)), seed)
+    def _model_at_start(self, problem: Problem, seed: int) -> Any:
+        return problem.model.replaced(start=self._start(problem, seed))
 
     def _start(self, problem: Problem, seed: int) -> Array:
         """First expected counts: nearly even, or from anchor words, whichever predicts better after a few passes.
