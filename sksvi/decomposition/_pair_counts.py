@@ -44,7 +44,7 @@ class PairCounts(PairMethods, TransformerMixin):
     component_rate_: float
     activation_shape: Any
     component_shape: Any
-    _seen_counts: Array
+    _counted: Any
     _activations: Any
 
     # ---- counts of pairs
@@ -82,7 +82,7 @@ class PairCounts(PairMethods, TransformerMixin):
         assert self.seen_ is not None
         starts, items = self.seen_
         return CountMatrix(
-            sp.csr_matrix((self._seen_counts, items, starts), shape=(len(self.users_), len(self.items_)))
+            sp.csr_matrix((self._counted.counts, items, starts), shape=(len(self.users_), len(self.items_)))
         )
 
     # ---- plates of ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -65,6 +65,33 @@ class CountedPairs(Table):
     """Counts by user and item; n_rows: weight of the rows that were counted."""
 
     n_rows: float = 0.0
+
+
+@dataclass(frozen=True)
+class CountRecord:
+    """The counts of a fit or of a stream, and when a stream is fitted to all of them again.
+
+    Parameters
+    ----------
+    n_rows : float
+        Weight of the rows of X; those that inference sees are users.
+    counts : ndarray of shape (e,)
+        Count of every pair, in the order of `seen_`.
+    waiting : int
+        Pairs that came since all were fitted together.
+    began_with : int
+        Pairs that the components began with.
+    prior_shapes : ndarray of shape (2,)
+        Shapes of the priors of components and users that the counts of the fit are in q beside.
+    """
+
+    LAYOUT = "n_rows number >=0; counts (_) f >0; waiting count; began_with count; prior_shapes (2) f >0"
+
+    n_rows: float = 0.0
+    counts: Array = field(default_factory=lambda: np.zeros(0))
+    waiting: int = 0
+    began_with: int = 0
+    prior_shapes: Array = field(default_factory=lambda: np.ones(2))
 
 
 @dataclass(frozen=True)
@@ -250,8 +277,8 @@ class PoissonFactorization(PairCounts, PoissonFit):
         + """
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
-        _seen_counts (_) f >0 where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
-        _n_rows number >=0; _waiting number >=0; _began_with number >=0; _prior_shapes (2) f >0
+        _counted CountRecord
+        _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
     """
     )
 
@@ -265,15 +292,8 @@ class PoissonFactorization(PairCounts, PoissonFit):
     )
     _encoding_class = PairCountEncoding
     _encoding: PairCountEncoding
-    _n_rows: float
-    #: Shapes of the priors, components' and users', that the counts of a fit are in q beside.
-    _prior_shapes: Array
-    #: The cells of the chunk whose fit is being left behind.
-    _portion: CountMatrix | None = None
-    #: Pairs that came since all were fitted together.
-    _waiting: int = 0
-    #: Pairs that the components began with.
-    _began_with: int = 0
+    #: The counts of the last fit, and how far a stream has come since.
+    _counted: CountRecord = CountRecord()
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in PoissonFit._parameter_constraints.items() if name not in WITHOUT},
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
@@ -348,14 +368,15 @@ class PoissonFactorization(PairCounts, PoissonFit):
 
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> CountedPairs:
         data: CountedPairs = super()._encoded(given, fresh, part)
-        found, self._n_rows = data.X, data.n_rows
+        found = data.X
         if fresh:
             self._encoding = replace(self._encoding, mean=found.mean or 1.0)
+            self._counted = CountRecord(began_with=found.counts.nnz)
+        self._counted = replace(self._counted, n_rows=data.n_rows)
         if part.whole or fresh:
-            self.seen_, self._seen_counts, self._waiting = items_of(found), found.counts.data, 0
-            self._began_with = found.counts.nnz if fresh else self._began_with
+            self.seen_, self._counted = items_of(found), replace(self._counted, counts=found.counts.data, waiting=0)
         else:
-            self._remember(found, self._fade(self._n_rows))
+            self._remember(found, self._fade(data.n_rows))
         return data
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -393,7 +414,7 @@ class PoissonFactorization(PairCounts, PoissonFit):
             before, previous_weight = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
             old = None if first else self._without_counts()
             data = self._encoded(GivenRows(X, y, sample_weight), first, CHUNK)
-            new_weight, fade = self._n_rows, self._fade(self._n_rows)
+            new_weight, fade = data.n_rows, self._fade(data.n_rows)
             self._check_memory(data)
             problem = self._problem(*self._build_model(data))
             if before is None or old is None:
@@ -404,10 +425,9 @@ class PoissonFactorization(PairCounts, PoissonFit):
                 problem, state = self._beside(problem, old, before, fade)
             state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
             counted = new_weight + (0.0 if before is None else fade * (before.counted or previous_weight))
-            self._n_rows = previous_weight + new_weight
-            self._finish(problem.model, replace(state, counted=counted), self._n_rows)
+            self._counted = replace(self._counted, n_rows=previous_weight + new_weight)
+            self._finish(problem.model, replace(state, counted=counted), self._counted.n_rows, cells=problem.data.X)
             self.state_ = replace(self.state_, locals=NO_LOCALS)
-            self._portion = None
             found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight))
             found += self._unit_warnings(problem.data) if first else []
         fit_warnings.warn_all(found)
@@ -416,19 +436,18 @@ class PoissonFactorization(PairCounts, PoissonFit):
     # ---- all counts at once
     def _refit_due(self, data: Table) -> bool:
         """Whether enough new pairs have arrived for a refit to all pairs together, if the fit still has these."""
-        self._waiting += data.X.counts.nnz
-        due = self.seen_ is not None and self._waiting > SHARE * len(self._seen_counts)
-        if due:
-            self._waiting = 0
+        waiting = self._counted.waiting + data.X.counts.nnz
+        due = self.seen_ is not None and waiting > SHARE * len(self._counted.counts)
+        self._counted = replace(self._counted, waiting=0 if due else waiting)
         return due
 
     def _with_all(self, problem: Problem, before: State) -> tuple[Problem, State]:
         """Problem of all counts instead of the latest chunk, and its first state: q of the stream, or a new start."""
         found = self._fitted_cells
         problem = plan.changed(problem, data=table(found))
-        if found.counts.nnz < ANEW * self._began_with or not isinstance(self.init, str):
+        if found.counts.nnz < ANEW * self._counted.began_with or not isinstance(self.init, str):
             return problem, self._begun(problem, before)
-        self._began_with = found.counts.nnz
+        self._counted = replace(self._counted, began_with=found.counts.nnz)
         self._encoding = replace(self._encoding, mean=found.mean or 1.0)
         problem = plan.changed(problem, model=self._model(found.shape[1]))
         return problem, counting_on(self._new_state(problem), before, 0.0)
@@ -448,7 +467,7 @@ class PoissonFactorization(PairCounts, PoissonFit):
 
     def _counts_of(self, side: str) -> Array:
         """Counts of each user (U, K), or item (K, I), from each component: shapes of q over the prior's."""
-        shape = self._prior_shapes[int(side == "users")]
+        shape = self._counted.prior_shapes[int(side == "users")]
         # Steps beyond the best value may leave a shape below the prior's: a cell without counts.
         return np.maximum(self.posterior_[side].shape - shape, 0.0)
 
@@ -463,8 +482,8 @@ class PoissonFactorization(PairCounts, PoissonFit):
         users[: len(old)] = fade * old.X.before
         items = np.zeros((self._k, n_items))
         items[:, : counts.shape[1]] = fade * counts
-        self._portion = replace(problem.data.X, before=users)
-        data, size = replace(problem.data, X=self._portion), None if self.batch_size == "auto" else problem.batch_size
+        beside = replace(problem.data.X, before=users)
+        data, size = replace(problem.data, X=beside), None if self.batch_size == "auto" else problem.batch_size
         earlier = stream_state_of(items, fade * constant)
         problem = plan.changed(problem, data=data, prior_factors=earlier, batch_size=size)
         return problem, self._begun(problem, before)
@@ -475,34 +494,30 @@ class PoissonFactorization(PairCounts, PoissonFit):
             return
         starts, items = self.seen_
         starts = np.concatenate([starts, np.full(found.shape[0] + 1 - len(starts), starts[-1])])
-        counts = sp.csr_matrix((fade * self._seen_counts, items, starts), shape=found.shape) + found.counts
+        counts = sp.csr_matrix((fade * self._counted.counts, items, starts), shape=found.shape) + found.counts
         counts.eliminate_zeros()
         counts.sort_indices()
-        self.seen_, self._seen_counts = items_of(CountMatrix(counts)), counts.data
+        self.seen_, self._counted = items_of(CountMatrix(counts)), replace(self._counted, counts=counts.data)
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        found, q = self._fitted_cells if self._portion is None else self._portion, state.q["components"]
-        order = in_order((q.shape - float(self.component_shape)).sum(1))[1]
+    def _finish(
+        self, model: Any, state: State, weight: float, bounds: Array | None = None, cells: CountMatrix | None = None
+    ) -> None:
+        """Set the fitted attributes; `cells`: those that users are given, where not the counts of the fit."""
+        super()._finish(model, state, self._counted.n_rows, bounds)
+        found = self._fitted_cells if cells is None else cells
+        order = in_order((state.shown["components"].shape - float(self.component_shape)).sum(1))[1]
         if found.before is not None:
             found = replace(found, before=found.before[:, order])
         # A user may have several ways to split counts: users and items have the fit's, or a stream goes on from two.
         start = state.locals.values[:, order] if isinstance(state.locals, Locals) else None
-        super()._expose(model, state)
         self.posterior_ = type(self.posterior_)({"users": Gamma(*self._activations(found, start)), **self.posterior_})
-        self._prior_shapes = self._shapes
+        shapes = np.array([self.component_shape, self.activation_shape], float)
+        self._counted = replace(self._counted, prior_shapes=shapes)
 
-    @property
-    def _shapes(self) -> Array:
-        return np.array([self.component_shape, self.activation_shape], float)
-
-    def _finish(self, model: Any, state: State, weight: float) -> None:
-        super()._finish(model, state, self._n_rows)  # rows of X; those of the engine are users
-
-    # ---- what a fit leaves behind
     def _without_rows(self) -> Any:
         bare = super()._without_rows()
-        bare._seen_counts = np.zeros(0)
+        bare._counted = replace(self._counted, counts=np.zeros(0))
         return bare
 
     @property

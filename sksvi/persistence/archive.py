@@ -134,6 +134,7 @@ REGISTRY: dict[str, str] = {
     "Posterior": "sksvi.estimators.posterior:Posterior",
     "BinaryEncoding": "sksvi.mixture._bernoulli:BinaryEncoding",
     "CategoricalEncoding": "sksvi.mixture._categorical:CategoricalEncoding",
+    "CountRecord": "sksvi.decomposition._poisson_pairs:CountRecord",
     "PairCountEncoding": "sksvi.decomposition._poisson_pairs:PairCountEncoding",
     "PairEncoding": "sksvi.decomposition._pmf_encoding:PairEncoding",
     "Vocabulary": "sksvi.topics._encoding:Vocabulary",

@@ -61,7 +61,7 @@ def test_every_count_belongs_to_its_user_and_item(options, share, global_random_
     assert model.n_samples_seen_ == len(X)
     starts, seen = model.seen_
     assert len(seen) == len(X) and len(starts) == len(model.users_) + 1
-    assert model._seen_counts.sum() == y.sum()
+    assert model._counted.counts.sum() == y.sum()
 
 
 @pytest.mark.costly
@@ -112,7 +112,7 @@ def test_counts_are_forgotten_as_weights_are(global_random_seed):
     batch = PoissonFactorization(**THREE).fit(X, y, weight)
     where = np.argsort(model.users_)
     assert model.state_.counted == pytest.approx(weight.sum())
-    np.testing.assert_allclose(model._seen_counts.sum(), (weight * y).sum())
+    np.testing.assert_allclose(model._counted.counts.sum(), (weight * y).sum())
     np.testing.assert_allclose(shapes(model)[0][where], shapes(batch)[0], rtol=1e-9)
     last = X[-2:]
     model.partial_fit(last, [1, 1])  # so few that they are fitted beside the others
@@ -120,7 +120,7 @@ def test_counts_are_forgotten_as_weights_are(global_random_seed):
     np.testing.assert_allclose(shapes(model)[0][where], expected, rtol=1e-9)
     half = PoissonFactorization(**THREE, half_life=len(X) - second.start).partial_fit(X[first], y[first])
     half.partial_fit(X[second], y[second])
-    np.testing.assert_allclose(half._seen_counts.sum(), (weight * y).sum())
+    np.testing.assert_allclose(half._counted.counts.sum(), (weight * y).sum())
     with pytest.raises(ValueError, match=r"forgetting=0.5 and half_life=3"):
         model.set_params(half_life=3).partial_fit(last, [1, 1])
 

@@ -139,6 +139,7 @@ RIGHT = {
     "Evaluation": {"q": {}, "gradient": {}},
     "Posterior": {"_blocks": {}},
     "FitRecord": {"choices": {}, "began_among": 0.0, "one_sided": False, "had_offset": False, "had_exposure": False},
+    "CountRecord": {"n_rows": 2.0, "counts": TWO, "waiting": 0, "began_with": 2, "prior_shapes": TWO},
     "BetaProcessEncoding": {"dtype": "float64", "mean": TWO, "scale": 1.0, "noise_size": 2, "wide": False},
     "CountEncoding": {"dtype": "float64", "mean": 1.0},
     "FactorRecord": {
@@ -383,6 +384,10 @@ WRONG = [
     ("FitRecord", "choices", None),
     ("FitRecord", "began_among", -1e-9),
     ("FitRecord", "one_sided", 1),
+    ("CountRecord", "n_rows", -1e-9),
+    ("CountRecord", "counts", np.zeros(1)),
+    ("CountRecord", "waiting", 0.5),
+    ("CountRecord", "prior_shapes", THREE),
     ("BetaProcessEncoding", "noise_size", 3),
     ("BetaProcessEncoding", "dtype", "object"),
     ("CountEncoding", "mean", 0.0),
