@@ -34,6 +34,10 @@ def many_rows(n: int) -> int | None:
     return None if n <= FULL_BATCH_ROWS else FULL_BATCH_ROWS // 8
 
 
+def all_rows(n: int) -> None:
+    """Rows of a step that has to see all of them: None."""
+
+
 def few_rows(n: int) -> int | None:
     """Rows of a gradient step, which on all rows gains little more than on a sixteenth of them."""
     return None if n <= SMALL_ROWS else min(max(n // 16, 32), 512)
@@ -90,7 +94,7 @@ SPECS = {
     "h-mc-ssvi": AlgorithmSpec(Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
     "s-dsvi": AlgorithmSpec(Euclidean, StandardCoordinates, natural=False, local="standard", rows=few_rows),
     "cvi": AlgorithmSpec(natural, natural, globals="expected", messages=True, local="messages"),
-    "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True),
+    "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True, rows=all_rows),
     "svi": AlgorithmSpec(natural, natural, globals="expected", structured=True),
     "ssvi-a": AlgorithmSpec(natural, natural, globals="sampled", structured=True),
     "ssvi": AlgorithmSpec(natural, natural, globals="corrected", structured=True),

@@ -31,7 +31,7 @@ from sksvi.estimators.response import MOST, means_given, response_names
 from sksvi.estimators.summaries import concatenated, learned_rows
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
-from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, Place, ProcessFit
+from sksvi.gaussian_process._process import GaussianProcess, InducingRecord, NodeProcess, Place, ProcessFit
 from sksvi.gaussian_process._start import (
     AT_ROW,
     BETWEEN_ROWS,
@@ -78,7 +78,7 @@ class SparseGP(GaussianProcess):
         state_.q.inducing where np.size(it.mean) == m * l
         _process.block.mean (m) or (l,m) where (it.ndim == 1) == (l == 1)
         posterior_._blocks.inducing where it.mean.shape == self._process.block.mean.shape
-        _learned_rows? count >=1; state_.messages.sample.data.X? where it.shape[1] == d
+        _points InducingRecord; state_.messages.sample.data.X? where it.shape[1] == d
         _process.node_blocks? items a where a == len(self._process.few.weights) - 1
         _process.nodes? where self._process.node_blocks is not None
         _process.node_blocks[*]? Family where it.mean.shape == self._process.block.mean.shape
@@ -251,7 +251,7 @@ class SparseGP(GaussianProcess):
         return data
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
-        self._learned_rows = None
+        self._points = replace(self._points, learned_rows=None)
         density = self._hyper_prior(self.kernel_, data, self._encoding.target_unit)
         return self._model(data, "evidence", density=density), data
 
@@ -310,23 +310,21 @@ class SparseGP(GaussianProcess):
         state = first_state(problem, self._encoding.seed)
         points = cast(SparseGPModel, problem.model).kernel_and_points(state.q)[1]
         which = np.flatnonzero(at_rows(points, problem.data, self._encoding.unit, self.inducing))
-        self._began_at: tuple[Array, Array] | None = (which, points[which])
+        self._points = replace(self._points, start=(which, points[which]))
         return state
 
     # ---- what a fit leaves behind
-    #: Inducing points that began at a training row and have not left it.
-    _points_at_rows: int = 0
-    _began_at: tuple[Array, Array] | None = None
+    _points: InducingRecord = InducingRecord()
 
     def _expose(self, model: SparseGPModel, state: State) -> None:
         q = state.q
         self.likelihood_ = model.current_likelihood(q)
         self.kernel_, self.inducing_points_ = model.kernel_and_points(q)
-        if self._began_at is not None:
-            which, where = self._began_at
+        if self._points.start is not None:
+            which, where = self._points.start
             moved = np.abs(self.inducing_points_[which] - where) / self._encoding.unit
-            self._points_at_rows = int(np.sum(moved.max(axis=1) <= AT_ROW))
-            self._began_at = None if state.finished else self._began_at
+            at_rows, start = int(np.sum(moved.max(axis=1) <= AT_ROW)), None if state.finished else self._points.start
+            self._points = replace(self._points, at_rows=at_rows, start=start)
         self.noise_variance_ = self.likelihood_.scales.noise
         # In white coordinates, where predictions project from, and as users see it.
         white = model.exposed(q["inducing"])
@@ -338,9 +336,9 @@ class SparseGP(GaussianProcess):
         return [model.exposed(block) for block in blocks]
 
     def _without_rows(self) -> Any:
-        if self._points_at_rows:
+        if self._points.at_rows:
             raise ValueError(
-                f"training_rows=False: {self._points_at_rows} of the {len(self.inducing_points_)} inducing points of "
+                f"training_rows=False: {self._points.at_rows} of the {len(self.inducing_points_)} inducing points of "
                 f"this {type(self).__name__} are training rows (inducing={self.inducing!r}, n_inducing="
                 f"{self.n_inducing}). Fit with far fewer inducing points than there are different rows, or give points "
                 "of your own as inducing."
@@ -378,18 +376,15 @@ class SparseGP(GaussianProcess):
         )
 
     # ---- streams
-    #: Rows that kernel and inducing points of a stream were last learned from; None after a fit, and once told.
-    _learned_rows: int | None = None
-
     def _streaming_model(self, data: Table, first: bool) -> Any:
         if first:
-            self._learned_rows = len(data)
+            self._points = replace(self._points, learned_rows=len(data))
         if not algorithms.resolve(self.algorithm).spec.messages:
             return self._model(data, "gradient")
         return self._model(data, "evidence" if first else "nothing")
 
     def _restart_rows(self, data: Table, fade: float) -> Table | None:
-        learned, rows = self._learned_rows, self._rows_at_hand(fade)
+        learned, rows = self._points.learned_rows, self._rows_at_hand(fade)
         if learned is None or rows is None or learned >= LEARNING_ROWS * self._most_points:
             return None
         rows = rows.concatenated(data)
@@ -415,10 +410,10 @@ class SparseGP(GaussianProcess):
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
         """Fewer inducing points than were asked for, once they cannot become more."""
-        learned, most = self._learned_rows, self._most_points
+        learned, most = self._points.learned_rows, self._most_points
         if first or learned is None or learned >= most or self._rows_at_hand(1.0) is not None:
             return
-        self._learned_rows = None
+        self._points = replace(self._points, learned_rows=None)
         yield (
             f"the inducing points of this stream are those of its first {learned} rows, n_inducing={most} or not, and "
             f"what was learned of the kernel rests on as many: earlier rows are not all kept (algorithm="

@@ -38,6 +38,27 @@ class NodeProcess(NamedTuple):
 
 
 @dataclass(frozen=True)
+class InducingRecord:
+    """Where the inducing points of a sparse process come from.
+
+    Parameters
+    ----------
+    learned_rows : int or None
+        Rows that kernel and points of a stream were last learned from; None after a fit, and once it was warned of.
+    at_rows : int
+        Points that began at a training row and have not left it.
+    start : pair of ndarrays of shape (k,) and (k, D), or None
+        Which points began at a training row, and where, while the fit goes on.
+    """
+
+    LAYOUT = "learned_rows? count >=1; at_rows count"
+
+    learned_rows: int | None = None
+    at_rows: int = 0
+    start: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True)
 class ProcessFit:
     """A fitted process and the nodes of its hyperparameters.
 

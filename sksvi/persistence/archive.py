@@ -139,6 +139,7 @@ REGISTRY: dict[str, str] = {
     "PairEncoding": "sksvi.decomposition._pmf_encoding:PairEncoding",
     "Vocabulary": "sksvi.topics._encoding:Vocabulary",
     "TypedVocabulary": "sksvi.topics._encoding:TypedVocabulary",
+    "InducingRecord": "sksvi.gaussian_process._process:InducingRecord",
     "ProcessFit": "sksvi.gaussian_process._process:ProcessFit",
     "ValueProcessEncoding": "sksvi.gaussian_process._encoding:ValueProcessEncoding",
     "LabelProcessEncoding": "sksvi.gaussian_process._encoding:LabelProcessEncoding",

@@ -134,8 +134,8 @@ def test_import_costs_little_more_than_scikit_learn():
     for _ in range(3):
         best = {name: min(seconds, float(run(clock.format(name)))) for name, seconds in best.items()}
         if best["sksvi"] <= 1.3 * best["sklearn.linear_model"]:
-            return
-    pytest.fail(f"seconds: {best}")
+            break
+    assert best["sksvi"] <= 1.3 * best["sklearn.linear_model"]
 
 
 def test_version_is_in_one_place():

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load
 from sksvi._runtime import parallel
-from sksvi.algorithms import VARIATIONAL
+from sksvi.algorithms import VARIATIONAL, specs
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine, plan
 from sksvi.inference.passes import line_search
@@ -111,6 +111,15 @@ def test_bits_do_not_depend_on_threads(many_rows, form, options):
             model = BayesianGLMClassifier(random_state=7, n_jobs=n_jobs, **options).fit(X, y)
         found.append(bits(model))
     assert found[0] == found[1] == found[2]
+
+
+def test_an_algorithm_of_all_rows_takes_them_however_many(monkeypatch, global_random_seed):
+    data = data_for("poisson", n=300, seed=global_random_seed)
+    model = BayesianGLMRegressor(likelihood="poisson", algorithm="fp", random_state=0)
+    expected = bits(model.fit(data.X, data.y))
+    monkeypatch.setattr(specs, "FULL_BATCH_ROWS", 100)
+    assert bits(model.fit(data.X, data.y)) == expected
+    assert specs.SPECS["cvi"].rows(300) == 12  # others take batches of so many
 
 
 def test_the_seed_decides_all_that_is_random(global_random_seed):
