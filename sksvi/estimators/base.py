@@ -144,8 +144,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     _doc_link_module = "sksvi"
     #: Whether rows may be a sparse matrix.
     _accepts_sparse = False
-    #: What `score` is called, where it is one of predictions.
-    _score_name = SCORE
     #: A warm fit to so many times the rows that the last start was made among begins anew.
     _outgrown_at = np.inf
     #: Rows of a step of `fit` where the user leaves it to us; None: as many as the algorithm says.
@@ -161,6 +159,11 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         check_parameters(self)
 
     # ---- what a subclass says
+    @property
+    def _score_name(self) -> str:
+        """What `score` is called, where it is one of predictions."""
+        return SCORE
+
     def _build_model(self, data: Any) -> tuple[Any, Any]:
         """Build the model; return it, and the data in its coordinates."""
         raise AttributeError(f"{type(self).__name__} does not build a model")

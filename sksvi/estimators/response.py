@@ -47,8 +47,8 @@ def means_given(estimator: Any, latents: Array, left: Array) -> Array:
             else estimator._distribution(flat, variance).probabilities()
         )
         values = None if estimator._named_levels else np.asarray(estimator.levels_, float)
-        return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)  # type: ignore[no-any-return]
+        return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)
     if certain:
-        return likelihood.mean(flat).reshape(n, s, -1)  # type: ignore[no-any-return]
+        return likelihood.mean(flat).reshape(n, s, -1)
     variance = np.repeat(variance[:, None], flat.shape[1], axis=1) if latents.ndim == 3 else variance
-    return estimator._distribution(flat, variance).mean().reshape(n, s, -1)  # type: ignore[no-any-return]
+    return estimator._distribution(flat, variance).mean().reshape(n, s, -1)

@@ -169,7 +169,7 @@ class ValueTarget(TargetEncoding):
     @staticmethod
     def base(estimator: Any, fixed: TargetEncoding | None) -> Likelihood:
         """The likelihood before the data have said what is learned, or as they have."""
-        return estimator._base_likelihood() if fixed is None else fixed.likelihood  # type: ignore[no-any-return]
+        return estimator._base_likelihood() if fixed is None else fixed.likelihood
 
     @classmethod
     def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
@@ -238,14 +238,16 @@ class ValueTarget(TargetEncoding):
 class LabelTarget(TargetEncoding):
     """Targets of a classifier: labels of classes, which may have weights."""
 
+    names: Array
+
     @classmethod
-    def given(cls, estimator: Any, y: Any, fixed: TargetEncoding | None, part: Part) -> GivenTarget:
+    def given(cls, estimator: Any, y: Any, fixed: Self | None, part: Part) -> GivenTarget:
         """Checked labels; no y at all is left to scikit-learn's validation."""
         return GivenTarget(None if y is None else check_labels(y))
 
     @classmethod
     def rows(
-        cls, estimator: Any, target: GivenTarget, data: Table, fixed: TargetEncoding | None, part: Part, dtype: Any
+        cls, estimator: Any, target: GivenTarget, data: Table, fixed: Self | None, part: Part, dtype: Any
     ) -> TargetRows:
         """Rows with positions of their labels, and `class_weight` of these multiplied into their weights.
 
@@ -286,7 +288,6 @@ class LabelTarget(TargetEncoding):
 
     def positions(self, y: Array) -> Array:
         """Positions of labels, in double precision."""
-        assert self.names is not None
         return codes_of_labels(self.names, y).astype(float)
 
     def encode(self, y: Array, dtype: Any) -> Array:

@@ -184,7 +184,7 @@ class SparseGP(GaussianProcess):
             return cut(rows, self._block, len(data.parts)), encoding, had_offset
         # Units as a fit in memory finds them, from the same rows in the same order.
         targets, spread = rows.apply(targets_and_spread)
-        encoding = encoding.started(self, targets, spread)
+        encoding = cast(ProcessEncoding, encoding).started(self, targets, spread)
         data = cut(rows, self._block, len(data.parts), partial(centred, encoding.mean))
         return replace(data, targets=centred(encoding.mean, targets)), encoding, had_offset
 
@@ -256,9 +256,9 @@ class SparseGP(GaussianProcess):
         return self._model(data, "evidence", density=density), data
 
     def _problem(self, model: Any, data: Table) -> Problem:
-        n = len(data)
-        if self.bound == "optimal" and self.batch_size not in ("auto", None) and self.batch_size < n:
-            raise ValueError(refused(f"batch_size={self.batch_size}"))
+        n, size = len(data), self.batch_size
+        if self.bound == "optimal" and not isinstance(size, str | None) and size < n:
+            raise ValueError(refused(f"batch_size={size}"))
         if self.bound == "optimal" and n > OPTIMAL_ROWS:
             raise ValueError(
                 f"bound='optimal' works with covariance matrices of all {n} rows, "
@@ -298,7 +298,7 @@ class SparseGP(GaussianProcess):
             )
 
     def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        if self.batch_size != "auto":
+        if not isinstance(self.batch_size, str):
             return self.batch_size and int(self.batch_size)
         if algorithm.spec.whole or self.bound == "optimal":
             return None
@@ -398,7 +398,7 @@ class SparseGP(GaussianProcess):
             assert rows.offset is not None  # which has the mean
             rows = replace(rows, offset=rows.offset - mean)
         self._encoding = self._encoding.in_units(self, rows, spread_of(rows))
-        vars(self).update(self._encoding.exposed)
+        self.__dict__.update(self._encoding.exposed)
         self.kernel_ = self._encoding.kernel
         return centred(self._encoding.mean, rows)
 

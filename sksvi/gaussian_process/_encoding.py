@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from sksvi.likelihoods.scales import own_unit
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
 from sksvi.models.targets import starting
-from sksvi.partitions.summary import DataSummary, Moments, Union
+from sksvi.partitions.summary import DataSummary, Moments
 
 Array = np.ndarray
 
@@ -55,11 +55,11 @@ class ProcessEncoding(Encoding):
         Where the search for its parameters begins.
     """
 
-    LAYOUT = "target TargetEncoding; seed count; unit? (_) f >0; target_unit number >0; mean number"
+    LAYOUT = "target TargetEncoding; seed count; unit (_) f >0; target_unit number >0; mean number"
 
     target: TargetEncoding
     seed: int = 0
-    unit: Array | None = None
+    unit: Array = field(default_factory=lambda: np.empty(0))
     target_unit: float = 1.0
     mean: float = 0.0
     kernel: Any = None
@@ -68,7 +68,7 @@ class ProcessEncoding(Encoding):
     @classmethod
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> TargetRows:
         """Rows that count, in double precision; of a fit in memory equal rows are one."""
-        target = cls.target_class.given(estimator, given.y, fixed and fixed.target, part)
+        target = cls.target_class.given(estimator, given.y, None if fixed is None else fixed.target, part)
         options = {**target.options, "dtype": [np.float64, np.float32]}
         X, y = validate_data(estimator, given.X, target.y, reset=fixed is None, **options)
         target.check(y)
@@ -78,7 +78,7 @@ class ProcessEncoding(Encoding):
             data = data.take(np.flatnonzero(weight > 0))
         if part.whole and fixed is None:
             check_columns(estimator, len(data), data.X != data.X[:1])
-        rows = cls.target_class.rows(estimator, target, data, fixed and fixed.target, part, float)
+        rows = cls.target_class.rows(estimator, target, data, None if fixed is None else fixed.target, part, float)
         if not part.whole:
             return rows
         table = merged(Table(rows.X, rows.y, rows.weight, rows.offset))
@@ -162,7 +162,7 @@ class ValueProcessEncoding(ProcessEncoding):
     @classmethod
     def by_moments(cls, estimator: Any, fixed: Self | None) -> bool:
         """Whether a fit needs no more of its targets than mean and variance."""
-        return bool(ValueTarget.base(estimator, fixed and fixed.target).traits.by_moments)
+        return bool(ValueTarget.base(estimator, None if fixed is None else fixed.target).traits.by_moments)
 
     def base_likelihood(self, estimator: Any) -> Any:
         """The likelihood before any data."""
@@ -188,8 +188,8 @@ class DistinctRows(TargetRows):
     counted : rows that count, by their numbers as given. place : where each of these is among the different ones.
     """
 
-    counted: Array | None = None
-    place: Array | None = None
+    counted: Array = field(default_factory=lambda: np.empty(0, int))
+    place: Array = field(default_factory=lambda: np.empty(0, int))
 
 
 @dataclass(frozen=True)
@@ -210,14 +210,14 @@ class FullProcessEncoding(Encoding):
     @classmethod
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> DistinctRows:
         """Different rows with the sums of their weights."""
-        target = LabelTarget.given(estimator, given.y, fixed and fixed.target, part)
+        target = LabelTarget.given(estimator, given.y, None if fixed is None else fixed.target, part)
         X, y = validate_data(estimator, given.X, target.y, reset=fixed is None, dtype=[np.float64, np.float32])
         weight = check_row_values(given.sample_weight, len(X), "sample_weight", weights=True)
         data = Table(X.astype(float, copy=False), y, weight, offset_of(estimator, given.offset, len(X)))
         counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
         data = data.take(counted)
         estimator._check_whole(len(data))
-        rows = LabelTarget.rows(estimator, target, data, fixed and fixed.target, part, float)
+        rows = LabelTarget.rows(estimator, target, data, None if fixed is None else fixed.target, part, float)
         data, place = distinct(Table(rows.X, rows.y.astype(float), rows.weight, rows.offset))
         return DistinctRows(data.X, data.y, data.weight, data.offset, names=rows.names, counted=counted, place=place)
 
@@ -226,7 +226,7 @@ class FullProcessEncoding(Encoding):
         """Classes of the rows."""
         counts = {part.number: (len(rows), rows.total_weight)}
         features = {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)}
-        own = {"names": Union(rows.names)}
+        own = LabelTarget.summarized(rows, part)["own"]
         return DataSummary(counts, features, np.dtype(float), n_columns=rows.X.shape[1], own=own, few=rows)
 
     @classmethod

@@ -245,7 +245,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
                 f"covariance={self.covariance!r} cannot serve GPClassifier, whose q is the prior times a message per "
                 f"row and costs two numbers a row: set covariance='full'. {instead}"
             )
-        if self.batch_size not in ("auto", None) and self.batch_size < n:
+        if not isinstance(self.batch_size, str | None) and self.batch_size < n:
             raise ValueError(
                 f"batch_size={self.batch_size} cannot serve GPClassifier, whose {n} latents depend on each other: set "
                 f"batch_size=None or 'auto'. {instead}"

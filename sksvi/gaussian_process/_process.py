@@ -246,9 +246,9 @@ class GaussianProcess(BaseSVI):
     optimize_hyperparameters: bool
     hyperparameters: str
     lower_bound_: float
-    _process: ProcessFit | None = None
+    _process: ProcessFit
     hyperparameter_posterior_ = posterior_of_nodes(
-        lambda self: self._process and self._process.nodes,
+        lambda self: self._process.nodes if hasattr(self, "_process") else None,
         lambda self, values: self._process.hyperparameter_columns(values, self._names),
     )
 

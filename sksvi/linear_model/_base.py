@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -256,9 +256,10 @@ class BayesianGLM(BaseSVI):
         q = self._within_limits(problem.model, state.q)
         if same_subspace or not state.finished or not plan.remembers(problem):
             return replace(state, q=q)
-        scales = self._scales_before(problem.model.scales)
-        before = problem.model.replaced(relative_scale=self._encoding.relative_scale_before, scales=scales)
-        old, now = before.prior(state.q), problem.model.prior(q)
+        model = cast(LinearModel, problem.model)
+        scales = self._scales_before(model.scales)
+        before = model.replaced(relative_scale=self._encoding.relative_scale_before, scales=scales)
+        old, now = before.prior(state.q), model.prior(q)
         if all(np.array_equal(old[name].precision, now[name].precision) for name in old if name == "weights"):
             return replace(state, q=q)
         state = replace(state, q={**q, **{name: state.q[name] for name in old}})
@@ -305,9 +306,8 @@ class BayesianGLM(BaseSVI):
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
         self.posterior_ = Posterior({"weights": weights})
-        shared = isinstance(self.prior_precision, Real)
-        precision = precision * np.square(columns.scale)
-        self.prior_precision_ = float(self.prior_precision) if shared else precision
+        given, of_columns = self.prior_precision, precision * np.square(columns.scale)
+        self.prior_precision_ = float(given) if isinstance(given, Real) else of_columns
         mean, std = (part.astype(self._encoding.dtype) for part in (weights.mean, weights.std))
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
@@ -545,18 +545,15 @@ class BayesianGLM(BaseSVI):
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         twin._record = replace(self._record, streams=False)
-        return twin._target(GivenRows(X, y, sample_weight, offset), self._encoding)
-
-    def _target(self, given: GivenRows, encoding: GLMEncoding) -> PosteriorTarget:
-        """The fit with its rows, encoded by that of the fit."""
-        part = Part(whole=False, remote=True)
-        data = encoding.encode(self, encoding.read(self, given, encoding, part), part)
-        check_same_rows(self, data.total_weight, given.offset)
-        model, data = self._model_of_fit(data)
+        given, part = GivenRows(X, y, sample_weight, offset), Part(whole=False, remote=True)
+        encoding = self._encoding_for(given)
+        data = encoding.encode(twin, encoding.read(twin, given, encoding, part), part)
+        check_same_rows(self, data.total_weight, offset)
+        model, data = twin._model_of_fit(data)
         weights = self.posterior_["weights"]
         weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
         return PosteriorTarget(
-            problem=self._problem(model, data),
+            problem=twin._problem(model, data),
             q=self.state_.shown,
             block="weights",
             index=effects_table(self, 0.9, None).index,
@@ -565,6 +562,10 @@ class BayesianGLM(BaseSVI):
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
             final_bound=final_bound(self, paid_by(self, model)),
         )
+
+    def _encoding_for(self, given: GivenRows) -> GLMEncoding:
+        """The encoding of the fit, for its rows once more."""
+        return self._encoding
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
         """The model that was fitted, and its rows in the coordinates of q."""

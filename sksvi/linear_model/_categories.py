@@ -163,8 +163,9 @@ class CategoricalColumns:
         ValueError
             Another column that holds no numbers; with "error" unknown levels.
         """
-        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_min_features": 0}
-        numbers = check_table(fixed_columns(X, self.columns), remedy, **options)
+        table = fixed_columns(X, self.columns)
+        types = [np.float64, np.float32]
+        numbers = check_table(table, remedy, accept_sparse="csr", dtype=types, ensure_min_features=0)
         indicators = self._encoder(numbers.dtype).transform(self._codes(X, policy, counted))
         if not self.sparse and not sp.issparse(numbers):
             out = np.empty((X.shape[0], self.width), numbers.dtype)

@@ -297,7 +297,7 @@ def _folded(function: np.ufunc, X: Array) -> Array:
         folded = function(X[:half], X[half : 2 * half])
         folded[0] = function(folded[0], X[-1])  # the one that is left over, or one again
         X = folded
-    return function.reduce(X, axis=0)  # type: ignore[no-any-return]
+    return np.asarray(function.reduce(X, axis=0))
 
 
 def _two_stored(X: Any, low: Array, high: Array) -> Array:
@@ -313,8 +313,7 @@ def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
     total = float(weight.sum())
     if is_compressed(X):
         d = X.shape[1]
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        own, off = weight[rows], X.data - centre[X.indices]
+        own, off = np.repeat(weight, np.diff(X.indptr)), X.data - centre[X.indices]
         missing = total - np.bincount(X.indices, own, d)
         mean = np.bincount(X.indices, own * off, d) - missing * centre
         return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total

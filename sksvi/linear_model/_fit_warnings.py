@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,12 +59,13 @@ def names_of_rows(estimator: Any, problem: Problem) -> Iterator[str]:
 
 def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     """Counts that vary more than their likelihood lets them, about a fit that has found its means."""
-    likelihood, y, q = problem.model.likelihood, problem.data.y, state.shown
+    model, y, q = cast(LinearModel, problem.model), cast(Table, problem.data).y, state.shown
+    likelihood = model.likelihood
     settled = state.converged and "noise" not in q
     if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
         return
     rates = not likelihood.traits.paired and bool(np.any(y % 1))
-    one = partial(dispersion, problem.model, q, problem.exact, problem.threads, rates)
+    one = partial(dispersion, model, q, problem.exact, problem.threads, rates)
     found = problem.data.reduced(one, Dispersion.merged)
     if found.matters:
         yield varies_more(likelihood, estimator.likelihood, found)
@@ -100,7 +101,7 @@ def target_name(estimator: Any, value: Any) -> str:
 
 def separated(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     """Labels told apart, by a prior without a size; few rows are told apart by chance columns (Cover 1965)."""
-    model, data = problem.model, problem.data
+    model, data = cast(LinearModel, problem.model), problem.data
     free = model.width * max(1, model.likelihood.n_latents - 1)
     if estimator._prior_kind == "fixed" or len(data) <= 2 * free or not model.separates(state.q, data):
         return
@@ -111,7 +112,7 @@ def separated(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
 
 def largest(estimator: Any, problem: Problem, state: State) -> list[str]:
     """The coefficients that move the latents most, none of them by far less than the first."""
-    model = problem.model
+    model = cast(LinearModel, problem.model)
     one = partial(_column_stats, estimator._encoding.fixed_part, model.n_fixed)
     spread = problem.data.reduced(one, ColumnStats.merged).spread
     size = np.abs(model.by_latent(state.q["weights"].mean)[:, : model.n_fixed]).max(axis=0) * spread
@@ -128,8 +129,7 @@ def check_determined(estimator: Any, problem: Problem, state: State) -> None:
             f"prior_precision={estimator.prior_precision!r} is a flat prior, but X has more columns than rows: the "
             "data do not determine their coefficients. Choose prior_precision='auto'."
         )
-    model, weights = problem.model, state.q["weights"]
-    assert isinstance(model, LinearModel)
+    model, weights = cast(LinearModel, problem.model), state.q["weights"]
     precision, variance = (
         model.by_latent(part) for part in (model.prior(state.q)["weights"].precision, weights.variance)
     )
@@ -158,9 +158,9 @@ def check_determined(estimator: Any, problem: Problem, state: State) -> None:
 def uneven(estimator: Any) -> Iterator[str]:
     """Warning of one fixed prior precision for columns on different scales."""
     spreads = estimator._encoding.spreads
-    some = np.flatnonzero(spreads > 0) if spreads is not None else []
-    if not len(some):
+    if spreads is None or not np.any(spreads > 0):
         return
+    some = np.flatnonzero(spreads > 0)
     low, high = (some[int(f(spreads[some]))] for f in (np.argmin, np.argmax))
     if spreads[high] > UNEVEN * spreads[low]:
         names = estimator._coordinate_names()

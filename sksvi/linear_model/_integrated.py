@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.integrals.nodes import Nodes
+from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.linear.scales import WIDEST
 
@@ -87,7 +88,8 @@ class FittedWeights:
         """Whether the values of a node are those of blocks, which have these sizes, one after the other."""
         ends = np.cumsum([0, *(sizes[name] for name in self.places)]).tolist()
         spans = [[start, stop] for start, stop in itertools.pairwise(ends)]
-        return spans == list(map(list, self.places.values())) and self.nodes.values.shape[1:] == (ends[-1],)
+        size = None if self.nodes is None else self.nodes.values.shape[1]
+        return size == ends[-1] and spans == list(map(list, self.places.values()))
 
     def values_of(self, name: str, values: Array) -> Array | None:
         """The values (k, size) of one block among the nodes' values (k, H); None where the block has no nodes."""
@@ -129,7 +131,7 @@ class Looked:
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:
     """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
-    model, q = problem.model, state.q
+    model, q = cast(LinearModel, problem.model), state.q
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
     few = len(problem.data) <= MOST_ROWS
     if not (learned and few and state.converged) or model.likelihood.scales.collinear or not integrates(estimator):
@@ -224,7 +226,7 @@ def prior_at(estimator: Any, fit: NodeFit) -> Array:
         return precision
     # In a subspace the columns are of one kind.
     kinds = np.zeros(d, int) if fitted.subspace is not None else encoding.kinds(d)[0]
-    return precision * np.exp(own - estimator.state_.q["prior_precision"].value)[kinds]  # type: ignore[no-any-return]
+    return precision * np.exp(own - estimator.state_.q["prior_precision"].value)[kinds]
 
 
 def own_by_default(estimator: Any) -> bool:

@@ -130,7 +130,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     coef_: np.ndarray
     coef_std_: np.ndarray
     intercept_: float
-    noise_: float
+    noise_: float | None
     prior_precision_: float | np.ndarray
     likelihood_: Likelihood
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi._runtime.kinds import is_compressed
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
@@ -22,17 +23,17 @@ def merged(data: Table) -> Table:
     """
     if data.X.shape[1] <= len(data) or isinstance(data.X, Design):
         return data
-    y = np.ascontiguousarray(data.y)
+    X, y = data.X, np.ascontiguousarray(data.y)
     offset = None if data.offset is None else np.ascontiguousarray(data.offset)
     weight = np.ones(len(data)) if data.weight is None else data.weight
     first: dict[bytes, int] = {}
     total: dict[bytes, list[float]] = {}
     for i in range(len(data)):
-        if is_compressed(data.X):
-            part = slice(data.X.indptr[i], data.X.indptr[i + 1])
-            row = data.X.indices[part].astype(np.int64).tobytes() + data.X.data[part].tobytes()
+        if is_compressed(X):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            row = X.indices[part].astype(np.int64).tobytes() + X.data[part].tobytes()
         else:
-            row = data.X[i].tobytes()
+            row = np.asarray(X[i]).tobytes()
         key = y[i].tobytes() + (b"" if offset is None else offset[i].tobytes()) + row
         first.setdefault(key, i)
         total.setdefault(key, []).append(float(weight[i]))
@@ -47,7 +48,7 @@ def informed(data: Table, scale: Array) -> tuple[Array, Array]:
     A row of weight k counts as k rows, so that the directions are those of the weighted data.
     """
     root = np.ones(len(data)) if data.weight is None else np.sqrt(data.weight)
-    X = data.X.multiply(root[:, None]).tocsr() if is_compressed(data.X) else data.X * root[:, None]
+    X = sp.csr_matrix(data.X.multiply(root[:, None])) if is_compressed(data.X) else data.X * root[:, None]
     columns, basis = informed_subspace(X, scale)
     return columns / root[:, None], basis
 

@@ -40,7 +40,7 @@ def effects_table(
     """A summary's table of the coefficients."""
     import pandas as pd
 
-    classes = getattr(estimator, "classes_", None)
+    classes: Any = getattr(estimator, "classes_", None)
     view = estimator.posterior_["weights"]
     several = view.mean.ndim == 2
     own = own_precision(estimator, effects)
@@ -80,7 +80,7 @@ def degrees_of_freedom(estimator: Any) -> float | None:
 
 def class_contrasts(estimator: Any, reference: Any, several: bool, own: bool) -> tuple[Array, list[int]]:
     """Rows (C, K) that make contrasts of classes, and the classes that rows are called by."""
-    classes = getattr(estimator, "classes_", None)
+    classes: Any = getattr(estimator, "classes_", None)
     if reference is not None:
         at = checked_reference(reference, classes, several, type(estimator).__name__)
         compared = [k for k in range(len(classes)) if k != at]

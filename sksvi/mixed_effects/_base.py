@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -19,7 +19,6 @@ from sksvi.estimators.checks import interval_table
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.hyperparameters import integrates, node_table
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget
 from sksvi.estimators.refit import UNCHECKED, stays, text
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.tables import as_table
@@ -107,7 +106,7 @@ class MixedEffects(BayesianGLM):
     def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> MixedModel:
         noise = self.noise_prior_scale if self._noisy else None
         own = {"bound": self._bound(), "noise_prior_scale": noise, "groups": self._encoding.layout}
-        return super()._model(n_features, likelihood, precision, **own, **options)  # type: ignore[no-any-return]
+        return super()._model(n_features, likelihood, precision, **own, **options)
 
     def _bound(self) -> str:
         if self.bound != "auto":
@@ -117,7 +116,7 @@ class MixedEffects(BayesianGLM):
 
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         data, encoding, had_offset = super()._in_partitions(given, fixed)
-        return data, replace(encoding, alone={}), had_offset  # partitions have it by now
+        return data, replace(cast(GroupedEncoding, encoding), alone={}), had_offset  # partitions have it by now
 
     def _check_covariance(self, data: Table, wide: bool) -> None:
         """The largest factor is a diagonal of an arrow, where there is one; all else has covariances among itself."""
@@ -148,11 +147,12 @@ class MixedEffects(BayesianGLM):
         return self._model(data.X.shape[1], self.likelihood_, precision, slope_mean_norms=norms).tabulated(data.y)
 
     # ---- the posterior that q stands for
-    def _target(self, given: GivenRows, encoding: GroupedEncoding) -> PosteriorTarget:
-        if not encoding.factors:
-            return super()._target(given, encoding)
+    def _encoding_for(self, given: GivenRows) -> GroupedEncoding:
+        factors = self._encoding.factors
+        if not factors:
+            return self._encoding
         table = as_table(given.X)
-        for name, factor in zip(self._group_names(), encoding.factors, strict=True):
+        for name, factor in zip(self._group_names(), factors, strict=True):
             missing, before = sum(Levels.of(table, factor.column).alone.values()), factor.size - len(factor.names)
             if missing != before:
                 raise ValueError(
@@ -160,7 +160,7 @@ class MixedEffects(BayesianGLM):
                     "rows of the fit."
                 )
         # Rows without a level come in the order of the fit.
-        return super()._target(given, replace(encoding, alone={0: [len(factor.names) for factor in encoding.factors]}))
+        return replace(self._encoding, alone={0: [len(factor.names) for factor in factors]})
 
     def _model_of_fit(self, data: Table) -> tuple[Any, Table]:
         model, data = super()._model_of_fit(data)
@@ -190,8 +190,9 @@ class MixedEffects(BayesianGLM):
             mode, nodes = state.q["group_std"].value, fitted.nodes
             scales = LogScales(mode[None], np.ones(1), np.zeros(len(mode)))
             if nodes is not None and "group_std" in fitted.places:
-                values, within = (fitted.values_of("group_std", part) for part in (nodes.values, nodes.within))
-                scales = LogScales(values, nodes.weights, within)
+                at = slice(*fitted.places["group_std"])
+                within = np.zeros(len(mode)) if nodes.within is None else nodes.within[at]
+                scales = LogScales(nodes.values[:, at], nodes.weights, within)
             self._fitted = replace(fitted, group_scales=scales)
         self.posterior_ = Posterior(blocks)
 

@@ -29,10 +29,10 @@ def slope_columns(estimator: Any, factors: list[int]) -> list[tuple[list[str], l
     keyed = isinstance(spec, Mapping)
     wanted: dict[int, list[Any]] = dict.fromkeys(factors, [] if spec is None or keyed else listed(spec))
     for group, columns in spec.items() if keyed else ():
-        at = position(estimator, group, "random_slopes")
-        if at not in factors:
+        of = position(estimator, group, "random_slopes")
+        if of not in factors:
             raise ValueError(f"random_slopes has slopes for {group!r}, which is not among groups={estimator.groups!r}.")
-        wanted[at] = listed(columns)
+        wanted[of] = listed(columns)
     out = []
     for factor in factors:
         at = [position(estimator, name, "random_slopes") for name in wanted[factor]]

@@ -12,7 +12,7 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import DiagonalGaussian, Point
 from sksvi.families.gaussian.dense import gaussian
-from sksvi.models.base import Fit, LinearTerms, Table, summed
+from sksvi.models.base import Data, Fit, LinearTerms, Table, summed
 from sksvi.models.linear.evidence import elsewhere
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
@@ -351,7 +351,7 @@ class LinearModel(LinearLatents):
             out[name] = (np.array([slope]), np.array([[curvature]]))
         return out
 
-    def separates(self, q: dict[str, Any], data: Table) -> bool:
+    def separates(self, q: dict[str, Any], data: Data) -> bool:
         """Whether the mean of the latents makes each row's own label, or level, the most probable one."""
         likelihood = self.current_likelihood(q)
         if likelihood.levels is None or likelihood.traits.paired:
