@@ -96,11 +96,11 @@ def _quantile(p: Array, limit: Array, exact: Array, cdf: Callable[[Array, Array]
     y = np.where(np.isnan(p), np.nan, y)
     at = np.flatnonzero(exact & inside)
     # where skewness is large the expansion is no more than a place to begin
-    y[at] = _bisected(np.nan_to_num(y[at], nan=0.0, posinf=EXACT), p[at], lambda count, some: cdf(count, at[some]))
+    y[at] = bisected(np.nan_to_num(y[at], nan=0.0, posinf=EXACT), p[at], lambda count, some: cdf(count, at[some]))
     return y
 
 
-def _bisected(guess: Array, p: Array, cdf: Callable[[Array, Array], Array]) -> Array:
+def bisected(guess: Array, p: Array, cdf: Callable[[Array, Array], Array]) -> Array:
     """Smallest count with cdf(count) >= p, from a guess; an error where the distribution function never gets there."""
     every = np.arange(len(guess))
     enough_at_guess = cdf(guess, every) >= p
@@ -114,10 +114,15 @@ def _bisected(guess: Array, p: Array, cdf: Callable[[Array, Array], Array]) -> A
         enough = np.where(end < 0, 0.0, cdf(np.maximum(end, 0.0), active)) >= p[active]
         high[active[enough | ~down]], low[active[~enough]] = end[enough | ~down], end[~enough]
         active, step = active[np.where(down, enough, ~enough)], 4.0 * step
-    active = every[high - low > 1.0]
+    active = every[apart(low, high)]
     while len(active):
         middle = np.floor(0.5 * (low[active] + high[active]))
         enough = cdf(middle, active) >= p[active]
         high[active[enough]], low[active[~enough]] = middle[enough], middle[~enough]
-        active = active[high[active] - low[active] > 1.0]
+        active = active[apart(low[active], high[active])]
     return high
+
+
+def apart(low: Array, high: Array) -> Array:
+    """Whether a count lies between two others, as far as floats tell: beyond 2**53 neighbours are more than 1 apart."""
+    return high - low > np.maximum(1.0, np.spacing(high))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri
 
+from sksvi.likelihoods.count_quantiles import apart
 from sksvi.likelihoods.links import LOG_SQRT_2PI
 
 Array = np.ndarray
@@ -79,7 +80,7 @@ def smallest_count(cdf: Cdf, level: float, guess: Array) -> Array:
         A count of each row, near or far.
     """
     low, high, at_low, at_high = _bracket(cdf, level, guess)
-    score, active = ndtri(level), np.flatnonzero(_apart(low, high))
+    score, active = ndtri(level), np.flatnonzero(apart(low, high))
     for look in range(_LOOKS):
         if not len(active):
             break
@@ -92,7 +93,7 @@ def smallest_count(cdf: Cdf, level: float, guess: Array) -> Array:
         up, down = value < level, value >= level
         low[active[up]], at_low[active[up]] = middle[up], value[up]
         high[active[down]], at_high[active[down]] = middle[down], value[down]
-        active = active[_apart(low[active], high[active])]
+        active = active[apart(low[active], high[active])]
     return high
 
 
@@ -126,8 +127,3 @@ def _between(low: Array, high: Array, share: Array) -> Array:
     # beyond 2^53 the next float is no integer beside it
     most = np.minimum(high - 1.0, np.nextafter(high, low))
     return np.clip(middle, np.maximum(low + 1.0, np.nextafter(low, np.inf)), most)
-
-
-def _apart(low: Array, high: Array) -> Array:
-    """Whether a count lies between, as far as floats tell them apart."""
-    return high - low > np.maximum(1.0, np.spacing(high))

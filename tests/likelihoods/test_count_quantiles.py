@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sksvi.likelihoods import NegativeBinomial, Poisson
-from sksvi.likelihoods.count_quantiles import binomial_quantile, negative_binomial_quantile, poisson_quantile
+from sksvi.likelihoods.count_quantiles import binomial_quantile, bisected, negative_binomial_quantile, poisson_quantile
 
 LEVELS = np.array([1e-6, 0.025, 0.5, 0.9, 0.975, 1 - 1e-9])
 
@@ -74,3 +74,10 @@ def test_huge_poisson_counts_are_nearly_normal(mean):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1.0 + 1e-15 * mean)
     assert Poisson().ppf(0.5, np.log(mean)) == pytest.approx(mean, rel=1e-7)
     assert NegativeBinomial(dispersion=1.0).ppf(0.5, np.log(mean)) == pytest.approx(np.log(2.0) * mean, rel=1e-7)
+
+
+@pytest.mark.parametrize("true", [1e3, 1e15, 2.0**54, 1.37e20, 1e300])
+@pytest.mark.parametrize("guess", [0.01, 1.0, 1e3])
+def test_a_search_among_floats_that_are_not_neighbours_ends(true, guess):
+    found = bisected(np.array([np.floor(guess * true)]), np.array([0.5]), lambda count, at: (count >= true) * 1.0)
+    assert found[0] >= true and found[0] - true <= np.spacing(true)
