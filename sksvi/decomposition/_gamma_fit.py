@@ -286,7 +286,6 @@ class PoissonFit(GammaFit):
         return model if problem.full_batch else model.of_batches(problem.data.reduced(_largest, max))
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._fit_warnings(problem, state)
         yield from self._unit_warnings(problem.data)
 
     def _unit_warnings(self, data: Any) -> Iterator[str]:

@@ -23,7 +23,16 @@ from sksvi.decomposition._rating_methods import RatingMethods
 from sksvi.estimators.encoding import PARTITION, GivenRows, Part
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.offsets import offset_of
-from sksvi.estimators.refit import COMPONENTS, COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, given_or_not, stays
+from sksvi.estimators.refit import (
+    COMPONENTS,
+    COVARIANCE,
+    LIKELIHOOD,
+    STREAMED,
+    UNCHECKED,
+    given_or_not,
+    kept_choices,
+    stays,
+)
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -317,13 +326,10 @@ class GeneralizedPMF(
         """
         return self._partial_fit(X, y, sample_weight, None)
 
-    def _base_likelihood(self) -> Likelihood:
-        return likelihoods.resolve(self.likelihood)
-
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
         data = super()._encoded(given, fresh, part)
         if fresh:
-            self._record = replace(self._record, choices=self._fitted_choices())
+            self._record = replace(self._record, choices=kept_choices(self))
         self._remember_seen(data, fresh)
         if part.whole and data.at_hand:
             rows = self._encoding.stored(data)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,7 +33,7 @@ from sksvi.estimators.parameters import check_parameters
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
 from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
-from sksvi.estimators.validation import StrOptions, validate_data
+from sksvi.estimators.validation import StrOptions
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
@@ -41,7 +41,6 @@ from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import continued, first_state, with_scale_inside_range
 from sksvi.inference.state import State
-from sksvi.models.base import Table
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.encoded import encoded_by_part
 
@@ -175,10 +174,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _check_memory(self, data: Any) -> None:
         """Raise where the arrays of a fit to these data exceed the memory that is available."""
 
-    def _fitted_choices(self) -> dict[str, Any]:
-        """Values of parameters that a continued fit may not change; `_record` stores them."""
-        return kept_choices(self)
-
     def _check_choices(self) -> None:
         """Raise where a parameter has changed that a continued fit cannot change."""
         check_changes(self, self._record.choices)
@@ -252,11 +247,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         return None
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        """Warnings about a finished fit: what was found, and what to do."""
-        likelihood = getattr(self, "likelihood_", None)
-        if likelihood is not None:
-            yield from fit_warnings.of_target(likelihood, cast(Table, problem.data).y, len(problem.data))
-            yield from likelihood.scales.warnings()
+        """Warnings about a finished fit besides those about its target: what was found, and what to do."""
+        yield from ()
 
     def _too_small(self, X: Array) -> Iterator[str]:
         """Warnings of `fit_warnings.too_small` for a table without categorical columns."""
@@ -376,7 +368,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
         self._expose(model, replace(state, q=state.shown))
-        self._record = replace(self._record, score=None, choices=self._fitted_choices())
+        self._record = replace(self._record, score=None, choices=kept_choices(self))
 
     def _passes_counted(self, state: State, bounds: Array | None = None) -> None:
         """Set the number of passes and their bounds."""
@@ -570,8 +562,3 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
         check_is_fitted(self)
         return to_arviz(self, n_samples, random_state)
-
-    # ---- validation shared by the methods
-    def _validated(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])

@@ -26,6 +26,14 @@ def warn_all(findings: Iterable[str]) -> None:
         warn_user(text)
 
 
+def of_fit(estimator: Any, data: Any) -> Iterator[str]:
+    """Warnings about the target of a fit, and about what its likelihood has learned of it."""
+    likelihood = getattr(estimator, "likelihood_", None)
+    if likelihood is not None:
+        yield from of_target(likelihood, data.y, len(data))
+        yield from likelihood.scales.warnings()
+
+
 def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
     """Warning about a target without information: no event in any row, events in all that could have one, or one value.
 

@@ -38,7 +38,9 @@ def fit(estimator: Any, given: GivenRows) -> Any:
             interrupted = monitor.interruption.requested
             monitor.ended(how_it_ended(estimator.state_, passes, interrupted))
         found = list(fit_warnings.other_order(X=X, y=given.y, **beside))
-        found += [] if interrupted else estimator._fit_warnings(problem, state)
+        if not interrupted:
+            found += fit_warnings.of_fit(estimator, problem.data)
+            found += estimator._fit_warnings(problem, state)
     # The fit stands, whatever becomes of the warnings.
     if estimator._record.one_sided:
         undone = None  # a warning says so, and more passes are no remedy

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from sksvi.estimators.parameters import check_parameters
+
 #: Public methods that leave another fit behind.
 FITS = ("fit", "partial_fit", "fit_transform", "fit_predict", "smooth")
 #: Public methods that set or describe parameters, or that hand out the estimator itself.
@@ -65,7 +67,7 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def answers(self: Any, *args: Any, **kwargs: Any) -> Any:
         view = _with(type(self), vars(self))  # a fit that is published meanwhile brings other attributes, not these
         if checks and hasattr(view, "state_"):
-            view._validate_params()  # which may have been set, or loaded, since the fit
+            check_parameters(view)  # which may have been set, or loaded, since the fit
         answer = method(view, *args, **kwargs)
         return self if answer is view else answer
 

@@ -55,6 +55,14 @@ class RegressionMethods(RegressorMixin):
     _accepts_sparse: bool
 
     # ---- targets
+    def _base_likelihood(self) -> likelihoods.Likelihood:
+        """The likelihood before any data."""
+        base = likelihoods.resolve(self.likelihood)
+        if base.n_latents > 1:
+            classifier = type(self).__name__.replace("Regressor", "Classifier")
+            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use {classifier}.")
+        return base
+
     def _check_y(self, X: Any, y: Any) -> Array:
         """y of a test set, checked against the likelihood; an ordinal one as positions in ``levels_``."""
         check_is_fitted(self)

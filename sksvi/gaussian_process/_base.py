@@ -169,10 +169,6 @@ class SparseGP(GaussianProcess):
         self.verbose = verbose
 
     # ---- from rows to a model
-    def _base_likelihood(self) -> Any:
-        """The likelihood as it is before any data."""
-        raise AttributeError(f"{type(self).__name__} does not say its likelihood")
-
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         if self.bound == "optimal":
             raise TypeError(refused("a Dask collection"))
@@ -276,7 +272,6 @@ class SparseGP(GaussianProcess):
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         """Warnings of a fit, also about an algorithm instance whose messages it could not use, and about the noise."""
-        yield from super()._fit_warnings(problem, state)
         if problem.data.at_hand:
             yield from self._too_small(cast(Table, problem.data).X)
         requested = self.algorithm

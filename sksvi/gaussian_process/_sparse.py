@@ -234,13 +234,11 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    def _base_likelihood(self) -> Any:
+    def _base_likelihood(self) -> Likelihood:
         noise = checked_noise(self.noise_variance)
         if self.likelihood == "gaussian":
             return likelihoods.Gaussian(variance=noise)
-        base = likelihoods.resolve(self.likelihood)
-        if base.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use SparseGPClassifier.")
+        base = super()._base_likelihood()
         noiseless(noise, self.likelihood)
         return base
 

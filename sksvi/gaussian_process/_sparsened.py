@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.fit_record import FitRecord
+from sksvi.estimators.refit import kept_choices
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._encoding import LabelProcessEncoding
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor
@@ -121,5 +122,5 @@ def _classifier(
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
     state = regression.state_.without_rows
     new.state_ = replace(state, bound=bound, bounds=[bound], history=[{**state.history[-1], "bound": bound}])
-    new._record = FitRecord(choices=new._fitted_choices(), had_offset=model._record.had_offset)
+    new._record = FitRecord(choices=kept_choices(new), had_offset=model._record.had_offset)
     return new

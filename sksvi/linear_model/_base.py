@@ -25,9 +25,8 @@ from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, 
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.response import mean_draws, response_names
 from sksvi.estimators.summaries import concatenated, exponentiated
-from sksvi.estimators.tables import as_table
 from sksvi.estimators.targets import TargetEncoding
-from sksvi.estimators.validation import ENCODE, StrOptions, validate_data
+from sksvi.estimators.validation import ENCODE, StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
@@ -311,7 +310,7 @@ class BayesianGLM(BaseSVI):
         mean, std = (part.astype(self._encoding.dtype) for part in (weights.mean, weights.std))
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
-        self._expose_coefficients(mean[..., :d], std[..., :d], intercept)
+        self.coef_, self.coef_std_, self.intercept_ = mean[..., :d], std[..., :d], intercept[()]
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
@@ -325,7 +324,6 @@ class BayesianGLM(BaseSVI):
         return None
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._fit_warnings(problem, state)
         yield from findings(self, problem, state)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
@@ -358,22 +356,10 @@ class BayesianGLM(BaseSVI):
         """What each kind of columns is called."""
         return ["coefficients"]
 
-    def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} does not name its coefficients")
-
     # ---- prediction
     def _validated(self, X: Any) -> Any:
         check_is_fitted(self)
-        if self._takes_numbers:
-            return super()._validated(X)
-        table = as_table(X)
-        validate_data(self, table, skip_check_array=True, reset=False)
-        return self._encoding.design(self, table)
-
-    @property
-    def _takes_numbers(self) -> bool:
-        """Whether every column of X is one of numbers."""
-        return self._encoding.categorical is None
+        return self._encoding.design(self, X)
 
     def _predicting(self, X: Any, fit: NodeFit) -> Any:
         """The model that projects rows on the block of a node."""

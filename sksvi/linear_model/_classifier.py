@@ -13,6 +13,7 @@ from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.targets import LabelTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 
@@ -247,6 +248,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
-        self.coef_, self.coef_std_ = np.atleast_2d(coef), np.atleast_2d(std)
-        self.intercept_ = np.atleast_1d(intercept)
+    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
+        super()._expose(model, state, looks, along)
+        self.coef_, self.coef_std_ = np.atleast_2d(self.coef_), np.atleast_2d(self.coef_std_)
+        self.intercept_ = np.atleast_1d(self.intercept_)

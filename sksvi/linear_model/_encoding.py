@@ -15,11 +15,12 @@ from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.targets import GivenTarget, TargetEncoding, TargetRows
+from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.support import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
-from sksvi.linear_model._design import DesignReader, stored
+from sksvi.linear_model._design import NUMBERS, DesignReader, stored
 from sksvi.linear_model._prior import LinearPrior, prior_kind
 from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
@@ -218,8 +219,13 @@ class GLMEncoding(Encoding):
         return X
 
     def design(self, estimator: Any, X: Any) -> Any:
-        """Design of rows to predict, from a checked table."""
-        return DesignReader(estimator, self.categorical, False).design(X)[0]
+        """Design of rows to predict."""
+        reader = DesignReader(estimator, self.categorical, False)
+        table = reader.table(X)
+        if table is None:
+            return validate_data(estimator, X, reset=False, **NUMBERS)
+        validate_data(estimator, table, skip_check_array=True, reset=False)
+        return reader.design(table)[0]
 
     def width(self, summary: DataSummary) -> int:
         """Number of columns of encoded rows."""

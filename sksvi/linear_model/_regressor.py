@@ -13,6 +13,7 @@ from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 
@@ -205,13 +206,6 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    def _base_likelihood(self) -> Likelihood:
-        """The likelihood before any data."""
-        base = likelihoods.resolve(self.likelihood)
-        if base.n_latents > 1:
-            raise ValueError(f"likelihood={self.likelihood!r} is for labels: use BayesianGLMClassifier.")
-        return base
-
-    def _expose_coefficients(self, coef: Array, std: Array, intercept: Any) -> None:
-        self.coef_, self.coef_std_, self.intercept_ = coef, std, intercept[()]
+    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
+        super()._expose(model, state, looks, along)
         self.noise_ = self.likelihood_.scales.noise

@@ -255,10 +255,6 @@ class MixedEffects(BayesianGLM):
 
     # ---- prediction
     @property
-    def _takes_numbers(self) -> bool:
-        return super()._takes_numbers and not self._encoding.factors
-
-    @property
     def _weights_view(self) -> Any:
         return self.posterior_["weights" if self.groups is None else "groups"]
 

@@ -216,13 +216,15 @@ class GroupedEncoding(GLMEncoding):
 
     # ---- rows in the coordinates of the fit
     def design(self, estimator: Any, X: Any) -> Any:
-        """Design of rows to predict, from a checked table; a level that is not known has no effect."""
+        """Design of rows to predict; a level that is not known has no effect."""
         if not self.factors:
             return super().design(estimator, X)
+        table = as_table(X)
+        validate_data(estimator, table, skip_check_array=True, reset=False)
         positions, names = self.grouping, [one.names for one in self.factors]
-        numbers = super().design(estimator, fixed_columns(X, positions))
-        codes = coded(X, positions, names, None, False)
-        check_levels(estimator.on_unseen, X, positions, names, codes)
+        numbers, _ = DesignReader(estimator, self.categorical, False).design(fixed_columns(table, positions))
+        codes = coded(table, positions, names, None, False)
+        check_levels(estimator.on_unseen, table, positions, names, codes)
         return grouped(estimator, numbers, self.factors, codes)
 
     def in_units(self, X: Any) -> Any:

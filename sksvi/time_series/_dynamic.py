@@ -603,7 +603,6 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         return state if same else replace(state, q=q, progress=START)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._fit_warnings(problem, state)
         yield from self._too_small(problem.data.X)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"

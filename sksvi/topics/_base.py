@@ -189,7 +189,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         return super()._in_partitions(given, fixed)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from super()._fit_warnings(problem, state)
         if self.n_components > 1 and np.count_nonzero(self.topic_prevalence_) == 1:
             yield (
                 f"one of {self.n_components} topics has all the words: these documents tell no two apart, or are no "
