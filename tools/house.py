@@ -32,7 +32,7 @@ LIMITS = {
     "names that inference reads off a model": 26,
     "names of Likelihood": 45,
     "writes to a model from outside": 0,
-    "definitions of template methods": 17,
+    "definitions of template methods": 12,
     "class names that stand for several classes": 7,
     "modules in import circles, type checking included": 0,
     "names in words that say nothing": 2,

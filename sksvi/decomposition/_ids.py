@@ -108,8 +108,8 @@ def positions(ids: Array, column: Any) -> Array:
     import pandas as pd
 
     # Ids that are tuples stay ids: no levels are made of them.
-    ids, column = (pd.Index(values, tupleize_cols=False) for values in (ids, column))
-    return ids.get_indexer(column)
+    known_ids, requested = (pd.Index(values, tupleize_cols=False) for values in (ids, column))
+    return known_ids.get_indexer(requested)
 
 
 class Features:

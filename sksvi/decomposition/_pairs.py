@@ -9,6 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, positions
+from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.checks import n_rows
 from sksvi.estimators.unseen import check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
@@ -117,20 +119,22 @@ class FoldedPairs:
         self.users, self.X = users, X
 
     def __len__(self) -> int:
-        return len(self.X)
+        return n_rows(self.X)
 
 
-class PairMethods:
-    """Needs the ids of both sides, what users had (`seen_`), `on_unseen`, and the number of factors."""
+class PairMethods(BaseSVI):
+    """An estimator of pairs of users and items, `seen_` the items that each user had in the fit."""
 
     users_: Array
     items_: Array
     seen_: tuple[Array, Array] | None
     on_unseen: str
-    n_steps_: int
-    n_samples_seen_: float
-    lower_bound_: float
-    _k: Any
+    n_jobs: int | None
+
+    @property
+    def _k(self) -> int:
+        """Factors of the fit."""
+        raise AttributeError(f"{type(self).__name__} has no factors")
 
     # ---- ids
     def _ids(self, side: str) -> Array:
@@ -190,7 +194,7 @@ class PairMethods:
     # ---- what users had
     def _without_rows(self) -> Any:
         """Copy of the estimator without the training pairs; ids and their factors, which are the model, stay."""
-        bare = super()._without_rows()  # type: ignore[misc]
+        bare = super()._without_rows()
         if hasattr(self, "seen_"):
             bare.seen_ = None
         return bare

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context, clone
@@ -17,9 +17,9 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.decomposition._folded import FoldedUsers
-from sksvi.decomposition._ids import design_of, positions
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
+from sksvi.estimators.base import BatchRule
 from sksvi.estimators.encoding import PARTITION, GivenRows, Part
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.offsets import offset_of
@@ -33,18 +33,15 @@ from sksvi.estimators.refit import (
     kept_choices,
     stays,
 )
-from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import without_new_plates
 from sksvi.inference.state import State
-from sksvi.likelihoods import Likelihood
 from sksvi.models.factorization.columns import SIDES
-from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
+from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.on_disk import ratings_on_disk
 from sksvi.models.factorization.ratings import Ratings
-from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.partitions.collections import aligned, drop_zero_weight
 from sksvi.partitions.encoded import PartReader, bare, named, summary_of
 from sksvi.partitions.executor import Executor
@@ -67,13 +64,7 @@ def _has_classes(model: Any) -> bool:
 
 
 @with_own_methods
-class GeneralizedPMF(
-    RatingMethods,
-    RegressionMethods,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    FirstRows,
-):
+class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     """Factorization of a sparsely observed matrix, with a posterior over users and items.
 
     y_ij | f_ij ~ likelihood with f_ij = b + b_i + c_j + u_iᵀv_j, Gaussian priors on factors and biases whose variances
@@ -201,11 +192,11 @@ class GeneralizedPMF(
     """
     )
 
-    likelihood_: Likelihood
-    noise_: float
+    noise_: float | None
 
     #: A fit to fewer ratings stays where it has found something, and what it had shrunk away is revived.
     _outgrown_at = np.inf
+    _batch_rule = BatchRule()
     _encoding_class = PairEncoding
     _encoding: PairEncoding
     _parameter_constraints: dict[str, list[Any]] = {
@@ -344,10 +335,10 @@ class GeneralizedPMF(
         reader = PartReader(bare(clone(self) if fixed is None else self), fixed, PARTITION)
         summary = summary_of(self, reader, parts, executor, lambda: False)
         if fixed is None:
-            vars(self).pop("feature_names_in_", None)
-            vars(self).update(summary.features)
+            self.__dict__.pop("feature_names_in_", None)
+            self.__dict__.update(summary.features)
         encoding = PairEncoding.fit(self, summary) if fixed is None else fixed.updated(self, summary, 0.0)
-        vars(self).update(encoding.exposed)
+        self.__dict__.update(encoding.exposed)
         starts = {side: summary.own[side].starts(encoding.ids[side]) for side in SIDES}
         entries = encoding.entries(self, brought(executor, parts, summary), summary, PARTITION)
         targets = encoding.few_targets(summary)
@@ -357,30 +348,15 @@ class GeneralizedPMF(
         """Which items each user has rated, each once: starts (n_users + 1,) and items, for `recommend`."""
         n_users, n_items = len(self.users_), len(self.items_)
         starts, items = data.items_by_user(n_users, n_items)
-        if not fresh and self.seen_ is None:  # of a file without training rows: what was rated before is not known
-            return
         if not fresh:
+            if self.seen_ is None:  # of a file without training rows: what was rated before is not known
+                return
             old = np.diff(self.seen_[0])
             users = np.repeat(np.arange(n_users), np.diff(starts))
             users = np.concatenate([np.repeat(np.arange(len(old)), old), users])
             pairs = np.unique(users * n_items + np.concatenate([self.seen_[1], items]))
             starts, items = np.searchsorted(pairs, n_items * np.arange(n_users + 1)), (pairs % n_items).astype(np.int32)
         self.seen_ = starts, items
-
-    def _known(self, side: str, column: Any) -> Array:
-        """Which ids of a column the fit or its table of features has."""
-        in_fit = super()._known(side, column)
-        features = self._encoding.features[side]
-        return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
-
-    def _prior(self, side: str, ids: Any) -> SidePrior:
-        """The prior of one side's plates with these ids."""
-        features = self._encoding.features[side]
-        biases = self._record.choices["biases"]
-        constant = side == "items" and biases and not self.likelihood_.traits.ordered
-        applies = np.full(self._k + biases, features is not None)
-        applies[self._k :] |= constant
-        return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
 
     def _check_memory(self, data: Ratings) -> None:
         plates, width = len(self.users_) + len(self.items_), int(self.n_components) + 1
@@ -397,51 +373,23 @@ class GeneralizedPMF(
             priors[side] = self._prior(side, np.append(ids.astype(object), [None] * nameless) if nameless else ids)
         return self._new_model(priors), data
 
-    def _new_model(self, priors: dict[str, SidePrior]) -> FactorModel:
-        return FactorModel(
-            self.likelihood_,
-            n_components=self._k,
-            biases=bool(self._record.choices["biases"]),
-            full=self._record.choices["covariance"] == "full",
-            priors=priors,
-            offset=self._encoding.offset,
-            unit=self._encoding.unit,
-            cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
-        )
-
-    def _streaming_model(self, data: Ratings, first: bool) -> FactorModel:
-        return self._build_model(data)[0]
-
-    def _batch_size(self, n: int, algorithm: Any) -> int | None:
-        return None if self.batch_size in ("auto", None) else int(self.batch_size)
-
-    def _problem(self, model: Any, data: Any) -> Any:
-        size = self._batch_size(len(data), None)
-        if size is not None and size >= max(int(entries.counts.max()) for entries in data.sides.values()):
-            size = None
-        return self._checked_problem(model, data, size)
-
-    def _continued(self, problem: Any) -> Any:
-        # Passes write to their plates; those of the estimator stay as they are until the fit stands.
-        state = super()._continued(problem)
-        return replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
-
-    def _warm_state(self, problem: Any) -> Any:
-        state, weight = super()._warm_state(problem), problem.data.total_weight
+    def _warm_state(self, problem: Problem) -> State:
+        state, data = super()._warm_state(problem), cast(Ratings, problem.data)
+        weight = data.total_weight
         if state.finished and weight > GROWN * (self._record.began_among or self.n_samples_seen_):
             self._record = replace(self._record, began_among=weight)
             rng = parallel.stream(state.seed, state.steps, 0)
-            state = replace(state, q=problem.model.revived(state.q, problem.data, rng))
+            state = replace(state, q=cast(FactorModel, problem.model).revived(state.q, data, rng))
         return state
 
-    def _finish(self, model: FactorModel, state: Any, weight: float) -> None:
+    def _finish(self, model: FactorModel, state: State, weight: float, bounds: Array | None = None) -> None:
         # Nobody asks for those without an id again; a fit that was cut off has passes left in which they count.
         sizes = {"users": len(self.users_), "items": len(self.items_)}
         if state.finished:
             state = without_new_plates(state, sizes)
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
-        super()._finish(model, state, weight)
+        super()._finish(model, state, weight, bounds)
 
     # ---- first ratings of a stream: positions of users and items, -1 where an id is missing
     @property
@@ -450,8 +398,9 @@ class GeneralizedPMF(
 
     def _blown_up(self, weight: float) -> float:
         """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
-        steps = self.total_samples is not None and not self._algorithm().spec.messages
-        return self.total_samples / weight if steps else 1.0
+        if self.total_samples is None or self._algorithm().spec.messages:
+            return 1.0
+        return self.total_samples / weight
 
     def _concluded(self, problem: Problem, state: State) -> State:
         # What later steps are shares of are ratings that came.
@@ -460,7 +409,7 @@ class GeneralizedPMF(
         return replace(state, memory={**state.memory, **memory})
 
     # ---- what is left behind
-    def _expose(self, model: FactorModel, state: Any) -> None:
+    def _expose(self, model: FactorModel, state: State) -> None:
         self.likelihood_ = model.current_likelihood(state.q)
         self.noise_ = self.likelihood_.scales.noise
 

@@ -45,7 +45,7 @@ class Counted:
     """
 
     ids: Array
-    counts: Array | None = None
+    counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     missing: dict[int, int] = field(default_factory=dict)
     column: Any = None
 
@@ -243,10 +243,10 @@ class PairEncoding(Encoding):
 
     def encode(self, estimator: Any, rows: RatingRows, part: Part) -> Ratings:
         """Ratings by positions of their ids; one without an id has a user, or an item, of its own."""
-        where = [plates_of(self.ids[side], column) for side, column in zip(SIDES, rows.ids, strict=True)]
-        nameless = (int(column.isna().sum()) for column in rows.ids)
-        sizes = [len(self.ids[side]) + n for side, n in zip(SIDES, nameless, strict=True)]
-        return Ratings(*where, rows.y, rows.weight, *sizes)
+        ids = [self.ids[side] for side in SIDES]
+        users, items = (plates_of(own, column) for own, column in zip(ids, rows.ids, strict=True))
+        n_users, n_items = (len(own) + int(column.isna().sum()) for own, column in zip(ids, rows.ids, strict=True))
+        return Ratings(users, items, rows.y, rows.weight, n_users, n_items)
 
     def stored(self, data: Ratings) -> Table:
         """Positions of users and items, -1 where an id is missing, and values."""
@@ -257,16 +257,18 @@ class PairEncoding(Encoding):
 
     def restored(self, estimator: Any, rows: Table) -> Ratings:
         """Ratings as `encode` has them, with the weight of the population where steps are scaled to it."""
-        plates, sizes, weight, blown_up = [], [], rows.weight, estimator._blown_up(rows.total_weight)
-        for side, column in zip(SIDES, rows.X.T, strict=True):
+
+        def plates(side: str, column: Array) -> tuple[Array, int]:
             nameless, n = np.flatnonzero(column < 0), len(self.ids[side])
             plate = column.astype(np.int64)
             plate[nameless] = n + np.arange(len(nameless))
-            plates.append(plate)
-            sizes.append(n + len(nameless))
+            return plate, n + len(nameless)
+
+        (users, n_users), (items, n_items) = (plates(*each) for each in zip(SIDES, rows.X.T, strict=True))
+        weight, blown_up = rows.weight, estimator._blown_up(rows.total_weight)
         if blown_up != 1.0:
             weight = blown_up * (np.ones(len(rows)) if weight is None else weight)
-        return Ratings(*plates, rows.y, weight, *sizes)
+        return Ratings(users, items, rows.y, weight, n_users, n_items)
 
     def by_stored(self, estimator: Any, rows: Table) -> Self:
         """The encoding with scales and features by all ratings so far."""

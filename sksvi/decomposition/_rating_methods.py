@@ -12,11 +12,13 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
-from sksvi.decomposition._ids import positions
+from sksvi.decomposition._ids import design_of, positions
 from sksvi.decomposition._pairs import PairMethods, best, crossed
+from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
 from sksvi.estimators.encoding import CHUNK
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
 from sksvi.estimators.summary_text import counted
 from sksvi.families import DiagonalGaussian, GaussianPlates
@@ -24,8 +26,9 @@ from sksvi.inference import plan
 from sksvi.inference.memory.factors import BlockFactors
 from sksvi.inference.passes import alternating
 from sksvi.inference.state import State
+from sksvi.likelihoods import Likelihood
 from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns
-from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior
 from sksvi.predictive import Predictive
@@ -50,24 +53,40 @@ class RecommendRequest:
     folded: FoldedUsers | None
 
 
-class RatingMethods(PairMethods):
-    """Needs the state of a fit, its encoding, `_prior(side, ids)` and `_new_model(priors)`."""
+class RatingMethods(RegressionMethods, PairMethods):
+    """Methods of a fitted factorization of ratings."""
 
-    state_: Any
-    likelihood_: Any
-    n_samples_seen_: float
-    n_jobs: Any
-    random_state: Any
-    _encoding: Any
-    _record: Any
-    _prior: Any
-    _new_model: Any
+    likelihood_: Likelihood
+    prior_covariance: str
+    max_iter: int
+    state_: State
+    _encoding: PairEncoding
     _at_hand: tuple[str, ...] = ("fold_in",)
 
     @property
     def _k(self) -> int:
-        """Factors of the fit."""
         return int(self._record.choices["n_components"])
+
+    def _prior(self, side: str, ids: Any) -> SidePrior:
+        """The prior of one side's plates with these ids."""
+        features = self._encoding.features[side]
+        biases = self._record.choices["biases"]
+        constant = side == "items" and biases and not self.likelihood_.traits.ordered
+        applies = np.full(self._k + biases, features is not None)
+        applies[self._k :] |= constant
+        return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
+
+    def _new_model(self, priors: dict[str, SidePrior]) -> FactorModel:
+        return FactorModel(
+            self.likelihood_,
+            n_components=self._k,
+            biases=bool(self._record.choices["biases"]),
+            full=self._record.choices["covariance"] == "full",
+            priors=priors,
+            offset=self._encoding.offset,
+            unit=self._encoding.unit,
+            cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
+        )
 
     @property
     def _model(self) -> FactorModel:
@@ -212,13 +231,13 @@ class RatingMethods(PairMethods):
         import pandas as pd
 
         columns = self._to_fold(X)
-        y, *_ = self._encoding.values(self, columns, y, self._encoding, CHUNK)
-        weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)
+        ratings, *_ = self._encoding.values(self, columns, y, self._encoding, CHUNK)
+        weight = check_row_values(sample_weight, len(ratings), "sample_weight", weights=True)
         self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
         codes, ids = pd.factorize(columns[0], use_na_sentinel=False)
         others, items = pd.factorize(columns[1], use_na_sentinel=False)
         names = pd.Series(ids, dtype=object)
-        model = self._model.for_users(self._prior("users", names))  # type: ignore[attr-defined]
+        model = self._model.for_users(self._prior("users", names))
         q = {
             **self._blocks,
             "users": self._rows("users", names),
@@ -226,7 +245,7 @@ class RatingMethods(PairMethods):
         }
         prior = model.prior(q)["users"]
         prior_factors = BlockFactors({"users": q["users"].over(prior)})
-        data = Ratings(codes, others, y, weight, len(ids), len(items))
+        data = Ratings(codes, others, ratings, weight, len(ids), len(items))
         problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
         state = State(q, 0)
         with parallel.working():
@@ -247,15 +266,21 @@ class RatingMethods(PairMethods):
         return (*super()._mark, getattr(self, "global_bias_", None))
 
     # ---- plates of ids
+    def _known(self, side: str, column: Any) -> Array:
+        """Which ids of a column the fit or its table of features has."""
+        in_fit = super()._known(side, column)
+        features = self._encoding.features[side]
+        return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
+
     def _unseen(self, side: str, ids: Any) -> GaussianPlates:
         """Prior of ids without ratings given their features, the coefficients' spread included."""
-        prior = self._prior(side, ids)  # type: ignore[attr-defined]
+        prior = self._prior(side, ids)
         precision = np.exp(self._blocks[f"{side}_precision"].value)
         mean = np.broadcast_to(prior.mean(self._blocks, side), (len(ids), len(precision)))
         block = GaussianPlates.constant(mean, 1.0 / precision, self._blocks[side].full)
         if prior.design is None:
             return block
-        spread = self._prior(side, self._ids(side)).spread  # type: ignore[attr-defined]
+        spread = self._prior(side, self._ids(side)).spread
         share = np.einsum("np,pq,nq->n", prior.design, spread, prior.design)
         variance = (1.0 + share[:, None] * prior.applies) / precision
         values = block.values.copy()
@@ -279,20 +304,20 @@ class RatingMethods(PairMethods):
         """Mean and variance of f for pairs of ids (two Series), of users of the fit or folded-in ones."""
         import pandas as pd
 
-        coded, plates = [], []
-        for side, column in zip(SIDES, columns, strict=True):
+        def coded(side: str, column: Any) -> tuple[Array, GaussianPlates]:
             codes, ids = pd.factorize(column, use_na_sentinel=False)
-            coded.append(codes)
-            plates.append(self._rows(side, pd.Series(ids, dtype=object), folded))
-        n = len(coded[0])
+            return codes, self._rows(side, pd.Series(ids, dtype=object), folded)
+
+        (of_user, users), (of_item, items) = (coded(*each) for each in zip(SIDES, columns, strict=True))
+        n = len(of_user)
         m, v = np.empty(n), np.empty(n)
-        order = np.argsort(coded[0], kind="stable")
-        entries = Entries.sorted_by(*coded, np.zeros(n), None, len(plates[0]))
+        order = np.argsort(of_user, kind="stable")
+        entries = Entries.sorted_by(of_user, of_item, np.zeros(n), None, len(users))
         model = self._model
-        view = ColumnView.of(model.layouts, "users", plates[1], self.likelihood_, model.offset)
+        view = ColumnView.of(model.layouts, "users", items, self.likelihood_, model.offset)
 
         def one(part: slice) -> tuple[Array, Array]:
-            return SideColumns(view, entries.of(part), None, None).latents(plates[0][part])
+            return SideColumns(view, entries.of(part), None, None).latents(users[part])
 
         with parallel.working():
             parts = list(parallel.in_order(one, view.chunks(entries), parallel.n_threads(self.n_jobs)))
@@ -342,16 +367,16 @@ class RatingMethods(PairMethods):
         if strategy not in ("mean", "ucb", "thompson"):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
-        users, folded = self._audience(users)
+        ids, folded = self._audience(users)
         if exclude_seen:
             self._check_seen()
-        if not len(users):
+        if not len(ids):
             raise ValueError("users is empty: name at least one.")
         rng = check_seed(random_state)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
         request = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
         size = max(1, RANKED // max(len(self.items_), 1))
-        tables = [self._ranked(users.iloc[start : start + size], request) for start in range(0, len(users), size)]
+        tables = [self._ranked(ids.iloc[start : start + size], request) for start in range(0, len(ids), size)]
         return self._tables(tables)
 
     def _ranked(self, users: Any, request: RecommendRequest) -> Any:
@@ -380,9 +405,8 @@ class RatingMethods(PairMethods):
         """Mean and standard deviation of y, or of the positions of its named levels."""
         if not self.likelihood_.traits.ordered:
             return predictive.mean(), predictive.std()
-        levels = self.levels_  # type: ignore[attr-defined]
         p = predictive.probabilities()
-        levels = np.arange(len(levels)) if self._named_levels else levels.astype(float)  # type: ignore[attr-defined]
+        levels = np.arange(len(self.levels_)) if self._named_levels else self.levels_.astype(float)
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
 
@@ -393,6 +417,7 @@ class RatingMethods(PairMethods):
         if request.strategy == "ucb":
             f = m + UCB_REACH * np.sqrt(v)
         else:
+            assert request.drawn_items is not None
             layouts = self._model.layouts
             drawn = layouts["users"].embedded(self._rows("users", users, request.folded).sample(1, request.rng)[0])
             f = self._model.offset + drawn @ layouts["items"].embedded(request.drawn_items).T

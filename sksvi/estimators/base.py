@@ -30,7 +30,6 @@ from sksvi.estimators.fit_record import NO_FIT, FitRecord
 from sksvi.estimators.links import reference_page
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.parameters import check_parameters
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
 from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
 from sksvi.estimators.validation import StrOptions
@@ -59,16 +58,16 @@ class BatchRule:
 
     Parameters
     ----------
-    whole : int
+    whole : float, default=inf
         Rows up to which a step takes all of them.
-    smallest, largest : int
+    smallest, largest : int, default=1
     share : int, default=1
         A step takes one row of so many.
     """
 
-    whole: int
-    smallest: int
-    largest: int
+    whole: float = np.inf
+    smallest: int = 1
+    largest: int = 1
     share: int = 1
 
     def rows(self, n: int) -> int | None:
@@ -101,7 +100,6 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         classes_? labels C where C == max(2, self.likelihood_.n_latents)
     """
 
-    posterior_: Posterior
     lower_bound_: float
     lower_bounds_: np.ndarray
     n_iter_: int
@@ -321,8 +319,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """The passes of a fit from `state` up to number `passes`, on one problem after another."""
         return [Phase(problem, passes, self.tol)]
 
+    def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """The state after what an estimator does once the passes of a fit, up to number `passes`, have ended."""
+        return state
+
     def _run(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
-        """Run the phases of a fit, up to pass number `passes`."""
+        """Run the phases of a fit, up to pass number `passes`, and what follows them."""
         phases = self._phases(problem, state, passes)
 
         def look_end(state: State, initial: State) -> bool:
@@ -339,7 +341,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                     break
                 ready, last, tol = phase
                 state = plan.run(ready, state, last, tol, lambda now: look_end(now, now), look_end)
-        return state
+        return self._after_passes(problem, state, passes, monitor)
 
     @contextmanager
     def _columns_named(self) -> Iterator[None]:

@@ -76,16 +76,20 @@ def _refined(estimator: Any, problem: Problem, passes: int, monitor: FitMonitor)
     """Run `_refine`, whose evaluations of the data count as passes; what it left undone, or None."""
     # Lists of their own: a callback's snapshot is still that of the last step.
     state = with_own_lists(estimator.state_)
+    undone = estimator._refine(problem, state, evaluation_budget(problem, state, passes, monitor))
+    estimator.state_ = state
+    estimator._passes_counted(state)
+    return undone if state.converged else "did not converge"
+
+
+def evaluation_budget(problem: Problem, state: State, passes: int, monitor: FitMonitor) -> EvaluationBudget:
+    """Evaluations of the data after the passes of a fit, which go on counting in the state's own lists."""
     seconds = state.history[-1]["seconds"] if state.history else 0.0
-    started, full = perf_counter() - seconds, state.passes >= passes
 
     def look_end(state: State, initial: State) -> bool:
         return monitor.pass_end(state.history[-1])
 
-    undone = estimator._refine(problem, state, EvaluationBudget(problem, state, passes, started, look_end, full))
-    estimator.state_ = state
-    estimator._passes_counted(state)
-    return undone if state.converged else "did not converge"
+    return EvaluationBudget(problem, state, passes, perf_counter() - seconds, look_end, state.passes >= passes)
 
 
 def _fell_short(estimator: Any, undone: str | None, passes: int, interrupted: bool) -> str | None:

@@ -100,12 +100,12 @@ class Problem:
     @property
     def steps_per_pass(self) -> int:
         """Number of batches that the rows are taken in."""
-        return 1 if self.batch_size is None else -(-len(self.data) // self.batch_size)
+        return 1 if self.batch_size is None or self.full_batch else -(-len(self.data) // self.batch_size)
 
     @property
     def full_batch(self) -> bool:
         """Whether one segment is all the data."""
-        return self.batch_size is None or self.batch_size >= len(self.data)
+        return self.batch_size is None or self.batch_size >= self.data.largest_batch
 
     @property
     def deterministic(self) -> bool:

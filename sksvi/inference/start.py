@@ -58,7 +58,10 @@ def counting_on(state: State, before: State, again: float) -> State:
 def continued(problem: Problem, state: State) -> State:
     """The state that another fit left, for these data and this algorithm; nothing of that fit is written to."""
     if state.finished:
-        return grown(problem, adopted(problem, with_own_lists(state)))
+        # Passes over two sides write to their plates.
+        sides = problem.model.alternating.sides if isinstance(problem.model, Bipartite) else ()
+        own = {side: state.q[side].copy() for side in sides}
+        return grown(problem, adopted(problem, replace(with_own_lists(state), q={**state.q, **own})))
     # One that was cut off goes on with its sites, plates and lists, and all of them are written in place.
     state = copy.deepcopy(state)
     if state.moved_by == problem.moves:

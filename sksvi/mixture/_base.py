@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, Self, cast
 
 import numpy as np
@@ -18,16 +17,17 @@ from sksvi._names import own_name
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike
+from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
+from sksvi.estimators.fitting import evaluation_budget
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
-from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
 from sksvi.mixture._encoding import MixtureEncoding, column_name
@@ -220,18 +220,15 @@ class Mixture(DensityMixin, FirstRows):
         )
         return model, data
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        started = perf_counter()
-        state = super()._run(problem, state, passes, monitor)
+    def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """The state after moves, steps on all rows, and fits from other starts."""
         if self.moves in ("none", False) or problem.algorithm.spec.sampler:
             return state
         left, every = passes - state.passes, self.moves in ("all", True)
         climbs, tol = _split_merge.climbs(problem), _split_merge.SETTLED * self.tol
         if climbs and left > 0 and not monitor.stopped:
             counted = with_own_lists(state)
-            budget = EvaluationBudget(
-                problem, counted, passes, started, lambda now, _: bool(monitor.pass_end(now.history[-1]))
-            )
+            budget = evaluation_budget(problem, counted, passes, monitor)
             state = _split_merge.moved(problem, counted, every, left, tol, budget)
             state = replace(state, passes=counted.passes, rows=counted.rows)
         elif climbs or not state.converged:  # what creeps are components that die, and of these moves decide

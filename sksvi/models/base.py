@@ -58,6 +58,11 @@ class Data(Sized, Protocol):
         """The data of some rows."""
         ...
 
+    @property
+    def largest_batch(self) -> int:
+        """Rows of a step from which on it takes all the data."""
+        ...
+
     def portion(self, size: int, seed: int) -> Any:
         """About `size` rows, drawn without repeats."""
         ...
@@ -105,6 +110,11 @@ class InMemory(Weighed):
 
     def __len__(self) -> int:
         raise AttributeError(f"{type(self).__name__} has no rows")
+
+    @property
+    def largest_batch(self) -> int:
+        """Rows of a step from which on it takes all the data."""
+        return len(self)
 
     def take(self, rows: Rows) -> Any:
         """The data of some rows."""

@@ -84,6 +84,11 @@ class Partitioned:
         return int(self.starts[-1])
 
     @property
+    def largest_batch(self) -> int:
+        """Rows of a step from which on it takes all the data."""
+        return len(self)
+
+    @property
     def y(self) -> Array:
         """Distinct values of the target, or targets of a sample."""
         return self.targets.alone.y

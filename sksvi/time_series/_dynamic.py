@@ -491,7 +491,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         forget(self)
 
     @property
-    def _score_name(self) -> str:  # type: ignore[override]  # a property of regressors
+    def _score_name(self) -> str:
         return super()._score_name if self._panel is None else str(next(iter(self.series_.values()))._score_name)
 
     def _data_header(self) -> list[tuple[str, str]]:

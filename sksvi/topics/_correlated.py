@@ -265,7 +265,7 @@ class CorrelatedTopicModel(TopicModel):
         return self._model(data.X.shape[1]).replaced(visit=PORTION_VISIT)
 
     def _model_for_steps(self, problem: Problem) -> Any:
-        model = problem.model
+        model = cast(CorrelatedTopics, problem.model)
         if not problem.deterministic or model.visit is PORTION_VISIT:
             return model
         return model.replaced(visit=BATCH_VISIT if model.rule == "natural" else BATCH_STEPS)

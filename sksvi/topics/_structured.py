@@ -15,6 +15,7 @@ from sksvi import algorithms
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
+from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.posterior import Posterior
@@ -281,8 +282,8 @@ class StructuredLDA(TopicModel):
         self.__dict__.pop("_of_documents", None)
         return self._model(data.X.shape[1]).replaced(visit=PORTION)
 
-    def _run(self, problem: Problem, state: State, passes: int, monitor: Any) -> State:
-        state = super()._run(problem, state, passes, monitor)
+    def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """The state of the passes, once the covariance of partitioned documents' log proportions is found."""
         self.__dict__.pop("_of_documents", None)
         if not problem.data.at_hand:  # what is kept of documents does not outlive the fit
             assert isinstance(state.locals, RemoteLocals)

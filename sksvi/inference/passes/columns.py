@@ -75,7 +75,7 @@ class Stepper:
         """Move these plates; the data's part of the bound before and after, hyperparameters' gradient, halvings."""
         problem, own = self.problem, self.old[plates]
         entries = self.entries.of(plates)
-        if problem.batch_size is not None:
+        if problem.batch_size is not None and not problem.full_batch:
             entries = entries.drawn(problem.batch_size, rng)
         columns = self.view.plates(entries, problem.expect, rng)
         before, gradient = columns.terms(own)

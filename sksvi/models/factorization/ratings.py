@@ -123,6 +123,11 @@ class Ratings(InMemory):
     def __len__(self) -> int:
         return len(self.sides["users"])
 
+    @cached_property
+    def largest_batch(self) -> int:
+        """Most entries of a column: a step takes some of each."""
+        return max(int(entries.counts.max()) for entries in self.sides.values())
+
     def items_by_user(self, n_users: int, n_items: int) -> tuple[Array, Array]:
         """Which of the first items each of the first users has rated, each once: starts (n_users + 1,) and items."""
         entries, items = self.sides["users"], [np.zeros(0, np.int32)]
