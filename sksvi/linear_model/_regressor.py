@@ -13,7 +13,6 @@ from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 
@@ -131,7 +130,6 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     coef_: np.ndarray
     coef_std_: np.ndarray
     intercept_: float
-    noise_: float | None
     prior_precision_: float | np.ndarray
     likelihood_: Likelihood
 
@@ -206,6 +204,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
-        super()._expose(model, state, looks, along)
-        self.noise_ = self.likelihood_.scales.noise
+    @property
+    def noise_(self) -> float | None:
+        """Noise variance, dispersion or scale of the fitted likelihood; None where it has none."""
+        return self.likelihood_.scales.noise
