@@ -23,8 +23,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from sksvi._runtime.interruption import Interruption
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import Interruption, warn_user
 
 __all__ = ["CallbackSupport", "Checkpoint", "FitMonitor", "KeepInterrupted"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sksvi._runtime.blas import over_triangle, times_triangle
+from sksvi._runtime.parallel import over_triangle, times_triangle
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

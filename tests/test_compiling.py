@@ -10,7 +10,7 @@ import pytest
 
 import sksvi
 from sksvi import precompile
-from sksvi._runtime import compiling
+from sksvi._runtime import compiled
 
 SOURCE = Path(sksvi.__file__).parent
 
@@ -29,13 +29,13 @@ def nowhere(monkeypatch):
             return refuse
         return found(*args, **options)
 
-    monkeypatch.setattr(compiling.numba, "njit", njit)
-    monkeypatch.setattr(compiling, "_WARNED", [])
+    monkeypatch.setattr(compiled.numba, "njit", njit)
+    monkeypatch.setattr(compiled, "_WARNED", [])
 
 
 def test_loops_are_compiled_without_a_cache_with_one_warning(nowhere):
     with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR") as caught:
-        loops = [compiling.njit()(lambda x: x + 1.0), compiling.njit(error_model="numpy")(lambda x: 1.0 / x)]
+        loops = [compiled.njit()(lambda x: x + 1.0), compiled.njit(error_model="numpy")(lambda x: 1.0 / x)]
     assert len(caught) == 1
     assert loops[0](1.0) == 2.0 and loops[1](0.0) == float("inf")
 
@@ -44,15 +44,15 @@ def test_other_errors_of_the_compiler_are_not_hidden(monkeypatch):
     def broken(**options):
         raise RuntimeError("out of registers")
 
-    monkeypatch.setattr(compiling.numba, "njit", broken)
+    monkeypatch.setattr(compiled.numba, "njit", broken)
     with pytest.raises(RuntimeError, match="registers"):
-        compiling.njit()(lambda x: x)
+        compiled.njit()(lambda x: x)
 
 
 def test_every_loop_is_compiled_by_the_one_decorator():
     named = re.compile(r"numba\.(njit|jit|vectorize|guvectorize|cfunc)\(|from numba import")
     files = [path for path in SOURCE.rglob("*.py") if named.search(path.read_text())]
-    assert [path.name for path in files] == ["compiling.py"]
+    assert [path.name for path in files] == ["compiled.py"]
 
 
 def test_precompile_names_what_it_knows(capsys):

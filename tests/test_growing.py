@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from sksvi._runtime.growing import extended
+from sksvi._runtime.memory import extended
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (0,)])

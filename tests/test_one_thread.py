@@ -16,7 +16,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sksvi import BayesianGLMRegressor
-from sksvi._runtime import one_thread, parallel
+from sksvi._runtime import parallel
 
 
 def threads():
@@ -42,7 +42,7 @@ def interrupted_at(step):
     left, last = [step], {}
 
     def trace(frame, event, argument):
-        if frame.f_code.co_filename != one_thread.__file__:
+        if frame.f_code.co_filename != parallel.__file__:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":

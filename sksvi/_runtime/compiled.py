@@ -1,8 +1,9 @@
-"""Checks of the arguments of compiled loops: arrays from Python are compared with the sizes and ranges that the loop
-declares, so that none writes past a buffer, whatever file or mistake its arguments come from.
+"""Compiled loops: kept on disk for the next process where numba finds a place; their arguments are checked.
 
-A loop that Python calls has `@entry(...)` above `@njit`; one that only other loops call begins with `_` or is
-called from the folder of its own loops. `tests/contracts/test_compiled.py` holds the package to it.
+Arrays from Python are compared with the sizes and ranges that the loop declares, so that none writes past a buffer,
+whatever file or mistake its arguments come from. A loop that Python calls has `@entry(...)` above `@njit`; one that
+only other loops call begins with `_` or is called from the folder of its own loops. `tests/contracts/test_compiled.py`
+holds the package to it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,52 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
 from sksvi._runtime import layout
-from sksvi._runtime.compiling import njit
-from sksvi._runtime.kinds import NUMBERS, WHOLE
 from sksvi._runtime.layout import DIAGONALS, MATRICES, expression
+from sksvi._runtime.user import warn_user
+from sksvi._typing.arrays import NUMBERS, WHOLE
+
+_WARNED: list[str] = []
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator of a loop that numba compiles, without Python's lock.
+
+    What is compiled is kept beside the source, in the user's cache folder, or in ``NUMBA_CACHE_DIR``. Where none of
+    them can be written to, as in a container with read-only site-packages and no home, it is compiled anew in every
+    process, which is warned of once.
+
+    Parameters
+    ----------
+    **options
+        As `numba.njit` takes them.
+
+    Returns
+    -------
+    callable
+    """
+
+    def compiled(loop: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=True, nogil=True, **options)(loop)
+        except RuntimeError as error:
+            if "cannot cache function" not in str(error):
+                raise
+            if not _WARNED:
+                _WARNED.append(loop.__name__)
+                warn_user(
+                    "compiled loops cannot be kept on disk, because neither the folder of sksvi nor the user's cache "
+                    "folder can be written to: each process compiles them anew, for seconds of each first fit. Set "
+                    "NUMBA_CACHE_DIR to a folder that can be written to, or fill one when the image is made by "
+                    "python -m sksvi.precompile."
+                )
+            return numba.njit(nogil=True, **options)(loop)
+
+    return compiled
+
 
 #: Letter of a layout -> kinds of dtype that a loop takes: it is compiled for each width.
 KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}

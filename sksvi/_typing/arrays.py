@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+
+import scipy.sparse as sp
 
 if TYPE_CHECKING:
     import os
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pandas as pd
-    import scipy.sparse as sp
     from matplotlib.axes import Axes as _Axes
 
 
@@ -51,3 +52,24 @@ Index: TypeAlias = "pd.Index"
 RandomState: TypeAlias = "int | np.random.RandomState | None"
 #: ``"balanced"`` or a weight for each class.
 ClassWeight: TypeAlias = "str | Mapping[Any, float] | None"
+
+
+# ---- what an array turns out to be: sparse, or of a kind of dtype, ``dtype.kind in NUMBERS``, as NumPy and pandas have
+Compressed: TypeAlias = "sp.csr_array | sp.csr_matrix"
+#: Formats that users have; those that are rarer have the same methods.
+Sparse: TypeAlias = "Compressed | sp.csc_array | sp.csc_matrix | sp.coo_array | sp.coo_matrix"
+
+#: Whole numbers; numbers; numbers and truth values.
+WHOLE, REAL, NUMBERS = "iu", "iuf", "biuf"
+#: What arrays in a file are of: no objects, no records.
+FILED = NUMBERS + "cUSMm"
+
+
+def is_sparse(X: object) -> TypeGuard[Sparse]:
+    """Whether X is a sparse matrix of any format, as users have them."""
+    return bool(sp.issparse(X))
+
+
+def is_compressed(X: object) -> TypeGuard[Compressed]:
+    """Whether X is a sparse matrix, behind the door where each becomes one of compressed rows."""
+    return bool(sp.issparse(X))

@@ -21,7 +21,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays, string_or_array
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START, SamplingState
+from sksvi.inference.records import START, SamplingState
 from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess

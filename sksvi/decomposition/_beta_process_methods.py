@@ -22,8 +22,8 @@ from sksvi.models.base import Table
 from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 from sksvi.partitions.lazy import added
-from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
+from sksvi.predictive.quantiles import beta_quantiles
 
 Array = np.ndarray
 

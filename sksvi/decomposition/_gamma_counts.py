@@ -12,8 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
-from sksvi._runtime.kinds import is_compressed
-from sksvi._typing.arrays import ArrayLike, MatrixLike
+from sksvi._typing.arrays import ArrayLike, MatrixLike, is_compressed
 from sksvi.decomposition._gamma_fit import GammaFit
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, first_half, halved_entries

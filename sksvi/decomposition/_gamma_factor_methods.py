@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import memory, parallel
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_encoding import ROWS, ScatterEncoding
 from sksvi.estimators.base import BaseSVI
@@ -26,7 +26,7 @@ from sksvi.models.gamma_factor.model import GammaFactors
 from sksvi.models.gamma_factor.response import Response, respond
 from sksvi.models.gamma_factor.scatter import Scatter
 from sksvi.partitions.lazy import added
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -18,9 +18,8 @@ from sksvi.estimators.base import Phase
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.inference.memory.locals import Locals
 from sksvi.inference.problem import Problem
-from sksvi.inference.state import State
+from sksvi.inference.state import Locals, State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.poisson import LEAST_ROWS, GammaPoisson

@@ -30,7 +30,7 @@ from sksvi.estimators.magnitudes import check_magnitudes
 from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -25,10 +25,9 @@ from sksvi.families import Gamma
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.memory.locals import NO_LOCALS, Locals
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on, restarted
-from sksvi.inference.state import State
+from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import CountMatrix, table

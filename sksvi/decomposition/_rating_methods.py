@@ -23,7 +23,7 @@ from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
 from sksvi.estimators.summary_text import counted
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.inference import plan
-from sksvi.inference.memory.factors import BlockFactors
+from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes import alternating
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood

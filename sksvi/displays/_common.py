@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
 
 from sksvi.predictive import wrappers
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

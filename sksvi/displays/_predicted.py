@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._seeds import check_seed
+from sksvi._runtime.user import check_seed
 from sksvi.displays._common import refuse_several
 from sksvi.estimators.offsets import with_exposure
 from sksvi.likelihoods.count_quantiles import binomial_quantile

@@ -12,12 +12,11 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
-from sksvi._runtime.kinds import REAL, WHOLE
-from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
+from sksvi._typing.arrays import REAL, WHOLE, ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above, note_above
 from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -12,7 +12,7 @@ from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
 from sksvi.displays._common import COLORS, axes_for, check_whole
 from sksvi.displays._predicted import steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

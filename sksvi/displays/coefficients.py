@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, categorical_columns, feature_names, grouping_columns
-from sksvi._runtime.kinds import is_compressed
-from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names
+from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, is_compressed
 from sksvi.displays._common import axes_for, central, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
 from sksvi.estimators.tables import as_table
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 #: Orders of columns from the top, by their means.
 ORDERS = {

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, Names
 from sksvi.displays._common import axes_for, central, check_most, fitted, say_shown, unwrapped
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 
 class GroupEffectsDisplay:

@@ -14,7 +14,7 @@ from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, PerRow, Ran
 from sksvi.displays._common import COLORS, axes_for, legend_outside
 from sksvi.estimators.checks import check_count
 from sksvi.inspection._effects import LEAST_DRAWS, ChangedRowMeans, constant, frame_of, levelled_columns, with_column
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.
 OUTSIDE = 0.01

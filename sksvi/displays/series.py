@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from sksvi._runtime.kinds import REAL, WHOLE
-from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, Series
+from sksvi._typing.arrays import REAL, WHOLE, Axes, DataFrame, MatrixLike, PerRow, Series
 from sksvi.displays import _common as common
 from sksvi.displays._common import COLORS
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from sksvi._runtime import memory
-from sksvi._runtime.kinds import is_compressed
-from sksvi._seeds import check_seed as check_seed
+from sksvi._runtime.user import check_seed as check_seed
+from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.magnitudes import check_magnitudes, check_weights
 from sksvi.estimators.validation import check_numeric_target
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -16,10 +16,9 @@ from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.refit import ANEW
 from sksvi.estimators.streaming import STREAM_BYTES
 from sksvi.inference import plan, stream
-from sksvi.inference.memory.locals import NO_LOCALS
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on
-from sksvi.inference.state import State
+from sksvi.inference.state import NO_LOCALS, State
 from sksvi.models.base import Table
 
 #: Rows that are enough.

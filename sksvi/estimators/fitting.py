@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi._runtime import parallel
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.encoding import WHOLE, GivenRows

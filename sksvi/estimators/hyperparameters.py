@@ -12,7 +12,7 @@ from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.summaries import COLUMNS
 from sksvi.estimators.validation import StrOptions
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 #: Of the parameter `hyperparameters`.
 CONSTRAINTS: dict[str, list[Any]] = {"hyperparameters": [StrOptions({"integrated", "point"})]}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
-from sksvi._runtime.kinds import NUMBERS
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
+from sksvi._typing.arrays import NUMBERS
 from sksvi.estimators.magnitudes import check_magnitudes
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.likelihoods.support import LARGEST, LARGEST_COUNT, SMALLEST_COUNT
+from sksvi.likelihoods.traits import LARGEST, LARGEST_COUNT, SMALLEST_COUNT
 
 Array = np.ndarray
 

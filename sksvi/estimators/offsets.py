@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes

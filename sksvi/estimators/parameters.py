@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
-from sksvi.likelihoods.support import LARGEST
+from sksvi.likelihoods.traits import LARGEST
 from sksvi.partitions.collections import is_collection
 
 #: The least magnitude of a parameter that is not 0, and those that no arithmetic is done with.

@@ -31,7 +31,7 @@ from sksvi.estimators.scores import least_steps, level_losses, losses, share_sav
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
 from sksvi.partitions.sums import summed
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

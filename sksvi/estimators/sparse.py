@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import is_compressed, is_sparse
+from sksvi._typing.arrays import is_compressed, is_sparse
 
 COMPRESSED = ("csr", "csc", "bsr")
 

@@ -9,7 +9,7 @@ from sksvi.estimators import fit_warnings
 from sksvi.estimators.encoding import CHUNK, GivenRows, check_in_memory
 from sksvi.estimators.offsets import remember_offset
 from sksvi.inference import plan, stream
-from sksvi.inference.memory.factors import NO_FACTORS
+from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.records import replace
 from sksvi.inference.start import counting_on
 from sksvi.partitions.collections import is_collection

@@ -10,8 +10,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from sksvi._names import own_name
 from sksvi.estimators.checks import interval_table
-from sksvi.predictive.checks import tail_of
 from sksvi.predictive.mixture import normal_quantiles
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi import likelihoods
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.encoding import Part
 from sksvi.estimators.labels import check_labels, is_text
 from sksvi.estimators.levels import MOST_LEVELS, first_levels, given_order, levels_in_use, positions

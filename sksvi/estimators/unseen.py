@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 
 Array = np.ndarray
 

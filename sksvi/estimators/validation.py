@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.published import one_fit
 from sksvi.estimators.sparse import checked_sparse, merged
-from sksvi.likelihoods.support import LARGEST
+from sksvi.likelihoods.traits import LARGEST
 from sksvi.partitions.lazy import BY_ROW, at_hand, over_partitions
 
 ENCODE = "encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder"

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import as_float
+from sksvi.likelihoods.traits import as_float
 
 Array = np.ndarray
 Terms = tuple[Array, Array, Array]

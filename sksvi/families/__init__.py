@@ -1,17 +1,15 @@
 """Exponential families of the posterior blocks."""
 
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite
-from sksvi.families.dirichlet import Beta, Dirichlet
+from sksvi.families.dirichlet import Beta, Dirichlet, Simplex
 from sksvi.families.gamma import Gamma
 from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian
+from sksvi.families.gaussian.normal import InUnits, StandardGaussian
 from sksvi.families.gaussian.plates import GaussianPlates
-from sksvi.families.gaussian.standard import StandardGaussian
-from sksvi.families.gaussian.units import InUnits
 from sksvi.families.gaussian.views import ClassGaussian, Marginal, ProjectedGaussian
 from sksvi.families.point import Free, Point
 from sksvi.families.population import Population
 from sksvi.families.rayleigh import Rayleigh
-from sksvi.families.simplex import Simplex
 
 __all__ = [
     "Beta",

@@ -57,7 +57,7 @@ from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.partitions.gathered import cut, gathered
 from sksvi.predictive import Predictive
-from sksvi.predictive.checks import check_latents, tail_of
+from sksvi.predictive.plain import check_latents, tail_of
 
 Array = np.ndarray
 

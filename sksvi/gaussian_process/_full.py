@@ -34,7 +34,7 @@ from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START
+from sksvi.inference.records import START
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table

@@ -22,8 +22,8 @@ from sksvi.models.gp.integrated import MOST_NUMBERS, HyperparameterNodes
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
 from sksvi.predictive import MixturePredictive, Predictive
-from sksvi.predictive.checks import tail_of
 from sksvi.predictive.mixture import mixed_moments
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

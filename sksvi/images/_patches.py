@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import NUMBERS
-from sksvi._typing.arrays import ArrayLike
+from sksvi._typing.arrays import NUMBERS, ArrayLike
 
 Array = np.ndarray
 

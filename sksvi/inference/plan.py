@@ -16,13 +16,11 @@ from sksvi.algorithms.specs import SPECS, VARIATIONAL, Algorithm
 from sksvi.expectations import Auto, Expectation
 from sksvi.inference import engine
 from sksvi.inference.engine import Pass
-from sksvi.inference.globals import GLOBALS, ExpectedGlobals
 from sksvi.inference.passes.alternating import Alternating
 from sksvi.inference.passes.blockwise import Blockwise
 from sksvi.inference.passes.line_search import LineSearch
-from sksvi.inference.passes.noisy import Noisy
-from sksvi.inference.passes.sampler import GibbsPass
-from sksvi.inference.problem import DIRECT, PlainGradients, Problem
+from sksvi.inference.passes.stochastic import GibbsPass, Noisy
+from sksvi.inference.problem import DIRECT, GLOBALS, ExpectedGlobals, PlainGradients, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
 from sksvi.inference.site_updates import SiteUpdates

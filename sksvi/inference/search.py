@@ -12,12 +12,11 @@ import numpy as np
 from sksvi.algorithms.specs import MCSSVI
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference import hyper
-from sksvi.inference.memory.factors import NO_FACTORS
+from sksvi.inference import engine
+from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.passes.line_search import line_search_state, run_until_settled
 from sksvi.inference.problem import DIRECT, Problem, divergence
-from sksvi.inference.progress import Evaluation, LineSearchState
-from sksvi.inference.records import replace
+from sksvi.inference.records import Evaluation, LineSearchState, replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Data, Gradient, Linear
 
@@ -179,7 +178,7 @@ def profile(
     assert isinstance(model, Linear)
     q = {key: block if block.natural_coordinates else block.natural_form() for key, block in state.q.items()}
     message = q[model.main].over(model.prior(q)[model.main])
-    given = hyper.with_fixed_hyper(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
+    given = engine.with_fixed_hyper(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
     start = replace(state, memory={}, messages=NO_FACTORS)
 
     def count_pass(_: float) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sksvi._runtime import parallel
 from sksvi.algorithms.rules import Rule, StepResult, StepSize
-from sksvi.inference.memory.sites import RemoteSites, Sites, no_messages
+from sksvi.inference.messages import RemoteSites, Sites, no_messages
 from sksvi.inference.problem import PlainGradients, Problem, prior_of
 from sksvi.inference.records import replace
 from sksvi.inference.state import State

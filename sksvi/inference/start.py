@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
-from sksvi.inference.memory.factors import NO_FACTORS
-from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals, RemoteLocals
-from sksvi.inference.memory.plates import PlateMemory
+from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import LineSearchState, Progress
-from sksvi.inference.records import replace
-from sksvi.inference.state import State, with_own_lists
+from sksvi.inference.records import LineSearchState, Progress, replace
+from sksvi.inference.state import NO_LOCALS, Locals, NoLocals, PlateMemory, RemoteLocals, State, with_own_lists
 from sksvi.models.base import Bipartite, Local
 
 Array = np.ndarray
@@ -163,7 +160,7 @@ def initialized(problem: Problem, state: State) -> State:
         state = replace(state, progress=state.progress.elsewhere(len(state.bounds)))
     return replace(
         state,
-        q=hyper.forgetting(state.q),
+        q=engine.forgetting(state.q),
         messages=state.messages.of_fit(len(problem.data)),
         locals=locals_of(problem, state),
         counted=0.0,

@@ -1,21 +1,192 @@
-"""The state of a fit: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks."""
+"""The state of a fit: saved, resumed, continued by ``partial_fit``. Plain arrays, numbers and blocks.
+
+Beside the blocks it has the memory of rows, where each row's local variables ended, a start for the next look at it;
+and the memory of plates: how often each has moved, the weight of its data so far, AdaGrad's sums.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors, NoFactors
-from sksvi.inference.memory.locals import NO_LOCALS, Locals, NoLocals
-from sksvi.inference.memory.sites import Sites
-from sksvi.inference.progress import START, Progress
-from sksvi.inference.records import replace
+from sksvi.inference.messages import NO_FACTORS, BlockFactors, NoFactors, Sites
+from sksvi.inference.records import START, Progress, replace
 from sksvi.models.base import Blocks, Gradient
 
+# ---- memory of rows
+Array = np.ndarray
 
+
+class NoLocals:
+    """Local variables of models that have none.
+
+    ``apart`` : what rows in partitions keep beside them, where they do.
+    """
+
+    LAYOUT = ""
+
+    repairs = 0
+    apart: Any = None
+
+    def of(self, rows: Any) -> Any:
+        """No start for any row."""
+        return None
+
+    def keep(self, rows: Any, terms: Any) -> None:
+        """Write nothing: no row has local variables."""
+
+    def count(self, repairs: int) -> None:
+        """Count nothing: no covariance is projected."""
+
+    def copy(self) -> NoLocals:
+        """This object itself: there is nothing to copy."""
+        return self
+
+    @property
+    def without_rows(self) -> NoLocals:
+        """The local variables that stay with a fitted estimator: those of rows at hand."""
+        return self
+
+
+NO_LOCALS = NoLocals()
+
+
+class RemoteLocals(NoLocals):
+    """The local variables of rows in partitions, kept beside these.
+
+    Parameters
+    ----------
+    apart : object with ``copy``
+        Those of each partition, where it lies.
+    """
+
+    def __init__(self, apart: Any, repairs: int = 0) -> None:
+        self.apart, self.repairs = apart, repairs
+
+    def count(self, repairs: int) -> None:
+        """Count `repairs` more covariances that had to be projected."""
+        self.repairs += repairs
+
+    def copy(self) -> RemoteLocals:
+        """A copy with its own list of what lies where."""
+        return RemoteLocals(self.apart.copy(), self.repairs)
+
+    @property
+    def without_rows(self) -> NoLocals:
+        """No local variables: they go with the workers' memory, and a fit that goes on finds them anew."""
+        return NO_LOCALS
+
+
+class Locals(NoLocals):
+    """One row of numbers per row of the data, (n, ...), of the local step `rule` (`Problem.local_rule`).
+
+    `repairs` counts covariances that had to be projected.
+    """
+
+    LAYOUT = "values (…,_) f; repairs count"
+
+    rule = ""  # of files that did not say
+
+    def __init__(self, values: Array, repairs: int = 0, rule: str = "") -> None:
+        self.values, self.repairs, self.rule = values, repairs, rule
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def of(self, rows: Any) -> Any:
+        """Where the local variables of these rows start."""
+        return self.values[rows]
+
+    def keep(self, rows: Any, terms: Any) -> None:
+        """Write where the local variables of these rows ended."""
+        self.values[rows] = terms.local
+
+    def count(self, repairs: int) -> None:
+        """Count `repairs` more covariances that had to be projected."""
+        self.repairs += repairs
+
+    def copy(self) -> Locals:
+        """A copy with arrays of its own."""
+        return Locals(self.values.copy(), self.repairs, self.rule)
+
+
+# ---- memory of plates
+@dataclass
+class PlateMemory:
+    """Memory of the plates of one side.
+
+    clock (P,): steps that each plate has taken. seen (P,): weight of its data so far. rule: what the
+    side's rule remembers, arrays of P rows, or None.
+    """
+
+    LAYOUT = """
+        clock (n) i >=0; seen (n) f >=0
+        rule? where all(len(a) == n for a in getattr(it, '__dict__', {}).values() if isinstance(a, np.ndarray))
+    """
+
+    clock: Array
+    seen: Array
+    rule: Any = None
+
+    @classmethod
+    def empty(cls, n: int, rule: Any = None) -> PlateMemory:
+        """Memory of n plates that no data have informed yet."""
+        return cls(np.zeros(n, np.int64), np.zeros(n), rule)
+
+    def copy(self) -> PlateMemory:
+        """A copy with arrays of its own."""
+        return PlateMemory(self.clock.copy(), self.seen.copy(), copy.deepcopy(self.rule))
+
+    def of(self, plates: Any) -> PlateMemory:
+        """Memory of some plates alone."""
+        return PlateMemory(self.clock[plates], self.seen[plates], chosen(self.rule, plates))
+
+    def faded(self, share: float) -> PlateMemory:
+        """Memory with a share of the weight of earlier data, and of a rule's sums."""
+        rule = self.rule.faded(share) if hasattr(self.rule, "faded") else self.rule
+        return replace(self, seen=share * self.seen, rule=rule)
+
+    def lengthened(self, new: Any) -> PlateMemory:
+        """Memory with empty entries for the plates of the block `new` at its end."""
+        n = new.n_plates
+        clock = np.concatenate([self.clock, np.zeros(n, self.clock.dtype)])
+        return PlateMemory(clock, np.concatenate([self.seen, np.zeros(n)]), lengthened(self.rule, new))
+
+
+def _arrays(memory: Any) -> dict[str, Array]:
+    """Arrays of a rule's memory by name."""
+    if not is_dataclass(memory):
+        return {}
+    return {f.name: a for f in fields(memory) if isinstance(a := getattr(memory, f.name), np.ndarray)}
+
+
+def chosen(memory: Any, plates: Any) -> Any:
+    """A rule's memory of some plates."""
+    arrays = _arrays(memory)
+    return replace(memory, **{name: a[plates] for name, a in arrays.items()}) if arrays else memory
+
+
+def put(memory: Any, plates: Any, rows: Any) -> None:
+    """Write a rule's sums of some plates."""
+    for name, a in _arrays(memory).items():
+        a[plates] = getattr(rows, name)
+
+
+def lengthened(memory: Any, new: Any) -> Any:
+    """A rule's memory with empty entries for new plates at its end."""
+    arrays, n = _arrays(memory), new.n_plates
+    if not arrays:
+        return memory
+    own = {"unit": new.root} if "unit" in arrays else {}
+    longer = {name: np.concatenate([a, own.get(name, np.zeros((n, *a.shape[1:])))]) for name, a in arrays.items()}
+    return replace(memory, **longer)
+
+
+# ---- the state
 class NonFinite(ValueError):
     """A bound or gradient that is not a finite number."""
 

@@ -11,22 +11,19 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.engine import evaluate, iterate, whole, with_bound
-from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
-from sksvi.inference.memory.locals import NO_LOCALS
-from sksvi.inference.memory.sample import Sample
+from sksvi.inference.messages import NO_FACTORS, BlockFactors
 from sksvi.inference.passes import alternating
-from sksvi.inference.passes.noisy import Noisy, noisy_step
+from sksvi.inference.passes.stochastic import Noisy, noisy_step
 from sksvi.inference.plan import changed, pass_of, remembers, run
 from sksvi.inference.problem import Problem, divergence
-from sksvi.inference.progress import START, LineSearchState
-from sksvi.inference.records import replace
+from sksvi.inference.records import PORTION_PASSES, START, LineSearchState, replace
+from sksvi.inference.sample import Sample
 from sksvi.inference.search import improved
 from sksvi.inference.site_updates import RecordedTerms
 from sksvi.inference.start import first_state, with_scale_inside_range
-from sksvi.inference.state import State, StepInfo, recorded, thinned
-from sksvi.inference.stopping import PORTION_PASSES
+from sksvi.inference.state import NO_LOCALS, State, StepInfo, recorded, thinned
 from sksvi.inference.stream_state import StreamState, beyond_reach, sampled
 from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
 
@@ -122,14 +119,14 @@ def absorb_messages(problem: Problem, state: State, tol: float, keep: int, fade:
     frozen = problem.frozen | lagged
     portion = changed(problem, batch_size=None, total=None, frozen=frozen)
     portion = replace(portion, messages=RecordedTerms(model.main, lasting=keep > 0))
-    inner = replace(state, q=hyper.forgetting(state.q), bounds=[], progress=START, messages=NO_FACTORS)
+    inner = replace(state, q=engine.forgetting(state.q), bounds=[], progress=START, messages=NO_FACTORS)
     earlier, now, certain_rows, inner = settled_after(portion, inner, earlier, lagged, tol, first)
     closed, terms, gradient, value = ended(now, inner)
     updated = earlier.with_rows(portion.data, closed.q, gradient, value)
     updated = replace(
         updated, sample=sampled(portion, closed, terms, earlier, updated, keep, certain_rows) if keep else None
     )
-    q = hyper.optimized(portion, closed.q, updated.by_block[model.main], PORTION_PASSES)
+    q = engine.optimized(portion, closed.q, updated.by_block[model.main], PORTION_PASSES)
     if beyond_reach(
         q[model.main], closed.q[model.main]
     ):  # the fit was cut off on its way, and no bound was asked there
@@ -258,7 +255,7 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
         problem.weight / state.population if has_population else 1.0,
     )
     state = blown_up(problem, state, grown)
-    state = concentrated(problem, hyper.faded(state, fade), 1.0 / (problem.scale * len(parts)))
+    state = concentrated(problem, engine.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)
     cumulative_weight, growing = counted - new_weight, problem.weight == counted
     for part in parts:

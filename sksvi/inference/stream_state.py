@@ -16,9 +16,9 @@ import numpy as np
 from sksvi.algorithms.line_search import backtrack
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.memory.factors import NO_FACTORS, BlockFactors
-from sksvi.inference.memory.sample import Sample, sites_of, trailing
+from sksvi.inference.messages import NO_FACTORS, BlockFactors
 from sksvi.inference.records import replace
+from sksvi.inference.sample import Sample, sites_of, trailing
 from sksvi.inference.site_updates import RecordedTerms
 from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
 

@@ -11,13 +11,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from sksvi._names import categorical_columns, grouping_columns
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count, check_row_values
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 from sksvi.predictive.wrappers import unwrapped
 
 Array = np.ndarray

@@ -5,12 +5,11 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.binary import Bernoulli, Binomial
+from sksvi.likelihoods.classes import Bernoulli, Binomial, Softmax
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.counts import NegativeBinomial, Poisson
 from sksvi.likelihoods.ordinal import Ordinal
-from sksvi.likelihoods.softmax import Softmax
-from sksvi.likelihoods.support import LikelihoodTraits, Support
+from sksvi.likelihoods.traits import LikelihoodTraits, Support
 
 __all__ = [
     "Bernoulli",

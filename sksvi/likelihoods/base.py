@@ -10,10 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sksvi.likelihoods.links import Array, as_float, safe_exp
-from sksvi.likelihoods.mixtures import ScaleMixture
 from sksvi.likelihoods.scales import Scales
-from sksvi.likelihoods.support import LARGEST_COUNT, LARGEST_TARGET, SMALLEST_COUNT, LikelihoodTraits, Support
+from sksvi.likelihoods.traits import (
+    LARGEST_COUNT,
+    LARGEST_TARGET,
+    SMALLEST_COUNT,
+    Array,
+    LikelihoodTraits,
+    ScaleMixture,
+    Support,
+    as_float,
+    safe_exp,
+)
 
 
 @lru_cache(maxsize=64)

@@ -8,10 +8,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
 
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import LOG_SQRT_2PI, Array, as_float
-from sksvi.likelihoods.mixtures import InverseGammaVariance
 from sksvi.likelihoods.scales import LEAST_NOISE, Scales, weighted_median, weighted_moments
-from sksvi.likelihoods.support import LikelihoodTraits, Support
+from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, InverseGammaVariance, LikelihoodTraits, Support, as_float
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826

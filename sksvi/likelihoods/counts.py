@@ -11,10 +11,19 @@ from scipy.special import betainc, betaincc, betaln, digamma, gammainc, gammaln,
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
-from sksvi.likelihoods.links import Array, as_float, log_softplus, log_softplus_terms, safe_exp, sigmoid, softplus
 from sksvi.likelihoods.logistic import expected_outcomes
 from sksvi.likelihoods.scales import Scales, weighted_moments
-from sksvi.likelihoods.support import LikelihoodTraits, Support
+from sksvi.likelihoods.traits import (
+    Array,
+    LikelihoodTraits,
+    Support,
+    as_float,
+    log_softplus,
+    log_softplus_terms,
+    safe_exp,
+    sigmoid,
+    softplus,
+)
 
 #: Fewer counts than these are not worth a table of what is asked of them.
 LEAST_COUNTS = 64

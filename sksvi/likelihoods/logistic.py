@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sksvi.integrals.quadrature import HALF_RANGE, expect, hermite, standard_deviation
-from sksvi.likelihoods.links import log_sigmoid_terms
+from sksvi.likelihoods.traits import log_sigmoid_terms
 
 Array = np.ndarray
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 
 Array = np.ndarray
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from sksvi._typing.arrays import ArrayLike
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import Array, as_float, log_sigmoid_slopes, sigmoid
 from sksvi.likelihoods.scales import Scales
-from sksvi.likelihoods.support import LikelihoodTraits, Support
+from sksvi.likelihoods.traits import Array, LikelihoodTraits, Support, as_float, log_sigmoid_slopes, sigmoid
 
 
 class CutPoints(Scales["Ordinal"]):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from sksvi.likelihoods.links import Array
+from sksvi.likelihoods.traits import Array
 
 #: Standard deviation of y, per standard deviation (or size) of all y, below which a learned noise does not go.
 LEAST_NOISE = 1e-4

@@ -30,7 +30,7 @@ from sksvi.estimators.validation import ENCODE, StrOptions
 from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
-from sksvi.inference.memory.factors import BlockFactors
+from sksvi.inference.messages import BlockFactors
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
@@ -52,7 +52,7 @@ from sksvi.linear_model._summaries import effects_table, likelihood_tables, show
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

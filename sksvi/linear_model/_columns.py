@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.magnitudes import LEAST_SPREAD
 from sksvi.models.linear.rows import Rescaled
 

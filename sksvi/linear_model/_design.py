@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_X_y
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.categorical import Levels, column_of, position
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import Part

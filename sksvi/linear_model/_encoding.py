@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
@@ -17,7 +17,7 @@ from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.targets import GivenTarget, TargetEncoding, TargetRows
 from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods import Likelihood
-from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, stored

@@ -12,8 +12,7 @@ import numpy as np
 from sksvi.estimators.hyperparameters import integrates
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
-from sksvi.inference.engine import evaluate, whole
-from sksvi.inference.hyper import with_fixed_hyper
+from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
 from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State

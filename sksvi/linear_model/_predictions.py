@@ -14,8 +14,8 @@ from sksvi.estimators.response import MOST
 from sksvi.linear_model._integrated import NodeFit, node_fits, own_by_default, own_precision, prior_at
 from sksvi.models.linear.scales import own_sets
 from sksvi.predictive import MixturePredictive
-from sksvi.predictive.checks import check_latents
 from sksvi.predictive.mixture import merged, mixed_moments
+from sksvi.predictive.plain import check_latents
 
 Array = np.ndarray
 

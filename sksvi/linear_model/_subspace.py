@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.models.base import Table
 from sksvi.models.linear.rows import Design, informed_subspace

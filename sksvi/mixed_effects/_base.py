@@ -32,7 +32,7 @@ from sksvi.linear_model._integrated import NodeFit
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

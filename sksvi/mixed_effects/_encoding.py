@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_X_y
 
 from sksvi._names import own_name
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.categorical import Levels, fixed_columns
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.tables import as_table

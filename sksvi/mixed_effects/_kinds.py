@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 
 Array = np.ndarray
 

@@ -34,8 +34,8 @@ from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.models.base import Table
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
-from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
+from sksvi.predictive.quantiles import beta_quantiles
 
 Array = np.ndarray
 

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import is_compressed
-from sksvi._typing.arrays import RandomState
+from sksvi._typing.arrays import RandomState, is_compressed
 from sksvi.estimators.validation import validate_data, with_own_methods
 from sksvi.mixture._base import Mixture
 from sksvi.mixture._encoding import MixtureEncoding, column_name

@@ -25,8 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._runtime import parallel
-from sksvi._runtime.growing import extended
-from sksvi._runtime.memory import Weighed
+from sksvi._runtime.memory import Weighed, extended
 from sksvi.models.traits import AlternatingTraits, BoundTraits, Traits
 
 if TYPE_CHECKING:

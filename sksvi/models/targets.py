@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi._runtime.kinds import REAL
+from sksvi._typing.arrays import REAL
 from sksvi.models.base import Table
 
 Array = np.ndarray

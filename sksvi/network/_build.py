@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi import families
-from sksvi._runtime.kinds import WHOLE
+from sksvi._typing.arrays import WHOLE
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, DistributionFactor, Gamma, Gaussian

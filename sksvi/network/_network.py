@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sksvi import schedules
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import fit_warnings

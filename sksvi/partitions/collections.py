@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import is_sparse
+from sksvi._typing.arrays import is_sparse
 
 #: What may be one number for all rows.
 ONE_FOR_ALL = ("sample_weight", "offset")

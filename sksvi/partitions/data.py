@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi.inference.memory.locals import NO_LOCALS, Locals
+from sksvi.inference.state import NO_LOCALS, Locals
 from sksvi.models.base import Table
 from sksvi.partitions.executor import Executor
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import is_sparse
-from sksvi._seeds import check_seed
+from sksvi._runtime.user import check_seed
+from sksvi._typing.arrays import is_sparse
 from sksvi.partitions.collections import is_collection, like, partitions
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Broadcast, Executor, run_broadcast

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import NUMBERS
+from sksvi._typing.arrays import NUMBERS
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models import targets as rule
 from sksvi.models.base import Table

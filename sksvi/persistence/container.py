@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sksvi._runtime.kinds import FILED
+from sksvi._typing.arrays import FILED
 
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 32 * 2**20

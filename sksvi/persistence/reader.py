@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import FILED, NUMBERS
+from sksvi._typing.arrays import FILED, NUMBERS
 from sksvi.persistence.writer import EXTENSION, MAX_DEPTH, NEVER_SAVED, SCALARS, resolve_class, slot_names
 
 #: Values within one another; the writer's own steps down may be two of these.

@@ -19,9 +19,8 @@ from sklearn.base import BaseEstimator
 
 from sksvi._runtime.layout import check, require
 from sksvi.families.base import Family
-from sksvi.inference.memory.plates import PlateMemory
-from sksvi.inference.memory.sites import Sites
-from sksvi.inference.state import State
+from sksvi.inference.messages import Sites
+from sksvi.inference.state import PlateMemory, State
 
 Array = np.ndarray
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import FILED
+from sksvi._typing.arrays import FILED
 
 # Callbacks, their contexts and warnings given belong to the session; metadata requests have a node of their own.
 NEVER_SAVED = frozenset(

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import LOG_SQRT_2PI, safe_exp
+from sksvi.likelihoods.traits import LOG_SQRT_2PI, safe_exp
 from sksvi.predictive.plain import Predictive, _among, cdf_of, closed_variance
 from sksvi.predictive.quantiles import quantile_between
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,66 @@ from scipy.special import bdtr, logit, ndtr, ndtri
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.links import as_float, log_normal_variance, safe_exp
-from sksvi.predictive import density
-from sksvi.predictive.checks import tail_of
+from sksvi.likelihoods.traits import as_float, log_normal_variance, safe_exp
+from sksvi.predictive import quantiles
 from sksvi.predictive.quantiles import quantile_between, smallest_count
 
+# ---- checks of what is predicted from and of what is asked for
 Array = np.ndarray
 
+#: Standard deviations from either end of any link, with digits to spare.
+LINKED = 1e12
+
+
+def check_latents(mean: Array, variance: Array, dtype: Any, link: bool) -> None:
+    """An error for the first row whose latent lies where nothing can be predicted from it.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, ...)
+    variance : ndarray of the same shape, or (n, K, K)
+        Of f.
+    dtype : dtype
+        Of what is predicted.
+    link : bool
+        Whether f lies behind a link, whose ends are long reached at `LINKED`.
+
+    Raises
+    ------
+    ValueError
+        Naming the row.
+    """
+    most = 0.1 * float(np.finfo(dtype).max) ** 0.5
+    most = min(most, LINKED) if link else most
+    good = (np.abs(mean) <= most).reshape(len(mean), -1).all(axis=1)
+    good &= (np.abs(variance) <= most**2).reshape(len(mean), -1).all(axis=1)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(
+            f"the latent f of row {row} has mean {np.ravel(mean[row])[0]:.3g} and variance "
+            f"{np.ravel(variance[row])[0]:.3g}, of which nothing can be predicted: X (or offset) of that row lies far "
+            "outside the data of the fit."
+        )
+
+
+# ---- coverage of an interval, as users give it
+def tail_of(coverage: Any) -> float:
+    """Probability below an equal-tailed interval of that coverage.
+
+    Raises
+    ------
+    ValueError
+        If coverage is no number strictly between 0 and 1.
+    """
+    if not isinstance(coverage, Real) or not 0 < coverage < 1:  # type: ignore[operator]  # Real has no order in typeshed
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}.")
+    tail = 0.5 - 0.5 * float(coverage)
+    if 1.0 - tail == 1.0:
+        raise ValueError(f"coverage must lie strictly between 0 and 1; found {coverage!r}, which leaves nothing.")
+    return tail
+
+
+# ---- the distribution
 #: Widths of a likelihood to the deviation of a logit over which few or many successes are told apart.
 STEEP = 2.0
 #: Widths in f, beside its spread, at which a distribution function is a step: the error in probability.
@@ -131,7 +185,7 @@ class Predictive:
 
     def log_prob(self, y: Array) -> Array:
         """log p(y) in nats, shape (n,), integrated over f (not the density at its mean)."""
-        return density.log_predictive(self.likelihood, y, self.latent_mean, self.latent_variance)
+        return quantiles.log_predictive(self.likelihood, y, self.latent_mean, self.latent_variance)
 
     def probabilities(self) -> Array:
         """P(y = k), shape (n, L), rows sum to 1, for each of the likelihood's `levels`; binomial: of one trial."""

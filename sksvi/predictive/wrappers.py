@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import all_names
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PathLike, PerRow, RandomState
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 

@@ -15,9 +15,8 @@ from sksvi.algorithms.steps import shortened
 from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
-from sksvi.inference.globals import GLOBALS
 from sksvi.inference.passes.line_search import run_until_settled
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import GLOBALS, Problem
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of
 from sksvi.inference.state import State, check_finite

@@ -23,8 +23,7 @@ from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import START
-from sksvi.inference.records import replace
+from sksvi.inference.records import START, replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood, NegativeBinomial

@@ -9,11 +9,10 @@ import math
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.inference.passes.line_search import DAMPING_GROWTH, PREDICTED_SHARE
-from sksvi.inference.stopping import ROUNDING
+from sksvi.inference.records import ROUNDING
 
 Array = np.ndarray
 

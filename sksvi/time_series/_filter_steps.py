@@ -16,7 +16,7 @@ from sksvi.estimators.streaming import check_finished
 from sksvi.expectations import Expectation
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.likelihoods.support import LARGEST_TARGET, SMALLEST_COUNT
+from sksvi.likelihoods.traits import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._encoding import SeriesEncoding

@@ -22,8 +22,8 @@ from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.integrated import all_parameters
 from sksvi.models.time_series.search import closed_messages, without_offsets
 from sksvi.predictive import MixturePredictive, Predictive
-from sksvi.predictive.checks import tail_of
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles
+from sksvi.predictive.plain import tail_of
 from sksvi.time_series._index import index_from_record, short_record
 
 Array = np.ndarray

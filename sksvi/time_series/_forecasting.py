@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._runtime.kinds import NUMBERS
-from sksvi._runtime.warned import warn_user
-from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._runtime.user import warn_user
+from sksvi._typing.arrays import NUMBERS, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.hyperparameters import posterior_of_nodes
 from sksvi.estimators.offsets import checked_offset, with_exposure
@@ -21,7 +20,7 @@ from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.predictive import Predictive
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
 from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, node_rows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 

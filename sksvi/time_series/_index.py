@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import NUMBERS, REAL
+from sksvi._typing.arrays import NUMBERS, REAL
 from sksvi.time_series._frequency import (
     advanced,
     check_frequency,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi._runtime.kinds import WHOLE
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
+from sksvi._typing.arrays import WHOLE
 from sksvi.estimators.checks import check_seed
 from sksvi.models.base import Table
 from sksvi.time_series._index import own_index, regular

@@ -10,15 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import parallel
-from sksvi._runtime.growing import extended
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.memory import extended
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.streaming import check_finished
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.inference import hyper, plan
+from sksvi.inference import engine, plan
 from sksvi.inference.records import replace
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
@@ -176,7 +176,7 @@ class Online:
         self._series.check_whole("smooth")
         with self._all_or_nothing(), parallel.working():
             problem = self._problem(self._model_of(self._series.series), self._series.series)
-            problem = hyper.with_fixed_hyper(problem)
+            problem = engine.with_fixed_hyper(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
             self._series = replace(self._series, node_messages=None)  # those of the sweep know all points

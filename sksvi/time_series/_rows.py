@@ -13,7 +13,7 @@ from sksvi.estimators.dispersion import OF_COUNTS, may_vary_more
 from sksvi.estimators.magnitudes import LEAST_SPREAD, check_magnitudes
 from sksvi.estimators.validation import check_numeric_target, columns_named
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import first_messages
 

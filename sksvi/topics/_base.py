@@ -24,8 +24,8 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
-from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
+from sksvi.predictive.quantiles import beta_quantiles
 from sksvi.topics._encoding import Vocabulary
 from sksvi.topics._words import named
 

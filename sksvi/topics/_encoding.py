@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.checks import check_counts, n_rows
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.validation import check_table, validate_data

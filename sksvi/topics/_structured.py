@@ -22,17 +22,16 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
-from sksvi.inference.memory.locals import Locals, RemoteLocals
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
-from sksvi.inference.state import State
+from sksvi.inference.state import Locals, RemoteLocals, State
 from sksvi.models.base import Table
 from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.predictive.beta import beta_quantiles
-from sksvi.predictive.checks import tail_of
+from sksvi.predictive.plain import tail_of
+from sksvi.predictive.quantiles import beta_quantiles
 from sksvi.topics._base import BATCHES, TopicModel
 from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
 from sksvi.topics._words import named

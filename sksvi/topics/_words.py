@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names
 
-from sksvi._runtime.warned import warn_user
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.validation import check_table
 from sksvi.partitions.collections import is_collection, partitions
 

@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import CVI, MCSSVI
 from sksvi.families import DiagonalGaussian
 from sksvi.inference import engine
-from sksvi.inference.memory.sites import no_messages
+from sksvi.inference.messages import no_messages
 from sksvi.inference.problem import divergence
 from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.state import State

@@ -21,9 +21,8 @@ from sksvi.likelihoods import (
     StudentT,
     resolve,
 )
-from sksvi.likelihoods.links import log_normal_variance, log_softplus_terms
 from sksvi.likelihoods.scales import LEAST_NOISE
-from sksvi.likelihoods.support import LARGEST_TARGET
+from sksvi.likelihoods.traits import LARGEST_TARGET, log_normal_variance, log_softplus_terms
 from sksvi.predictive import Predictive
 from sksvi.testing import check_likelihood
 

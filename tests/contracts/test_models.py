@@ -21,7 +21,7 @@ from sksvi.algorithms import MCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.expectations import Auto
 from sksvi.inference import engine, plan
-from sksvi.inference.globals import GLOBALS
+from sksvi.inference.problem import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.integrals import race

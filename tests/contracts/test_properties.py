@@ -28,7 +28,7 @@ from sksvi.likelihoods import (
     StudentT,
 )
 from sksvi.likelihoods import Gaussian as GaussianNoise
-from sksvi.predictive.density import log_predictive
+from sksvi.predictive.quantiles import log_predictive
 
 LATENT = st.floats(-20, 20)
 COUNT = st.integers(0, 200).map(float)

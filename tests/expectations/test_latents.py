@@ -19,7 +19,7 @@ from sksvi.likelihoods import (
     Softmax,
     StudentT,
 )
-from sksvi.predictive.density import log_predictive
+from sksvi.predictive.quantiles import log_predictive
 
 Z = np.linspace(-9.0, 9.0, 100_001)
 W = np.exp(-0.5 * Z**2)

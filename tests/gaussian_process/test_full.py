@@ -20,7 +20,7 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
 from sksvi.gaussian_process._start import distinct, hyperparameters
-from sksvi.inference.stopping import ROUNDING
+from sksvi.inference.records import ROUNDING
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.models.base import Table

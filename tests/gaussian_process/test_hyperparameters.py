@@ -13,8 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadra
 
 import sksvi
 from sksvi import GPClassifier, SparseGPClassifier, SparseGPRegressor
-from sksvi.integrals.designs import design, scattered, simplex
-from sksvi.integrals.nodes import Nodes, nodes_about, shape_about
+from sksvi.integrals.nodes import Nodes, design, nodes_about, scattered, shape_about, simplex
 from sksvi.models.gp.hyperpriors import About, Deviation, Length, hyper_prior
 from sksvi.predictive.mixture import normal_quantiles
 from tests.chance import ERRORS

@@ -23,7 +23,7 @@ from sksvi.gaussian_process import SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import merged
 from sksvi.inference import engine, plan
 from sksvi.inference.problem import divergence
-from sksvi.inference.progress import LineSearchState
+from sksvi.inference.records import LineSearchState
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State

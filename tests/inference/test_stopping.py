@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi import BayesianGLMClassifier
-from sksvi.inference.stopping import FACTOR, FIRST_CHECK, GAIN, check_due, has_settled, hidden
+from sksvi.inference.records import FACTOR, FIRST_CHECK, GAIN, check_due, has_settled, hidden
 
 BEST = -1000.0
 PASSES = 3000

@@ -30,8 +30,7 @@ from sksvi import (
     likelihoods,
     load,
 )
-from sksvi.inference import importance
-from sksvi.inspection import check_posterior
+from sksvi.inspection import _posterior, check_posterior
 from sksvi.inspection._posterior import smoothed
 
 ALONE = {"prior_precision": 0.5, "fit_intercept": False}
@@ -406,7 +405,7 @@ def test_bits_depend_on_the_seed_alone_and_nothing_is_left_behind(fitted, monkey
     assert {name: id(value) for name, value in before.items()} == {name: id(v) for name, v in vars(model).items()}
     assert repr(one) == repr(other) != repr(third)
     assert one.coefficients.equals(other.coefficients)
-    monkeypatch.setattr(importance, "PAIRS", 5000)
+    monkeypatch.setattr(_posterior, "PAIRS", 5000)
     parts = check_posterior(model, X, y, n_draws=300, random_state=5)
     assert parts.log_evidence == pytest.approx(one.log_evidence, abs=1e-9)
 

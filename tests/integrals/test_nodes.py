@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, polygamma
 
-from sksvi.integrals.designs import composite, design, scattered, simplex
-from sksvi.integrals.nodes import DROPPED, Nodes, nodes_about, shape_about
+from sksvi.integrals.nodes import DROPPED, Nodes, composite, design, nodes_about, scattered, shape_about, simplex
 
 
 @pytest.fixture

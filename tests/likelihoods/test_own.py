@@ -12,7 +12,7 @@ from scipy.special import betainc, expit, logit, logsumexp
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMEClassifier, GMERegressor
 from sksvi.expectations import Auto
 from sksvi.likelihoods import Bernoulli, Gaussian, Likelihood, LikelihoodTraits, StudentT, Support
-from sksvi.likelihoods.links import log_sigmoid_terms, safe_exp
+from sksvi.likelihoods.traits import log_sigmoid_terms, safe_exp
 from sksvi.models.mixed import noise_bounds
 from sksvi.predictive import NoisyPredictive, Predictive
 from sksvi.testing import check_likelihood

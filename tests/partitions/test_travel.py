@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from sksvi.families import Gaussian
-from sksvi.inference.memory.sites import Sites
+from sksvi.inference.messages import Sites
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel

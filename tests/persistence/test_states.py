@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 import sksvi
 from sksvi._runtime.layout import Malformed, rules
 from sksvi.families import Point
-from sksvi.inference.memory.plates import PlateMemory
+from sksvi.inference.state import PlateMemory
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.states import KERNELS
 from sksvi.persistence.writer import resolve_class

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sksvi.predictive.beta import beta_quantiles
+from sksvi.predictive.quantiles import beta_quantiles
 
 SHAPES = 10.0 ** np.array([-300, -20, -3, -1, 0, 2, 5, 7.9, 8.1, 12, 16, 18, 20, 24, 38, 60, 100, 200])
 

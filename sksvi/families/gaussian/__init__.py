@@ -2,7 +2,7 @@
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.dense import DiagonalGaussian, Gaussian, gaussian
-from sksvi.families.gaussian.standard import StandardGaussian
+from sksvi.families.gaussian.normal import StandardGaussian
 from sksvi.families.gaussian.views import ProjectedGaussian
 
 __all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "ProjectedGaussian", "StandardGaussian", "gaussian"]

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families.base import Draw, Message, NotPositiveDefinite
-from sksvi.families.gaussian.normal import Normal
-from sksvi.families.gaussian.standard import StandardGaussian
+from sksvi.families.gaussian.normal import Normal, StandardGaussian
 from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure, structure_of
 
 __all__ = ["DiagonalGaussian", "Gaussian", "NotPositiveDefinite", "PreciseGaussian", "gaussian"]

@@ -3,7 +3,7 @@
 Conventions. ``P`` is the number of coordinates, ``...`` the plates. Every class answers the same questions: ``mean``
 (..., P), ``variance`` (..., P), ``std``, ``cov`` (..., P, P), ``root`` (lower triangular C, a vector of standard
 deviations, or what the structure has), ``kl``, ``sample``. They differ in the coordinates they are held in, because a
-step should not convert: :mod:`dense` holds mean and precision (natural steps), :mod:`standard` mean and C (gradient
+step should not convert: :mod:`dense` holds mean and precision (natural steps), `StandardGaussian` mean and C (gradient
 steps).
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from sksvi._typing.arrays import RandomState
-from sksvi.families.base import RULE_NODES, Draw, Family
-from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure
+from sksvi.families.base import RULE_NODES, Draw, Family, Message, NotPositiveDefinite
+from sksvi.families.gaussian.structures import DENSE, DIAGONAL, Structure, lower_root
 
 Array = np.ndarray
 
@@ -179,3 +179,183 @@ class Normal(Family):
         """A draw m + Cᵀz; z is its source."""
         z = rng.standard_normal(self.mean.shape)
         return Draw(self.mean + self.coloured(z), z)
+
+
+# ---- held as mean and C, S = CᵀC: the coordinates of a gradient step
+class StandardGaussian(Normal):
+    """N(m, CᵀC) held as mean and C (lower triangular, or a vector when diagonal): the block of a gradient step.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (..., P)
+    root : ndarray of shape (..., P, P) or (..., P)
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When the diagonal of C is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import StandardGaussian
+    >>> StandardGaussian(np.zeros(2), np.array([[1.0, 0.0], [0.5, 2.0]])).cov
+    array([[1.25, 1.  ],
+           [1.  , 4.  ]])
+    """
+
+    LAYOUT = "mean (…,D) f; root (…,D,D) f diag>0 or (…,D) f >0"
+
+    natural_coordinates = False
+
+    def __init__(self, mean: Array, root: Array) -> None:
+        if not np.all((np.diagonal(root, axis1=-2, axis2=-1) if root.ndim > mean.ndim else root) > 0):
+            raise NotPositiveDefinite("a standard deviation (diagonal of C) is not positive")
+        self.mean, self.root = mean, root
+
+    @property
+    def structure(self) -> Structure:  # type: ignore[override]
+        """Dense where C is a matrix."""
+        return DENSE if self.root.ndim > self.mean.ndim else DIAGONAL
+
+    @property
+    def array_dims(self) -> dict[str, int]:  # type: ignore[override]
+        """Mean and C."""
+        return {"mean": 1, "root": self.structure.rank}
+
+    def converted(self, block: Any) -> Any:
+        """Another block held as mean and C."""
+        return block.standard()
+
+    def standard(self) -> StandardGaussian:
+        """The block itself, which is held by its mean and root."""
+        return self
+
+    def natural_form(self) -> Any:
+        """This distribution as a block held by its mean and precision."""
+        if not self.full:
+            return DIAGONAL.block(self.mean, 1.0 / np.square(self.root), self.root)
+        inverse = np.linalg.inv(self.root)
+        return DENSE.block(self.mean, inverse @ np.swapaxes(inverse, -1, -2), self.root)
+
+    def over(self, prior: Any) -> Message:
+        """What the data said."""
+        return self.natural_form().over(prior)
+
+    def standard_gradient(self, prior: Any, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Gradient of the bound in mean and C (equations.md 1, `standard`), KL included."""
+        g, curvature = gradient
+        in_mean = prior.dot(prior.mean - self.mean) + g
+        if not self.full:
+            return in_mean, 1.0 / self.root + self.root * (2.0 * curvature - prior.precision_like(self))
+        entropy = np.eye(self.mean.shape[-1]) / np.diagonal(self.root, axis1=-2, axis2=-1)[..., None]
+        return in_mean, np.tril(entropy + self.root @ (2.0 * curvature - prior.precision_like(self)))
+
+    def of_slopes(self, draw: Draw, slope: Array) -> tuple[Array, Array]:
+        """The gradient in the moments from slopes, as of the block held by its mean and precision."""
+        return self.natural_form().of_slopes(draw, slope)
+
+
+# ---- weights in the units of the user's columns: a fit works with columns that are centred and on their own scale
+class InUnits(Normal):
+    """Weights w = u / scale and an intercept b = a - centreᵀw, for a posterior `inner` of (u, a).
+
+    Since uᵀ(x - centre) / scale + a = wᵀx + b, it is the same latent in other coordinates. Rows with a large common
+    value are better projected in the inner ones: there nothing cancels.
+
+    Parameters
+    ----------
+    inner : Gaussian block
+        Of D weights, and the intercept last where there is one; its plates are the plates of this block.
+    centre, scale : ndarray of shape (D,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import DiagonalGaussian, InUnits
+    >>> q = InUnits(DiagonalGaussian(np.array([2.0, 5.0]), np.array([1.0, 4.0])), np.array([10.0]), np.array([2.0]))
+    >>> q.mean, q.std
+    (array([ 1., -5.]), array([0.5       , 5.02493781]))
+    """
+
+    LAYOUT = "scale (d) f >0; centre (d) f; inner Family; inner.mean (…,d|d+1)"
+
+    def __init__(self, inner: Any, centre: Array, scale: Array) -> None:
+        self.inner, self.centre, self.scale = inner, centre, scale
+
+    def _lift(self, z: Array) -> Array:
+        """Inner coordinates (..., D + extra) in the user's units."""
+        d = len(self.scale)
+        w = z[..., :d] / self.scale
+        return np.concatenate([w, z[..., d:] - (w @ self.centre)[..., None]], axis=-1)
+
+    def inner_rows(self, rows: Array) -> Array:
+        """Rows a (n, D + extra) as those c for which aᵀ(w, b) = cᵀ(u, a)."""
+        d = len(self.scale)
+        return np.concatenate([(rows[:, :d] - rows[:, d:].sum(1)[:, None] * self.centre) / self.scale, rows[:, d:]], 1)
+
+    def around(self, block: Any, prior_std: float = 1.0) -> InUnits:
+        """The view of another block in the same units."""
+        return InUnits(self.inner.around(block, prior_std), self.centre, self.scale)
+
+    def prepare(self) -> None:
+        """Factor the inner block."""
+        self.inner.prepare()
+
+    def __getitem__(self, plate: int) -> InUnits:
+        """The view of one plate."""
+        return InUnits(self.inner[plate], self.centre, self.scale)
+
+    def contrast(self, plate: int, other: int) -> InUnits:
+        """The distribution of one plate less another."""
+        return InUnits(self.inner.contrast(plate, other), self.centre, self.scale)
+
+    @property
+    def mean(self) -> Array:  # type: ignore[override]
+        """(..., D + extra)."""
+        return self._lift(self.inner.mean)
+
+    @property
+    def variance(self) -> Array:
+        """Diagonal of S, (..., D + extra)."""
+        d, inner = len(self.scale), self.inner.variance
+        w = inner[..., :d] / np.square(self.scale)
+        if inner.shape[-1] == d or not self.centre.any():
+            return np.concatenate([w, inner[..., d:]], axis=-1)
+        row = self.inner_rows(np.append(np.zeros(d), 1.0)[None])
+        plates = [self.inner] if inner.ndim == 1 else [self.inner[k] for k in range(len(inner))]
+        b = np.stack([plate.spread(row) for plate in plates])
+        return np.concatenate([w, b.reshape(*inner.shape[:-1], 1)], axis=-1)
+
+    @property
+    def cov(self) -> Array:
+        """S, (..., D + extra, D + extra): formed when asked for."""
+        half = self._lift(self.inner.cov)
+        return self._lift(np.swapaxes(half, -1, -2))
+
+    @property
+    def root(self) -> Array:
+        """C lower triangular, S = CᵀC."""
+        if self.mean.ndim > 1:
+            return np.stack([self[k].root for k in range(len(self.mean))])
+        return lower_root(self.inner.uncoloured(self.inner_rows(np.eye(len(self.mean)))))
+
+    def spread(self, rows: Array) -> Array:
+        """a S aᵀ for each row a of (n, D + extra)."""
+        return self.inner.spread(self.inner_rows(rows))
+
+    def crossed(self, rows: Array) -> Array:
+        """Covariance (K, m, K, m) of A w between classes, for rows A (m, D + extra)."""
+        return self.inner.crossed(self.inner_rows(rows))
+
+    def across(self) -> Array:
+        """Covariance (D, K, K) between the classes of each weight, without what follows them."""
+        return self.inner.across()[: len(self.scale)] / np.square(self.scale)[:, None, None]
+
+    def shown(self, draws: Array) -> Array:
+        """Draws of the block inside in the user's units."""
+        return self._lift(self.inner.shown(draws))
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
+        """Draw (n, ..., D + extra)."""
+        return self._lift(self.inner.sample(n, random_state))

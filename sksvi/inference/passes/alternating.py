@@ -15,16 +15,13 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.rules import FIXED, StepSize
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, iterate, whole, with_bound
-from sksvi.inference.memory.factors import BlockFactors
-from sksvi.inference.memory.plates import PlateMemory
-from sksvi.inference.passes.columns import Stepper, entries_of, sided
+from sksvi.inference.messages import BlockFactors
+from sksvi.inference.passes.blockwise import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
-from sksvi.inference.progress import AlternatingState
-from sksvi.inference.records import replace
-from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import PORTION_PASSES, ROUNDING, check_due, has_settled
+from sksvi.inference.records import PORTION_PASSES, ROUNDING, AlternatingState, check_due, has_settled, replace
+from sksvi.inference.state import PlateMemory, State, StepInfo, check_finite
 from sksvi.models.base import Blocks, Gradient
 
 #: Entries per number of the plates from which a stream learns the plates' priors. Fewer leave them at their first
@@ -151,7 +148,7 @@ class Alternating:
             gradient, value = evaluate(exact, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
             total = bound(problem, state, value)
             check_finite(total, gradient, state)
-        q = hyper.remembering(problem, state.q, gradient)
+        q = engine.remembering(problem, state.q, gradient)
         return replace(state, q=q, progress=replace(progress, bound=None, small_changes=0), bound=total, finished=True)
 
 
@@ -225,7 +222,7 @@ def absorb(problem: Problem, state: State, tol: float, fade: float = 1.0) -> tup
 
     Of the earlier messages about every plate a share `fade` is left.
     """
-    state, problem = hyper.faded(state, fade), replace(problem, least_rate=1.0 - fade)
+    state, problem = engine.faded(state, fade), replace(problem, least_rate=1.0 - fade)
     memory = dict(state.memory)
     for side, entries in entries_of(problem).items():
         memory[side] = replace(memory[side], seen=memory[side].seen + entries.totals)
@@ -257,7 +254,7 @@ def absorb_columns(problem: Problem, state: State, tol: float, fade: float) -> t
     seen_weights = {side: state.memory[side].seen for side in sided(problem).alternating.sides}
     inner = replace(state, bounds=[], progress=replace(alternating_state(state), checks=[], small_changes=0))
     inner, done = iterate(problem, inner, run, inner.passes + PORTION_PASSES, tol, with_bound)
-    q = hyper.remembering(problem, inner.q, alternating_state(inner).gradient)
+    q = engine.remembering(problem, inner.q, alternating_state(inner).gradient)
     prior = problem.model.prior(q)
     now = BlockFactors.between(q, prior) if first else updated(problem, q, prior, run.prior_factors)
     if not first and learns:

@@ -14,15 +14,13 @@ import numpy as np
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.specs import MCSSVI
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
 from sksvi.inference.passes import subspace
 from sksvi.inference.problem import DIRECT, Problem, divergence_between, prior_of
-from sksvi.inference.progress import Evaluation, LineSearchState
-from sksvi.inference.records import replace
+from sksvi.inference.records import ROUNDING, Evaluation, LineSearchState, check_due, checks_until, has_settled, replace
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
-from sksvi.inference.stopping import ROUNDING, check_due, checks_until, has_settled
 from sksvi.models.base import Blocks, Gradient, Linear
 
 #: A step whose predicted gain is below this share of `tol` (times the bound) is not worth taking.
@@ -109,7 +107,7 @@ class LineSearch:
         progress = line_search_state(state)
         here = progress.here
         assert here is not None
-        q = hyper.remembering(problem, state.q, here.gradient)
+        q = engine.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
         damping = 1.0 if problem.algorithm.spec.natural else progress.damping
         progress = replace(progress, here=None, small_changes=0, damping=damping, searched={}, recent=())
@@ -166,8 +164,8 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
     if problem.algorithm.spec.natural and problem.algorithm.rate(state.steps, True) * damping == 1.0:
-        q = hyper.optimized(problem, q)
-        q = hyper.recentred(problem, state, q)
+        q = engine.optimized(problem, q)
+        q = engine.recentred(problem, state, q)
     return with_best_mean(problem, replace(state, q=q)), memory, promised
 
 

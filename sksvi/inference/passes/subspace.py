@@ -21,9 +21,9 @@ import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import Message, NotPositiveDefinite
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.problem import Problem, prior_of
-from sksvi.inference.progress import LineSearchState
+from sksvi.inference.records import LineSearchState
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, Linear
 
@@ -130,7 +130,7 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
         q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
     except NotPositiveDefinite:
         return None
-    q = hyper.optimized(problem, q, message)
+    q = engine.optimized(problem, q, message)
     hyper_change = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
     return q if hyper_change < LONGEST else None
 

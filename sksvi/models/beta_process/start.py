@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.kinds import REAL
+from sksvi._typing.arrays import REAL
 from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.models.base import Table
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 
 # A sum may be taken in another order than written, once and for all when the loop is compiled.
 SUMS = {"reassoc", "contract"}

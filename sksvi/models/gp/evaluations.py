@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from sksvi._runtime.blas import over_triangle
+from sksvi._runtime.parallel import over_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.gp import kernels

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from sksvi._runtime.blas import over_triangle
+from sksvi._runtime.parallel import over_triangle
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.models.gp import kernels
 

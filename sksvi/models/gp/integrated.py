@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families import Free, NotPositiveDefinite, Point
-from sksvi.integrals.designs import design, scattered, simplex
-from sksvi.integrals.nodes import Nodes, shape_about
+from sksvi.integrals.nodes import Nodes, design, scattered, shape_about, simplex
 from sksvi.models.gp.collapsed import WIDEST
 from sksvi.models.gp.hyperpriors import HyperPrior
 

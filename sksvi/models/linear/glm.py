@@ -13,10 +13,9 @@ from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import DiagonalGaussian, Point
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import Data, Fit, LinearTerms, Table, summed
-from sksvi.models.linear.evidence import elsewhere
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
-from sksvi.models.linear.scales import ScalePrior
+from sksvi.models.linear.scales import ScalePrior, elsewhere
 from sksvi.models.profile_search import already_searched
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits

@@ -3,7 +3,7 @@
 A row block is a design [X, 1] of some rows with four verbs: ``dot(w)`` = A w, ``spread(q)`` = diag(A S Aᵀ),
 ``pull(alpha)`` = Aᵀ alpha and ``gram(gamma)`` = Aᵀ diag(gamma) A (its diagonal alone for diagonal blocks).
 Everything else is written on these verbs, with plates (classes) as a last axis of what is per datum. Threads call
-them side by side: products by `numpy.dot`, for which see `sksvi._runtime.blas`.
+them side by side: products by `numpy.dot`, for which see `sksvi._runtime.parallel`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.blas import times_triangle
-from sksvi._runtime.kinds import is_compressed
-from sksvi._runtime.parallel import chunk_rows, slices
+from sksvi._runtime.parallel import chunk_rows, slices, times_triangle
+from sksvi._typing.arrays import is_compressed
 from sksvi.models.base import Table
 
 Array = np.ndarray

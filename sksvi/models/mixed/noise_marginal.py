@@ -12,7 +12,7 @@ import numpy as np
 
 from sksvi.integrals.rayleigh import write
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.mixtures import ScaleMixture
+from sksvi.likelihoods.traits import ScaleMixture
 
 Array = Any
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.models.base import Rows, nbytes, stacked
 
 Array = np.ndarray

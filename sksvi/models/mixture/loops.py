@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from sksvi._runtime.kinds import is_compressed
+from sksvi._typing.arrays import is_compressed
 from sksvi.models.base import Table
 
 Array = np.ndarray

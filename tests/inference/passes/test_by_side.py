@@ -12,8 +12,8 @@ from sksvi.algorithms import MCSSVI, SDSVI
 from sksvi.families import Gamma
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.memory.plates import PlateMemory
 from sksvi.inference.start import first_state
+from sksvi.inference.state import PlateMemory
 from sksvi.models.base import Bipartite, Segment
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.traits import AlternatingTraits

@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
-from sksvi.models.linear.evidence import PENALTIES, Evidence
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.scales import PENALTIES, Evidence
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from sksvi import CorrelatedTopicModel
 from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm
 from sksvi.families.implicit import corrected_counts, log_slope
-from sksvi.inference.globals import GLOBALS
+from sksvi.inference.problem import GLOBALS
 from sksvi.models.base import Table
 from sksvi.models.topics import anchors, correlated
 from sksvi.models.topics.loops import records

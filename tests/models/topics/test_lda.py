@@ -14,7 +14,7 @@ from sksvi import algorithms
 from sksvi.families import Dirichlet
 from sksvi.families.dirichlet import Draw
 from sksvi.inference import engine, plan
-from sksvi.inference.globals import GLOBALS
+from sksvi.inference.problem import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.models.base import Table
 from sksvi.models.topics import lda

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
 from sksvi.models.numbers import (
     GOLDEN,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 from sksvi.models.beta_process.loops.density import factor, forward
 from sksvi.models.beta_process.loops.variational import FAST, axpy, dot, observed_columns
 

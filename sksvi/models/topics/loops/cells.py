@@ -10,7 +10,7 @@ from math import lgamma
 
 import numpy as np
 
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import njit
 from sksvi.models.numbers import GOLDEN, normal, uniform_of
 
 Array = np.ndarray

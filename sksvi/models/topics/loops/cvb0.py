@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import njit
 from sksvi.families.implicit_loops import digamma, tetragamma
 from sksvi.models.topics.loops.algebra import compiled
 

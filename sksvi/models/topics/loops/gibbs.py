@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry
-from sksvi._runtime.compiling import njit
+from sksvi._runtime.compiled import entry, njit
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
 from sksvi.models.topics.loops.algebra import compiled

@@ -1,25 +1,26 @@
-"""Mini-batches, or sampling noise: steps are not judged one by one.
+"""Passes with noise, whose steps are not judged one by one: mini-batches, sampled gradients, a model's own sampler.
 
-Now and then the bound of the averaged q is evaluated exactly (`stopping`), and the fit ends with such a pass.
+Now and then the bound of the averaged q is evaluated exactly (`check_due`), and the fit ends with such a pass. Sweeps
+of a sampler have no bound to settle: q matches the draws of the second half.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.inference import hyper
+from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
-from sksvi.inference.memory.factors import NO_FACTORS
+from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.passes.line_search import left_to_gain, resettled, with_best_mean
 from sksvi.inference.problem import DIRECT, Problem
-from sksvi.inference.progress import AveragingState
-from sksvi.inference.records import replace
-from sksvi.inference.state import State, StepInfo, check_finite
-from sksvi.inference.stopping import GAIN, check_due, has_settled, hidden
-from sksvi.models.base import Blocks, Segment
+from sksvi.inference.records import GAIN, AveragingState, SamplingState, check_due, has_settled, hidden, replace
+from sksvi.inference.state import Locals, State, StepInfo, check_finite
+from sksvi.models.base import Blocks, Sampleable, Segment
 
 
+# ---- mini-batches, or sampling noise
 def averaging_state(state: State) -> AveragingState:
     """The record of a noisy pass in the state."""
     assert isinstance(state.progress, AveragingState)
@@ -67,7 +68,7 @@ class Noisy:
         gradient, value = evaluate(problem.for_bound, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
         total = bound(problem, state, value)
         check_finite(total, gradient, state)
-        q = hyper.remembering(problem, state.q, gradient)
+        q = engine.remembering(problem, state.q, gradient)
         # Sites belong to the pass; what portions said belongs to the stream.
         messages = state.messages if problem.messages is DIRECT else NO_FACTORS
         progress = replace(averaging_state(state), average={})
@@ -112,3 +113,59 @@ def averaged(problem: Problem, state: State) -> Blocks:
     steps = state.steps - averaging_state(state).since
     weight = min(1.0, max(4.0 / (steps + 3.0), 4.0 * problem.least_rate))
     return {name: average[name].blended(block, weight) for name, block in state.q.items()}
+
+
+# ---- sweeps of a model's own sampler
+#: Draws without which nothing has a spread.
+LEAST_DRAWS = 2
+
+
+def sampling_state(state: State) -> SamplingState:
+    """The record of a sampler in the state."""
+    assert isinstance(state.progress, SamplingState)
+    return state.progress
+
+
+class GibbsPass:
+    """One sweep per pass; draws of the second half of the passes are kept, wherever they end."""
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """A chain from the means of q and from where each row's local variables were, or one that was cut off."""
+        assert isinstance(problem.model, Sampleable)
+        self.chain = problem.model.chain(problem.data, problem.threads)
+        if isinstance(state.progress, SamplingState):
+            return state
+        values = state.locals.values if isinstance(state.locals, Locals) else None
+        return replace(state, progress=SamplingState(state.passes, self.chain.begin(state.q, values)))
+
+    def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
+        """One sweep over all rows."""
+        assert isinstance(problem.model, Sampleable)
+        progress = sampling_state(state)
+        draw, value = self.chain.sweep(progress.draw, parallel.stream(state.seed, state.passes, 1))
+        check_finite(value, {}, state)
+        # Draws of the second half, however often the way there was cut off; a single one has no spread.
+        done = state.passes + 1 - progress.first
+        draws = [*progress.draws, draw.globals][-max(done - done // 2, LEAST_DRAWS) :]
+        state = replace(
+            state,
+            q=self.chain.matched(draws),
+            passes=state.passes + 1,
+            steps=state.steps + 1,
+            locals=Locals(draw.local, rule=problem.local_rule),
+            progress=SamplingState(progress.first, draw, draws),
+        )
+        return state, StepInfo(value, False, 1.0, 0)
+
+    def end(self, problem: Problem, state: State) -> State:
+        """The state with q and its bound, by expectations as of any other fit."""
+        if len(sampling_state(state).draws) < LEAST_DRAWS:
+            raise ValueError(
+                f"a sampler's draws have no spread after {state.passes} pass: {LEAST_DRAWS} passes at least."
+            )
+        # Rows stay where the chain has left them.
+        look = replace(state, locals=state.locals.copy())
+        _, value = evaluate(problem.for_bound, look, whole(problem), gradient_wanted=False)
+        total = bound(problem, state, value)
+        check_finite(total, {}, state)
+        return replace(state, bound=total, converged=True, finished=True)

@@ -1,12 +1,25 @@
-"""Ctrl-C during a fit with `KeepInterrupted`: it takes effect where a pass ends, so that a valid fit remains."""
+"""Between a user and a running fit: Ctrl-C, warnings at the line that made the call, the seed."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the user's that made the call, however many calls of ours lie between."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("sksvi.", "sklearn.", "contextlib")):
+        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
+    warnings.warn(text, category, stacklevel=level)
 
 
 class Interruption:
@@ -51,3 +64,12 @@ class Interruption:
             if not self.keeps:
                 raise
             self.requested = True
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """The generator that a user's `random_state` stands for; an error that names the parameter."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        found = f"found {random_state!r}"
+        raise ValueError(f"random_state must be an integer, a RandomState or None; {found}.") from error
