@@ -11,6 +11,7 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry, njit
 from sksvi.algorithms.line_search import MAX_HALVINGS
+from sksvi.algorithms.loops import halved
 from sksvi.inference.passes.line_search import DAMPING_GROWTH, PREDICTED_SHARE
 from sksvi.inference.records import ROUNDING
 
@@ -65,11 +66,9 @@ def _next(at: Array, s: float, tol: float, most: int) -> int:
 @njit()
 def _shortened(at: Array) -> bool:
     """Half of the step; False: no step from here gains."""
-    if at[HALVINGS] == MAX_HALVINGS:
-        return False
-    at[RATE] *= 0.5
+    at[RATE] = halved(at[RATE], at[HALVINGS], MAX_HALVINGS)
     at[HALVINGS] += 1.0
-    return True
+    return at[RATE] > 0.0
 
 
 @njit()
