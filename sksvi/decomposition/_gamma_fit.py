@@ -286,10 +286,12 @@ class PoissonFit(GammaFit):
         return model if problem.full_batch else model.of_batches(problem.data.reduced(_largest, max))
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from self._unit_warnings(problem.data)
+        yield from unit_warnings(problem.data, self._fractions)
 
-    def _unit_warnings(self, data: Any) -> Iterator[str]:
-        return unit_warnings(data, self._fractions)
+    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+        yield from super()._portion_findings(data, first)
+        if first:
+            yield from unit_warnings(data, self._fractions)
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

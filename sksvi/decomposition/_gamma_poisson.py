@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -190,11 +189,6 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
             n = n if data.at_hand else 0
             numbers = 6 * DRAWS * K * (F + max(LEAST_ROWS, n / CHUNKS))
             memory.need(8.0 * numbers, f"bound='tight' with n_components={self.n_components}", "take 'auxiliary'")
-
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        yield from super()._portion_findings(data, first)
-        if first:
-            yield from self._unit_warnings(data)
 
     def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
         """Where draws are taken, they begin where auxiliary counts have settled."""

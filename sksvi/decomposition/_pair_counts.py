@@ -7,26 +7,23 @@ from typing import Any, Literal, overload
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import TransformerMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.decomposition._folded import FoldedCounts
 from sksvi.decomposition._gamma_counts import CELLS
+from sksvi.decomposition._gamma_fit import PoissonFit
 from sksvi.decomposition._ids import positions
-from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best
-from sksvi.estimators.checks import (
-    check_count,
-    check_flag,
-    check_levels,
-    check_numbers,
-    check_row_values,
-    check_same_rows,
-    check_seed,
-    n_rows,
+from sksvi.decomposition._pair_count_encoding import (
+    CountRecord,
+    EventRows,
+    PairCountEncoding,
+    checked_counts,
+    items_of,
 )
-from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best
+from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.families import Gamma
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
@@ -35,46 +32,17 @@ from sksvi.predictive.plain import tail_of
 Array = np.ndarray
 
 
-class PairCounts(PairMethods, TransformerMixin):
-    """Needs a fit's blocks ``users`` and ``components``, the rates of both priors, and what users had (`seen_`)."""
+class PairCounts(TransformerMixin, PairMethods, PoissonFit):
+    """Methods of a fitted factorization of counts of pairs."""
 
-    posterior_: Any
-    components_: Array
-    activation_rate_: float
-    component_rate_: float
-    activation_shape: Any
-    component_shape: Any
-    _counted: Any
-    _activations: Any
+    _at_hand: tuple[str, ...] = ("fold_in", "score", "summary_text")
+    _encoding: PairCountEncoding
+    #: The counts of the last fit, and how far a stream has come since.
+    _counted: CountRecord = CountRecord()
 
-    # ---- counts of pairs
-    def _counts(self, columns: Any, y: Any) -> Array:
-        """y as numbers that are not negative; None: every pair counts once."""
-        if y is None:
-            return np.ones(len(columns[0]))
-        y = column_or_1d(check_numbers(y, "y"))
-        check_same_rows(columns[0], y)
-        if np.any(y < 0):
-            row = int(np.argmax(y < 0))
-            raise ValueError(f"y must be counts, y >= 0; found {y[row]:g} in row {row}.")
-        check_magnitudes(y, "y")
-        return np.asarray(y)
-
-    def _events(self, columns: Any, y: Any, sample_weight: Any) -> tuple[Any, Array]:
-        """Columns of ids and counts of the rows that have weight: as many copies of each as its weight says."""
-        counts = self._counts(columns, y)
-        weight = check_row_values(sample_weight, len(counts), "sample_weight", weights=True)
-        if weight is None:
-            return columns, counts
-        there = weight > 0
-        return tuple(column[there] for column in columns), (weight * counts)[there]
-
-    def _table(self, columns: Any, counts: Array, users: Array, items: Array) -> CountMatrix:
-        """Counts by user and item, those of one pair added; items without a column are left out."""
-        where = [positions(ids, column) for ids, column in zip((users, items), columns, strict=True)]
-        there = where[1] >= 0
-        entries = counts[there], (where[0][there], where[1][there])
-        return cells(sp.csr_matrix(entries, shape=(len(users), len(items))))
+    @property
+    def _k(self) -> int:
+        return self.n_components_
 
     @property
     def _fitted_cells(self) -> CountMatrix:
@@ -95,7 +63,7 @@ class PairCounts(PairMethods, TransformerMixin):
     def _rows(self, side: str, column: Any, folded: Any = None) -> Gamma:
         """The factors of each id of a column: their posterior, or the prior where the fit did not see it."""
         if side == "users" and folded is not None:
-            return folded._rows(column)  # type: ignore[no-any-return]
+            return folded._rows(column)
         where, q = positions(self._ids(side), column), self._block(side)
         new = (where < 0)[:, None]
         both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
@@ -104,7 +72,7 @@ class PairCounts(PairMethods, TransformerMixin):
     def _block(self, side: str) -> Gamma:
         """Factors by id, (n, K)."""
         if side == "users":
-            return self.posterior_["users"]  # type: ignore[no-any-return]
+            return self.posterior_["users"]
         q = self.posterior_["components"]
         return Gamma(q.shape.T, q.rate.T)
 
@@ -182,16 +150,13 @@ class PairCounts(PairMethods, TransformerMixin):
         """
         import pandas as pd
 
-        columns = self._to_fold(X)
-        columns, counts = self._events(columns, y, sample_weight)
-        self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
-        ids = pd.unique(columns[0].astype(object))
+        rows = EventRows.of(self._to_fold(X), y, sample_weight)
+        users, items = rows.ids
+        self._check_known("items", items, f"items in column {items.name!r} of X")
+        ids = pd.unique(users.astype(object))
         names = np.empty(len(ids), object)
         names[:] = list(ids)
-        new, old = (
-            self._table(columns, counts, names, self.items_).counts,
-            positions(self.users_, pd.Series(names, dtype=object)),
-        )
+        new, old = rows.cells(names, self.items_).counts, positions(self.users_, pd.Series(names, dtype=object))
         again = np.flatnonzero(old >= 0)
         if len(again) and self.seen_ is None:
             raise ValueError(
@@ -307,7 +272,7 @@ class PairCounts(PairMethods, TransformerMixin):
             Nats.
         """
         predictive = self._predictive(X)
-        return predictive.log_prob(self._counts([predictive.rate], y))
+        return predictive.log_prob(checked_counts(y, len(predictive.rate)))
 
     def score(self, X: MatrixLike | FoldedPairs, y: PerRow | None = None, sample_weight: PerRow | None = None) -> float:
         """Mean log probability of the pairs' counts, nats per pair.
@@ -360,12 +325,12 @@ class PairCounts(PairMethods, TransformerMixin):
 
         check_is_fitted(self)
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
-        users, folded = self._audience(users)
-        if not len(users):
+        ids, folded = self._audience(users)
+        if not len(ids):
             raise ValueError("users is empty: name at least one.")
         tables = []
-        for part in parallel.slices(len(users), max(1, CELLS // len(self.items_))):
-            some = users.iloc[part]
+        for part in parallel.slices(len(ids), max(1, CELLS // len(self.items_))):
+            some = ids.iloc[part]
             q = self._rows("users", some, folded)
             mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
             score = mean.copy()
@@ -376,8 +341,3 @@ class PairCounts(PairMethods, TransformerMixin):
             parts = {"user": some.to_numpy()[of], "item": self.items_[item], "rank": rank, "mean": own, "std": std}
             tables.append(pd.DataFrame(parts))
         return self._tables(tables)
-
-
-def items_of(found: CountMatrix) -> tuple[Array, Array]:
-    """Where each user's items begin, and which they are."""
-    return found.counts.indptr.astype(np.int64), found.counts.indices.astype(np.int32)

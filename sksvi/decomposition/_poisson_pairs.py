@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 
-from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_fit import PoissonFit, in_order
-from sksvi.decomposition._ids import grown_ids, id_columns
-from sksvi.decomposition._pair_counts import PairCounts, items_of
-from sksvi.estimators import fit_warnings
-from sksvi.estimators.encoding import CHUNK, FEATURES, Encoding, GivenRows, Part
+from sksvi.decomposition._pair_count_encoding import CountedPairs, CountRecord, PairCountEncoding, items_of
+from sksvi.decomposition._pair_counts import PairCounts
+from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED
 from sksvi.estimators.summary_text import counted
 from sksvi.estimators.unseen import ON_UNSEEN
@@ -31,9 +29,7 @@ from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import CountMatrix, table
-from sksvi.partitions.collections import in_memory, is_collection
-from sksvi.partitions.encoded import one_by_one
-from sksvi.partitions.summary import DataSummary, Total
+from sksvi.models.nmf.poisson import GammaPoisson
 
 Array = np.ndarray
 
@@ -47,126 +43,8 @@ WITHOUT = ("total_samples",)
 SHARE = 0.25
 
 
-@dataclass(frozen=True)
-class EventRows(Table):
-    """Counts of pairs, with the ids of both sides as columns.
-
-    n_rows : weight of the rows. whole : whether they are all rows of a fit.
-    """
-
-    ids: tuple[Any, ...] = ()
-    n_rows: float = 0.0
-    whole: bool = True
-
-
-@dataclass(frozen=True)
-class CountedPairs(Table):
-    """Counts by user and item; n_rows: weight of the rows that were counted."""
-
-    n_rows: float = 0.0
-
-
-@dataclass(frozen=True)
-class CountRecord:
-    """The counts of a fit or of a stream, and when a stream is fitted to all of them again.
-
-    Parameters
-    ----------
-    n_rows : float
-        Weight of the rows of X; those that inference sees are users.
-    counts : ndarray of shape (e,)
-        Count of every pair, in the order of `seen_`.
-    waiting : int
-        Pairs that came since all were fitted together.
-    began_with : int
-        Pairs that the components began with.
-    prior_shapes : ndarray of shape (2,)
-        Shapes of the priors of components and users that the counts of the fit are in q beside.
-    """
-
-    LAYOUT = "n_rows number >=0; counts (_) f >0; waiting count; began_with count; prior_shapes (2) f >0"
-
-    n_rows: float = 0.0
-    counts: Array = field(default_factory=lambda: np.zeros(0))
-    waiting: int = 0
-    began_with: int = 0
-    prior_shapes: Array = field(default_factory=lambda: np.ones(2))
-
-
-@dataclass(frozen=True)
-class PairCountEncoding(Encoding):
-    """Ids of a factorization of counts.
-
-    Parameters
-    ----------
-    ids : dict
-        By side, of shape (n_users,) and (n_items,).
-    mean : float
-        Of the cells that the components began with.
-    dtype : str
-        Of answers.
-    """
-
-    LAYOUT = "ids dict; mean number >0; dtype text where it in ('float32', 'float64')"
-
-    ids: dict[str, Array]
-    mean: float = 1.0
-    dtype: str = "float64"
-
-    sums_over_rows: ClassVar[bool] = False
-
-    @classmethod
-    def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> EventRows:
-        """Columns of ids, none of them missing, and counts of the rows that have weight."""
-        columns = id_columns(estimator, given.X, fixed is None)
-        for side, column in zip(("user", "item"), columns, strict=True):
-            missing = column.isna().to_numpy()
-            if missing.any():
-                raise ValueError(
-                    f"the {side} id in row {int(np.argmax(missing))} of X is missing: a count belongs to a user and an "
-                    "item, and all other pairs are zeros. Leave the row out."
-                )
-        columns, counts = estimator._events(columns, given.y, given.sample_weight)
-        n_rows = float(len(counts) if given.sample_weight is None else np.sum(given.sample_weight))
-        return EventRows(np.empty((len(counts), 0)), counts, ids=columns, n_rows=n_rows, whole=part.whole)
-
-    @classmethod
-    def summary(cls, estimator: Any, rows: EventRows, fixed: Self | None, part: Part) -> DataSummary:
-        """The rows themselves: all pairs of users and items are data, in one process."""
-        features = {name: getattr(estimator, name) for name in FEATURES if hasattr(estimator, name)}
-        return DataSummary({part.number: (len(rows), rows.n_rows)}, features, None, own={"rows": Total(rows)})
-
-    @classmethod
-    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
-        """Ids of users and items."""
-        users, items = summary.own["rows"].value.ids
-        policy = estimator.on_unseen
-        return cls({"users": grown_ids(policy, "users", users, None), "items": grown_ids(policy, "items", items, None)})
-
-    def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
-        """The encoding with new items, and of a stream new users; a warm fit has users of its own."""
-        rows, policy = summary.own["rows"].value, estimator.on_unseen
-        users, items = rows.ids
-        before = None if rows.whole else self.ids["users"]
-        ids = {
-            "users": grown_ids(policy, "users", users, before),
-            "items": grown_ids(policy, "items", items, self.ids["items"]),
-        }
-        return replace(self, ids=ids)
-
-    @property
-    def exposed(self) -> dict[str, Any]:
-        """Ids of both sides."""
-        return {"users_": self.ids["users"], "items_": self.ids["items"]}
-
-    def encode(self, estimator: Any, rows: EventRows, part: Part) -> CountedPairs:
-        """Counts by user and item, those of one pair added."""
-        data = table(estimator._table(rows.ids, rows.y, self.ids["users"], self.ids["items"]))
-        return CountedPairs(data.X, data.y, data.weight, data.offset, data.first, rows.n_rows)
-
-
 @with_own_methods
-class PoissonFactorization(PairCounts, PoissonFit):
+class PoissonFactorization(PairCounts):
     """Factorization of counts of pairs (user, item), of which those that are absent are zeros.
 
     y_ui ~ Poisson(Σ_k H_uk W_ki) for every user and every item of the fit, with W_ki ~ Gamma(component_shape,
@@ -283,16 +161,12 @@ class PoissonFactorization(PairCounts, PoissonFit):
 
     _columns_called = "items"
     _numbers_of_row = 5.0
-    _at_hand: tuple[str, ...] = ("fold_in", "score", "summary_text")
     _fractions = (
         "y",
         "values",
         "Multiply y by what makes counts of it, or leave sample_weight out where weights made the fractions.",
     )
     _encoding_class = PairCountEncoding
-    _encoding: PairCountEncoding
-    #: The counts of the last fit, and how far a stream has come since.
-    _counted: CountRecord = CountRecord()
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in PoissonFit._parameter_constraints.items() if name not in WITHOUT},
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
@@ -371,11 +245,12 @@ class PoissonFactorization(PairCounts, PoissonFit):
         if fresh:
             self._encoding = replace(self._encoding, mean=found.mean or 1.0)
             self._counted = CountRecord(began_with=found.counts.nnz)
-        self._counted = replace(self._counted, n_rows=data.n_rows)
+        earlier = 0.0 if part.whole or fresh else self.n_samples_seen_
+        self._counted = replace(self._counted, n_rows=earlier + data.total_weight)
         if part.whole or fresh:
             self.seen_, self._counted = items_of(found), replace(self._counted, counts=found.counts.data, waiting=0)
         else:
-            self._remember(found, self._fade(data.n_rows))
+            self._remember(found, self._fade(data.total_weight))
         return data
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -401,36 +276,26 @@ class PoissonFactorization(PairCounts, PoissonFit):
         ValueError, TypeError
             As `fit`; after a fit that was cut off.
         """
-        if is_collection(X):
-            with self._all_or_nothing():
-                beside = {"y": y, "sample_weight": sample_weight, "offset": None}
-                for *part, _ in one_by_one(type(self).__name__, X, **beside):
-                    self.partial_fit(*part)
-            return self
-        in_memory(type(self).__name__, X, y=y, sample_weight=sample_weight)
-        with self._all_or_nothing(), parallel.working():
-            first = self._stream_begins()
-            before, previous_weight = (None, 0.0) if first else (self.state_, self.n_samples_seen_)
-            old = None if first else self._without_counts()
-            data = self._encoded(GivenRows(X, y, sample_weight), first, CHUNK)
-            new_weight, fade = data.n_rows, self._fade(data.n_rows)
-            self._check_memory(data)
-            problem = self._problem(*self._build_model(data))
-            if before is None or old is None:
-                state = self._new_state(problem)
-            elif self._refit_due(problem.data):
-                problem, state = self._with_all(problem, before)
-            else:
-                problem, state = self._beside(problem, old, before, fade)
-            state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
-            counted = new_weight + (0.0 if before is None else fade * (before.counted or previous_weight))
-            self._counted = replace(self._counted, n_rows=previous_weight + new_weight)
-            self._finish(problem.model, replace(state, counted=counted), self._counted.n_rows, cells=problem.data.X)
-            self.state_ = replace(self.state_, locals=NO_LOCALS)
-            found = list(fit_warnings.other_order(X=X, y=y, sample_weight=sample_weight))
-            found += self._unit_warnings(problem.data) if first else []
-        fit_warnings.warn_all(found)
-        return self
+        return self._partial_fit(X, y, sample_weight, None)
+
+    def _build_model(self, data: Table) -> tuple[GammaPoisson, Table]:
+        return self._model(data.X.shape[1]), table(data.X)
+
+    def _absorbed(
+        self, data: CountedPairs, first: bool, new_weight: float, fade: float, counted: float
+    ) -> tuple[GammaPoisson, State]:
+        """A fit of the chunk beside what earlier ones counted, or of all counts where enough pairs are new."""
+        self._check_memory(data)
+        problem, before = self._problem(*self._build_model(data)), None if first else self.state_
+        if before is None:
+            state = self._new_state(problem)
+        elif self._refit_due(data):
+            problem, state = self._with_all(problem, before)
+        else:
+            problem, state = self._beside(problem, data.X, before, fade)
+        state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
+        self._counted = replace(self._counted, chunk=cast(Table, problem.data).X)
+        return cast(GammaPoisson, problem.model), replace(state, counted=counted)
 
     # ---- all counts at once
     def _refit_due(self, data: Table) -> bool:
@@ -459,31 +324,26 @@ class PoissonFactorization(PairCounts, PoissonFit):
         return counting_on(state, before, 0.0)
 
     # ---- what earlier chunks counted
-    def _without_counts(self) -> Table:
-        """The users of the fit in a chunk of which none has counts."""
-        shape = len(self.users_), len(self.items_)
-        return table(CountMatrix(sp.csr_matrix(shape), before=self._counts_of("users")))
-
     def _counts_of(self, side: str) -> Array:
         """Counts of each user (U, K), or item (K, I), from each component: shapes of q over the prior's."""
         shape = self._counted.prior_shapes[int(side == "users")]
         # Steps beyond the best value may leave a shape below the prior's: a cell without counts.
         return np.maximum(self.posterior_[side].shape - shape, 0.0)
 
-    def _beside(self, problem: Problem, old: Table, before: State, fade: float) -> tuple[Problem, State]:
+    def _beside(self, problem: Problem, found: CountMatrix, before: State, fade: float) -> tuple[Problem, State]:
         """Problem of the latest chunk beside the faded counts of earlier ones, and its first state."""
-        counts = self._counts_of("components")
-        model, earlier = self._model(counts.shape[1]), stream_state_of(counts, 0.0)
-        rest = plan.changed(problem, model=model, data=old, prior_factors=earlier)
+        of_users, of_items = self._counts_of("users"), self._counts_of("components")
+        model, earlier = self._model(of_items.shape[1]), stream_state_of(of_items, 0.0)
+        without = CountMatrix(sp.csr_matrix((len(of_users), of_items.shape[1])), before=of_users)
+        rest = plan.changed(problem, model=model, data=table(without), prior_factors=earlier)
         constant = self.lower_bound_ - exact_bound(rest, self._begun(rest, before))
-        n_users, n_items = problem.data.X.shape
+        n_users, n_items = found.shape
         users = np.zeros((n_users, self._k))
-        users[: len(old)] = fade * old.X.before
+        users[: len(of_users)] = fade * of_users
         items = np.zeros((self._k, n_items))
-        items[:, : counts.shape[1]] = fade * counts
-        beside = replace(problem.data.X, before=users)
-        data, size = replace(problem.data, X=beside), None if self.batch_size == "auto" else problem.batch_size
-        earlier = stream_state_of(items, fade * constant)
+        items[:, : of_items.shape[1]] = fade * of_items
+        data, earlier = table(replace(found, before=users)), stream_state_of(items, fade * constant)
+        size = None if self.batch_size == "auto" else problem.batch_size
         problem = plan.changed(problem, data=data, prior_factors=earlier, batch_size=size)
         return problem, self._begun(problem, before)
 
@@ -499,12 +359,10 @@ class PoissonFactorization(PairCounts, PoissonFit):
         self.seen_, self._counted = items_of(CountMatrix(counts)), replace(self._counted, counts=counts.data)
 
     # ---- what a fit leaves behind
-    def _finish(
-        self, model: Any, state: State, weight: float, bounds: Array | None = None, cells: CountMatrix | None = None
-    ) -> None:
-        """Set the fitted attributes; `cells`: those that users are given, where not the counts of the fit."""
+    def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
         super()._finish(model, state, self._counted.n_rows, bounds)
-        found = self._fitted_cells if cells is None else cells
+        chunk = self._counted.chunk
+        found = self._fitted_cells if chunk is None else chunk
         order = in_order((state.shown["components"].shape - float(self.component_shape)).sum(1))[1]
         if found.before is not None:
             found = replace(found, before=found.before[:, order])
@@ -512,17 +370,14 @@ class PoissonFactorization(PairCounts, PoissonFit):
         start = state.locals.values[:, order] if isinstance(state.locals, Locals) else None
         self.posterior_ = type(self.posterior_)({"users": Gamma(*self._activations(found, start)), **self.posterior_})
         shapes = np.array([self.component_shape, self.activation_shape], float)
-        self._counted = replace(self._counted, prior_shapes=shapes)
+        self._counted = replace(self._counted, prior_shapes=shapes, chunk=None)
+        if chunk is not None:
+            self.state_ = replace(self.state_, locals=NO_LOCALS)
 
     def _without_rows(self) -> Any:
         bare = super()._without_rows()
         bare._counted = replace(self._counted, counts=np.zeros(0))
         return bare
-
-    @property
-    def _k(self) -> int:
-        """Components of the fit."""
-        return self.n_components_
 
     @property
     def user_factors_(self) -> Array:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.base import BatchRule
 from sksvi.estimators.checks import check_count, check_flag
@@ -26,8 +27,7 @@ from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
-from sksvi.topics._encoding import Vocabulary
-from sksvi.topics._words import named
+from sksvi.topics._encoding import Vocabulary, named
 
 Array = np.ndarray
 
@@ -54,15 +54,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     posterior_: Posterior
     components_: Array
     n_components: int
+    n_jobs: int | None
     prior_words: Any
     _encoding_class = Vocabulary
     _encoding: Vocabulary
     _batch_rule = BATCHES
 
-    if TYPE_CHECKING:
+    #: Numbers that a fit holds for each topic of a word; those of a document have a property.
+    _numbers_of_word: float
 
-        @property
-        def topic_prevalence_(self) -> Array: ...
+    @property
+    def _numbers_of_document(self) -> float:
+        return 3.0
 
     @property
     def _globals(self) -> dict[str, Any]:
@@ -183,6 +186,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     def _model(self, n_words: int) -> Any:
         raise AttributeError(f"{type(self).__name__} has no model")
 
+    def _check_memory(self, data: Table) -> None:
+        K, (n, words) = float(self.n_components), data.X.shape
+        numbers = K * (self._numbers_of_word * words + self._numbers_of_document * (n if data.at_hand else 0))
+        remedy = "lower n_components, or leave rare words out"
+        memory.need(8.0 * numbers, f"n_components={self.n_components} for {words} words", remedy)
+
+    # ---- what a fit leaves behind
+    def _expose(self, model: Any, state: State) -> None:
+        self.posterior_ = Posterior({"topics": state.q["topics"]})
+        self.components_ = state.q["topics"].mean
+
+    @property
+    def _fitted_model(self) -> Any:
+        return self._model(self.components_.shape[1])
+
+    @property
+    def topic_prevalence_(self) -> Array:
+        """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
+        check_is_fitted(self)
+        return np.asarray(self._fitted_model.prevalence(self._globals))
+
     # ---- rows
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         check_variational(self)
@@ -195,6 +219,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
                 "counts (TF-IDF makes fractions of a word of each). Give counts, for example by CountVectorizer, or "
                 "longer or more documents."
             )
+
+    def _documents(self, model: Any, X: Any, **options: Any) -> Any:
+        """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
+        with parallel.working():
+            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs), **options)
 
     def _counts(self, X: Any) -> Any:
         """X as a CSR matrix of counts, a column per word of the fit."""
@@ -413,3 +442,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def correlations(cov: Array) -> Array:
+    """Correlations (K, K) of variables with a covariance; 0 where one does not vary."""
+    sd = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
+    out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(out)

@@ -11,11 +11,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
-from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.estimators.checks import check_count, check_seed
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
@@ -23,8 +21,8 @@ from sksvi.inference.state import State
 from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics
-from sksvi.topics._base import TopicModel
-from sksvi.topics._words import named
+from sksvi.topics._base import TopicModel, correlations
+from sksvi.topics._encoding import named
 
 Array = np.ndarray
 
@@ -148,6 +146,8 @@ class CorrelatedTopicModel(TopicModel):
     topic_covariance_: np.ndarray
     topic_log_odds_: np.ndarray
 
+    _numbers_of_word = 14.0
+
     _parameter_constraints: dict[str, list[Any]] = {
         **TopicModel._parameter_constraints,
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"}), algorithms.Algorithm],
@@ -254,12 +254,9 @@ class CorrelatedTopicModel(TopicModel):
             return self.bound
         return "mean-field" if algorithm.spec.messages else "optimal"
 
-    def _check_memory(self, data: Table) -> None:
-        K, (n, words) = float(self.n_components), data.X.shape
-        n = n if data.at_hand else 0
-        local = K**2 if self.covariance == "full" else 3 * K
-        remedy = "lower n_components, or leave rare words out"
-        memory.need(8.0 * (14 * K * words + n * local), f"n_components={self.n_components} for {words} words", remedy)
+    @property
+    def _numbers_of_document(self) -> float:
+        return float(self.n_components) if self.covariance == "full" else 3.0
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         return self._model(data.X.shape[1]).replaced(visit=PORTION_VISIT)
@@ -276,9 +273,8 @@ class CorrelatedTopicModel(TopicModel):
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
-        topics, population = state.q["topics"], state.q["population"]
-        self.posterior_ = Posterior({"topics": topics})
-        self.components_ = topics.mean
+        super()._expose(model, state)
+        population = state.q["population"]
         self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale
 
     @property
@@ -290,26 +286,11 @@ class CorrelatedTopicModel(TopicModel):
         cov[:-1, :-1] = self.topic_covariance_
         centred = np.eye(k) - 1.0 / k
         cov = centred @ cov @ centred
-        sd = np.sqrt(np.maximum(np.diagonal(cov), 0.0))
-        out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
-        np.fill_diagonal(out, 1.0)
-        return out
-
-    @property
-    def topic_prevalence_(self) -> Array:
-        """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
-        check_is_fitted(self)
-        return self._model(self.components_.shape[1]).prevalence(self._globals["topics"])
+        return correlations(cov)
 
     # ---- documents
-    def _posterior_of(self, X: Any, roots: bool = False) -> Any:
-        """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
-        model = self._model(self.components_.shape[1])
-        with parallel.working():
-            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs), roots)
-
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
-        found = self._posterior_of(X)
+        found = self._documents(self._fitted_model, X)
         return found.proportions, found.deviations
 
     def importance_score(
@@ -341,7 +322,7 @@ class CorrelatedTopicModel(TopicModel):
 
         check_is_fitted(self)
         X = self._counts(named(X, feature_names))
-        found = self._posterior_of(X, roots=True)
+        found = self._documents(self._fitted_model, X, roots=True)
         rng = check_seed(random_state)
         n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self.components_))
         return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng)

@@ -12,13 +12,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
-from sksvi._runtime import memory, parallel
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
-from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference import plan
@@ -32,9 +31,8 @@ from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
-from sksvi.topics._base import BATCHES, TopicModel
-from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
-from sksvi.topics._words import named
+from sksvi.topics._base import BATCHES, TopicModel, correlations
+from sksvi.topics._encoding import TypedVocabulary, n_fractions, named, warn_of_fractions
 
 Array = np.ndarray
 
@@ -44,8 +42,6 @@ TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
 #: Standard errors apart of predictions that tell starts apart.
 TOLD_APART = 2.0
-#: Expected words of a topic that words support.
-FEWEST_WORDS = 1.0
 #: Words of a document beyond which Gibbs sampling is not asked for deviations.
 LONG = 1e5
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
@@ -169,6 +165,7 @@ class StructuredLDA(TopicModel):
     topic_word_prior_: float
 
     _batch_rule = replace(BATCHES, share=12)
+    _numbers_of_word = 26.0
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions(ALGORITHMS), algorithms.Algorithm],
@@ -271,12 +268,6 @@ class StructuredLDA(TopicModel):
             dtype=self._encoding.dtype,
         )
 
-    def _check_memory(self, data: Table) -> None:
-        K, (n, words) = float(self.n_components), data.X.shape
-        n = n if data.at_hand else 0
-        remedy = "lower n_components, or leave rare words out"
-        memory.need(8.0 * (26 * K * words + 3 * n * K), f"n_components={self.n_components} for {words} words", remedy)
-
     def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
         self.__dict__.pop("_of_documents", None)
         return self._model(data.X.shape[1]).replaced(visit=PORTION)
@@ -322,20 +313,9 @@ class StructuredLDA(TopicModel):
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
-        topics, prior = state.q["topics"], model.prior(state.q)["topics"].concentration
-        self.posterior_ = Posterior({"topics": topics})
-        self.components_ = topics.mean
+        super()._expose(model, state)
         self.doc_topic_prior_ = np.array(model.alpha_of(state.q))
-        self.topic_word_prior_ = float(prior.min())
-
-    @property
-    def topic_prevalence_(self) -> Array:
-        """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
-        check_is_fitted(self)
-        prior = self._model(self.components_.shape[1]).prior(self._globals)["topics"]
-        counts = (self._globals["topics"].concentration - prior.concentration).sum(1)
-        counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
-        return np.asarray(counts / max(counts.sum(), FEWEST_WORDS))
+        self.topic_word_prior_ = float(model.prior(state.q)["topics"].concentration.min())
 
     @property
     def topic_correlation_(self) -> Array:
@@ -347,10 +327,7 @@ class StructuredLDA(TopicModel):
         cov = self._spread_of_documents
         if cov is None:
             raise AttributeError("topic_correlation_ is there after a fit of several documents, and not of a stream")
-        sd = np.sqrt(np.diagonal(cov))
-        out = cov / np.where(sd > 0, sd, 1.0)[:, None] / np.where(sd > 0, sd, 1.0)
-        np.fill_diagonal(out, 1.0)
-        return np.asarray(out)
+        return correlations(cov)
 
     def _without_rows(self) -> Any:
         """The estimator without its documents, their covariance of log proportions in their place."""
@@ -371,14 +348,8 @@ class StructuredLDA(TopicModel):
     _of_documents: Array | None = None
 
     # ---- documents
-    def _documents(self, X: Any, local_step: str) -> Any:
-        """Counts of topics of documents at the mean of the fitted topics, each by itself."""
-        model = self._model(self.components_.shape[1]).with_local(local_step)
-        with parallel.working():
-            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs))
-
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
-        found = self._documents(X, "cvb0")
+        found = self._documents(self._fitted_model.with_local("cvb0"), X)
         mean, _ = dirichlet_marginal(self.doc_topic_prior_, found.local, found.squares)
         return mean, self._drawn_proportions(X)[1] if spread else None
 
@@ -392,7 +363,7 @@ class StructuredLDA(TopicModel):
         out = np.empty((2, X.shape[0], len(alpha)))
         for rows, step in ((size <= LONG, "gibbs"), (size > LONG, "cvb0")):
             if rows.any():
-                found = self._documents(X[rows], step)
+                found = self._documents(self._fitted_model.with_local(step), X[rows])
                 out[:, rows] = dirichlet_marginal(alpha, found.local, found.squares)
         return out[0], out[1]
 

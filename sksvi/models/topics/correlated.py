@@ -19,6 +19,7 @@ from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Table
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
+from sksvi.models.topics.scores import shares_of_topics
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
@@ -57,8 +58,6 @@ GRADIENT_STEPS = 10
 #: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
 #: that have not formed yet. Chosen on topic_split(seed=1) of the NIPS papers.
 FORMING_PASSES = 12
-#: Expected words of a topic that words support.
-FEWEST_WORDS = 1.0
 #: Standard deviation of the log odds at the start, and of those of a document for s-dsvi.
 FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 
@@ -324,13 +323,11 @@ class CorrelatedTopics(Local):
         values = np.concatenate([q["topics"].natural(None)[0], self.word_prior[:, -new:]], axis=1)
         return {**q, "topics": self._topics(values)}
 
-    def prevalence(self, topics: Any) -> Array:
+    def prevalence(self, q: dict[str, Any]) -> Array:
         """Share (K,) of the expected counts that each topic has; 0 below one word, NaN where none are counted."""
         if self.topics == "adagrad" or (self.topics == "point" and self.rule == "standard"):
             return np.full(self.n_topics, np.nan)
-        counts = (topics.theta - self._prior["topics"].theta).sum(1)
-        counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
-        return counts / max(counts.sum(), FEWEST_WORDS)
+        return shares_of_topics((q["topics"].theta - self._prior["topics"].theta).sum(1))
 
     def pull_back(self, terms: CorrelatedTerms, batch: CorrelatedDocuments) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""

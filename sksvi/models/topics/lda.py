@@ -20,7 +20,7 @@ from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
 from sksvi.models.base import Blocks, Gradient, Local, Table
-from sksvi.models.topics.scores import word_scores
+from sksvi.models.topics.scores import shares_of_topics, word_scores
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro
 
@@ -291,6 +291,10 @@ class LatentDirichlet(Local):
         return slope, bend
 
     # ---- results of a fit
+    def prevalence(self, q: Blocks) -> Array:
+        """Share (K,) of the expected counts that each topic has; 0 below one word."""
+        return shares_of_topics((q["topics"].concentration - self.prior(q)["topics"].concentration).sum(1))
+
     def documents(self, q: Blocks, X: Any, threads: int, effort: DocumentVisit = SETTLE, key: int = 0) -> LDATerms:
         """N of documents at the mean of the topics, each by itself: the same whatever the others are."""
         view = self.view_of(np.log(q["topics"].mean), self.alpha_of(q))

@@ -9,6 +9,16 @@ from scipy.special import logsumexp
 
 Array = np.ndarray
 
+#: Expected words of a topic that words support.
+FEWEST_WORDS = 1.0
+
+
+def shares_of_topics(counts: Array) -> Array:
+    """Share (K,) of all expected counts that each topic has; 0 for one that less than one word supports."""
+    counts = np.where(counts >= FEWEST_WORDS, counts, 0.0)
+    return np.asarray(counts / max(counts.sum(), FEWEST_WORDS))
+
+
 #: Variance added to the posterior in every direction, so that weights are bounded.
 WIDENING = 0.1
 #: Words that are scored at once.
