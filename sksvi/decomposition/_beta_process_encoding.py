@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from sksvi.estimators.checks import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
-from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.validation import validate_data
 from sksvi.models.base import Table
 from sksvi.partitions.summary import DataSummary

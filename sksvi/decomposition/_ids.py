@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.estimators.magnitudes import check_magnitudes
+from sksvi.estimators.checks import check_magnitudes
 from sksvi.estimators.tables import framed, hashed
 from sksvi.estimators.unseen import check_added_ids
 from sksvi.estimators.validation import validate_data

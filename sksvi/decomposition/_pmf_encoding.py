@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from sksvi.decomposition._ids import Features, check_has_ids, grown_ids, id_columns, plates_of, positions, unique_ids
-from sksvi.estimators.checks import check_numbers, check_row_values, check_same_rows
+from sksvi.estimators.checks import check_numbers, check_numeric_target, check_row_values, check_same_rows
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import levels_in_use
 from sksvi.estimators.targets import TargetRows, ValueTarget
 from sksvi.estimators.unseen import check_table
-from sksvi.estimators.validation import check_numeric_target
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import weighted_median
 from sksvi.models.base import Table

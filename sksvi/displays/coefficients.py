@@ -258,7 +258,7 @@ class CoefficientDisplay:
 
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     """What each column with a coefficient spreads over: in X, else in the rows of the fit where the model knows it."""
-    from sksvi.estimators.categorical import fixed_columns
+    from sksvi.estimators.tables import fixed_columns
     from sksvi.linear_model._columns import spreads
 
     if X is None:

@@ -6,6 +6,7 @@ A subclass says which model and likelihood it stands for (`_encode`, `_build_mod
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,14 +24,12 @@ from sksvi import algorithms, expectations
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
-from sksvi.estimators import fit_warnings, fitting, streaming
+from sksvi.estimators import fit_warnings, fitting
 from sksvi.estimators.checks import check_flag
 from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
-from sksvi.estimators.fit_record import NO_FIT, FitRecord
-from sksvi.estimators.links import reference_page
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.parameters import check_parameters
-from sksvi.estimators.refit import SHARED, ParameterChange, check_changes, kept_choices
+from sksvi.estimators.published import check_parameters
+from sksvi.estimators.refit import NO_FIT, SHARED, FitRecord, ParameterChange, check_changes, kept_choices
 from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import NotPositiveDefinite
@@ -44,6 +43,10 @@ from sksvi.partitions.collections import is_collection
 from sksvi.partitions.encoded import encoded_by_part
 
 Array = np.ndarray
+
+#: Variable that says where the documentation is served, with a slash at its end, and a page of it; without it
+#: representations have no link.
+DOCUMENTATION, PAGE = "SKSVI_DOCUMENTATION", "reference/generated/sksvi.{estimator_name}.html"
 
 
 @lru_cache(maxsize=64)
@@ -379,23 +382,23 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     # ---- streams
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
-        return streaming.partial_fit(self, GivenRows(X, y, sample_weight, offset))
+        return fitting.partial_fit(self, GivenRows(X, y, sample_weight, offset))
 
     def _stream_begins(self) -> bool:
         """Whether a chunk is the first; a later one is checked: scikit-learn sees the first call's parameters only."""
         if not hasattr(self, "state_"):
             return True
         self._validate_params()
-        streaming.check_finished(self)
+        fitting.check_finished(self)
         return False
 
     def _absorbed(self, data: Any, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, State]:
         """Absorb a chunk: the model of it, and the state after it."""
-        return streaming.absorbed(self, data, first, new_weight, fade, counted)
+        return fitting.absorbed(self, data, first, new_weight, fade, counted)
 
     def _fade(self, weight: float) -> float:
         """Factor by which earlier data are forgotten when data of this weight arrive."""
-        return streaming.fade(self, weight)
+        return fitting.fade(self, weight)
 
     def _restart_rows(self, data: Any, fade: float) -> Any:
         """All rows of the stream, where it is to begin anew with them (older ones as forgetting left them), or None."""
@@ -511,7 +514,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     @property
     def _doc_link_template(self) -> str:
-        return reference_page()
+        """Template of the address of an estimator's page, for scikit-learn's representation; empty: there is none."""
+        site = os.environ.get(DOCUMENTATION, "")
+        return site + PAGE if site else ""
 
     def save(self, path: PathLike, training_rows: bool = True) -> None:
         """Write the fitted estimator to `path`; ``sksvi.load`` reads it back.

@@ -1,4 +1,7 @@
-"""Checks of row values, and tables of intervals."""
+"""Checks of numbers that users give, and limits on their magnitudes; tables of intervals.
+
+Beyond the limits squares and their sums are no numbers, and a fit would be lost.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sksvi._runtime import memory
 from sksvi._runtime.user import check_seed as check_seed
 from sksvi._typing.arrays import is_compressed
-from sksvi.estimators.magnitudes import check_magnitudes, check_weights
-from sksvi.estimators.validation import check_numeric_target
+from sksvi.likelihoods.traits import LARGEST, LARGEST_COUNT, SMALLEST_COUNT
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -183,3 +185,113 @@ def check_counts(X: Any, name: str, estimator: str, columns: Any = None) -> None
         f"Negative values in data passed to {estimator}: column {label!r} of {name} has {value:g} in row {row}, "
         "and counts are 0 or more."
     )
+
+
+# ---- magnitudes
+#: Of what is divided by its own unit first, whose square is shown.
+LARGEST_UNIT = 1e150
+#: A column that spreads over less is taken as constant: variances of its coefficient would be no numbers.
+LEAST_SPREAD = 1e-152
+#: Of single precision.
+LARGEST_SINGLE = 1e18
+#: Latents behind a link, whose ends are long reached there.
+LARGEST_LATENT = 1e6
+
+
+def check_magnitudes(values: Any, name: str, columns: Any = None, unit: str = "", largest: float = LARGEST) -> None:
+    """An error that names the column and row of the first number beyond `largest`; NaN passes.
+
+    Parameters
+    ----------
+    values : ndarray or CSR matrix, one or two dimensions
+    name : str
+        What users call it.
+    columns : sequence, optional
+        Names of the columns.
+    unit : str, optional
+        What the numbers are in.
+    largest : float, optional
+        Of double precision.
+
+    Raises
+    ------
+    ValueError
+    """
+    numbers = values.data if hasattr(values, "tocsr") else values
+    if numbers.dtype.kind != "f" or numbers.dtype.itemsize < 4 or not np.size(numbers):  # others are all within
+        return
+    if numbers.dtype.itemsize == 4:
+        largest = min(largest, LARGEST_SINGLE)
+    if not max(np.fmax.reduce(numbers, axis=None), -np.fmin.reduce(numbers, axis=None)) > largest:
+        return
+    if hasattr(values, "tocsr"):
+        values = values.tocoo()
+        at = int(np.argmax(np.abs(values.data) > largest))
+        place: tuple[Any, ...] = (values.row[at], values.col[at])
+        value = values.data[at]
+    else:
+        place = np.unravel_index(int(np.argmax(np.abs(values) > largest)), values.shape)
+        value = values[place]
+    where = name
+    if len(place) == 2:
+        where = f"column {int(place[1]) if columns is None else columns[place[1]]!r} of {name}"
+    raise ValueError(
+        f"{where}, row {place[0]}: {value:g}{unit} is beyond ±{largest:g}, where squares are hardly numbers: give "
+        f"{name} in another unit, or leave the row out."
+    )
+
+
+def check_weights(weights: Array, name: str) -> None:
+    """An error for positive weights of which a sum has no digits left of the others.
+
+    Raises
+    ------
+    ValueError
+    """
+    beyond = (weights > LARGEST_COUNT) | ((weights > 0) & (weights < SMALLEST_COUNT))
+    if np.any(beyond):
+        row = int(np.argmax(beyond))
+        raise ValueError(
+            f"{name} must be 0 or lie between {SMALLEST_COUNT:g} and {LARGEST_COUNT:g}; found {weights[row]:g} in row "
+            f"{row}: divide {name} by its mean."
+        )
+
+
+# ---- words in the place of numbers
+def check_numeric_target(y: Any, name: str = "y") -> None:
+    """An error about a target that is text, a date or no column says where it stands."""
+    try:
+        values = np.atleast_1d(np.asarray(y))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    if values.dtype.kind not in "OUSMV":
+        return
+    if values.dtype.kind == "V":
+        raise ValueError(f"{name} has records of type {values.dtype}: give one of its columns.")
+    width = max(1, values.size // max(1, len(values)))
+    for k, value in enumerate(values.ravel()):
+        if is_word(value):
+            where = f"{str(value)!r} in row {k // width}"
+            if name == "y":
+                raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
+            raise ValueError(f"{name} must be numbers; found {where}.")
+        if is_na(value):
+            raise ValueError(f"{name} contains NaN: {value!r} in row {k // width}.")
+
+
+def is_na(value: Any) -> bool:
+    """pandas' own sign of a missing value, which is not equal to anything, or unequal."""
+    return type(value).__name__ == "NAType"
+
+
+def is_word(value: Any) -> bool:
+    """A string that is no number, or a point in time."""
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        return bool(value == value)  # a missing date is a missing number
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False

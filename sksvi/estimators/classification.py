@@ -14,7 +14,7 @@ from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
-from sksvi.estimators.labels import check_labels, is_text
+from sksvi.estimators.levels import check_labels, is_text
 from sksvi.estimators.targets import (
     balanced,
     codes_of_labels,

@@ -13,8 +13,8 @@ import numpy as np
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.fitting import STREAM_BYTES
 from sksvi.estimators.refit import ANEW
-from sksvi.estimators.streaming import STREAM_BYTES
 from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem
 from sksvi.inference.start import counting_on

@@ -1,4 +1,8 @@
-"""`fit` of every estimator: encode, build the model, run its passes, refine, warn."""
+"""`fit` and `partial_fit` of every estimator.
+
+A fit encodes, builds the model, runs its passes, refines and warns. A chunk is encoded and absorbed, or the stream
+begins anew with all its rows.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,17 @@ from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators import fit_warnings
-from sksvi.estimators.encoding import WHOLE, GivenRows
+from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows, check_in_memory
+from sksvi.estimators.offsets import remember_offset
+from sksvi.inference import plan, stream
+from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
+from sksvi.inference.start import counting_on
 from sksvi.inference.state import State, with_own_lists
+from sksvi.partitions.collections import is_collection
+from sksvi.partitions.encoded import one_by_one
 
 
 def fit(estimator: Any, given: GivenRows) -> Any:
@@ -114,3 +124,98 @@ def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
     if state.converged:
         return "converged"
     return "not converged" if state.passes >= passes else "stopped"
+
+
+# ---- streams
+#: Rows of a stream that are kept where the user leaves it to us, and the most memory that their columns may take.
+STREAM_ROWS, STREAM_BYTES = 8000, 2**24
+
+
+def partial_fit(estimator: Any, given: GivenRows) -> Any:
+    """Absorb a chunk of rows, or of a Dask collection one partition after the other; the estimator."""
+    X, name = given.X, type(estimator).__name__
+    beside = {"y": given.y, "sample_weight": given.sample_weight, "offset": given.offset}
+    if is_collection(X):
+        with estimator._all_or_nothing():
+            for part in one_by_one(name, X, **beside):
+                partial_fit(estimator, GivenRows(*part))
+        return estimator
+    check_in_memory(estimator, given)
+    with estimator._all_or_nothing(), parallel.working():
+        first, before = estimator._stream_begins(), estimator._record
+        data = estimator._encoded(given, first, CHUNK)
+        remember_offset(estimator, given.offset, before=not first and before.had_offset)
+        new_weight, fade = data.total_weight, estimator._fade(data.total_weight)
+        total_weight = new_weight + (0.0 if first else estimator.n_samples_seen_)
+        counted = new_weight + (0.0 if first else fade * (estimator.state_.counted or estimator.n_samples_seen_))
+        model, state = estimator._absorbed(data, first, new_weight, fade, counted)
+        one_sided = (first or before.one_sided) and fit_warnings.all_at_one_end(model, data)
+        estimator._record = replace(estimator._record, one_sided=one_sided)
+        estimator._finish(model, state, total_weight)
+        found = list(fit_warnings.other_order(X=X, **beside))
+        found += estimator._portion_findings(data, first)
+    fit_warnings.warn_all(found)
+    return estimator
+
+
+def absorbed(estimator: Any, data: Any, first: bool, new_weight: float, fade: float, counted: float) -> tuple[Any, Any]:
+    """Absorb an encoded chunk: the model of it, and the state after it.
+
+    Parameters
+    ----------
+    estimator : estimator
+    data : encoded rows of the chunk
+    first : bool
+        Whether it is the first one.
+    new_weight, counted : float
+        Weight of its rows, and of all rows that have not been forgotten.
+    fade : float
+        Share that is left of what was said before.
+    """
+    everything = None if first else estimator._restart_rows(data, fade)
+    begins, data = first or everything is not None, data if everything is None else everything
+    estimator._check_memory_of_portion(data)
+    whole = {"batch_size": estimator._portion_rows} if estimator.batch_size == "auto" else {}
+    problem = estimator._problem(estimator._streaming_model(data, begins), data)
+    problem = plan.changed(problem, total=estimator.total_samples or counted, **whole)
+    if begins:
+        estimator._record = replace(estimator._record, began_among=data.total_weight)
+    state = estimator._new_state(problem) if begins else estimator._continued(problem)
+    if begins and not first:
+        state = counting_on(state, estimator.state_, new_weight - data.total_weight)
+    if not begins and not state.population:  # a fit's rows stand for themselves alone
+        state = replace(state, population=estimator.state_.counted or estimator.n_samples_seen_)
+    state = replace(state, counted=counted)
+    if not plan.remembers(problem):
+        state = replace(state, messages=NO_FACTORS)
+    with estimator._columns_named():
+        rows = stream_rows(estimator, data)
+        return problem.model, stream.absorb(problem, state, estimator.tol, rows, fade)
+
+
+def check_finished(estimator: Any) -> None:
+    """Raise where a stream would continue a fit that was cut off, which has not used all that its rows say."""
+    if not estimator.state_.finished:
+        raise ValueError(
+            f"this is the checkpoint of a fit that was cut off after {estimator.n_iter_} passes, which partial_fit "
+            "cannot go on from: end it first by set_params(warm_start=True).fit(X, y) with the rows that it began "
+            "with."
+        )
+
+
+def fade(estimator: Any, weight: float) -> float:
+    """Factor by which earlier data are forgotten when data of this weight arrive."""
+    if estimator.half_life is None:
+        return float(estimator.forgetting)
+    if estimator.forgetting != 1.0:
+        raise ValueError(
+            f"forgetting={estimator.forgetting!r} and half_life={estimator.half_life!r} say the same in two ways: set "
+            "forgetting=1.0 or half_life=None."
+        )
+    return float(0.5 ** (weight / estimator.half_life))
+
+
+def stream_rows(estimator: Any, data: Any) -> int:
+    """Number of rows of a stream that are stored, for models that can evaluate them again."""
+    rows = getattr(estimator, "stream_sample", 0)
+    return min(STREAM_ROWS, int(STREAM_BYTES // data.bytes_per_row)) if rows == "auto" else int(rows)

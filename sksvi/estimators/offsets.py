@@ -8,9 +8,8 @@ import numpy as np
 
 from sksvi import likelihoods
 from sksvi._runtime.user import warn_user
-from sksvi.estimators.checks import check_numbers, check_row_values, n_rows
+from sksvi.estimators.checks import LARGEST_LATENT, check_magnitudes, check_numbers, check_row_values, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
-from sksvi.estimators.magnitudes import LARGEST_LATENT, check_magnitudes
 from sksvi.inference.records import replace
 from sksvi.partitions.collections import is_collection
 

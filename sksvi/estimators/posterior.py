@@ -1,9 +1,18 @@
-"""The posterior as users see it: blocks by name."""
+"""The posterior as users see it: blocks by name, the density that q stands for, the mean of y given a draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from sksvi._runtime.user import warn_user
+from sksvi.inference.problem import Problem
+from sksvi.models.base import Blocks
+
+Array = np.ndarray
 
 
 class Posterior(Mapping[str, Any]):
@@ -43,3 +52,126 @@ class Posterior(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Posterior({', '.join(self._blocks)})"
+
+
+# ---- the density that q stands for
+#: Relative differences that are no rounding: of the weight of rows, and of the bound at them.
+ROUNDING, APART = 1e-6, 1e-3
+
+
+@dataclass(frozen=True)
+class PosteriorTarget:
+    """A fit with its rows: q, its problem, and the coordinates of one block as users see them.
+
+    ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
+    of it. ``shown`` : these coordinates (S, C) of draws of the block. ``final_bound`` : the bound that the fit ended
+    at, without the log density of the hyperparameters; None: it is no number to compare with.
+    """
+
+    problem: Problem
+    q: Blocks
+    block: str
+    index: Any
+    mean: Array
+    std: Array
+    shown: Callable[[Array], Array]
+    final_bound: float | None = None
+
+    def check_bound(self, found: float) -> None:
+        """Warn where the bound at these rows differs from the one that the fit ended at."""
+        expected = self.final_bound
+        if expected is not None and abs(found - expected) > APART * (abs(expected) + 1.0):
+            warn_user(
+                f"the bound of q is {found:.6g} at these rows and was {expected:.6g} where the fit ended: X and y are "
+                "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
+                "since. What follows is about q and these rows."
+            )
+
+
+def final_bound(estimator: Any, paid: float) -> float | None:
+    """Bound that a fit ended at, less `paid`; None of a fit that was cut off, and of a stream, which saw no row twice.
+
+    ``paid`` : log density of the hyperparameters, a part of the bound that the fit ended at.
+    """
+    state = estimator.state_
+    if not state.finished or state.counted:
+        return None
+    return float(state.bound - paid)
+
+
+def paid_by(estimator: Any, model: Any) -> float:
+    """Log prior density of the hyperparameters of a model, by their rules."""
+    return float(sum(rule.log_density(estimator.state_.shown) for rule in model.hyper.values()))
+
+
+def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
+    """Raise for rows that are not those of the fit, by total weight and offset, or that the fit counts otherwise.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    weight : float
+        Of the rows that are given, in sum.
+    offset : array-like or None
+        Theirs.
+    """
+    name, fitted, state = type(estimator).__name__, estimator.n_samples_seen_, estimator.state_
+    if offset is None and estimator._record.had_offset:
+        raise ValueError(f"this {name} was fitted with an offset: give the rows theirs (offset=..., or exposure=...).")
+    if abs(weight - fitted) > ROUNDING * fitted:
+        raise ValueError(
+            f"X has rows of a total weight of {weight:g}, and this {name} was fitted to {fitted:g}: give the rows, and "
+            "the sample_weight, of the fit (of a stream all of its chunks together)."
+        )
+    meant = getattr(estimator, "total_samples", None) or state.counted
+    if state.counted and abs(meant - fitted) > ROUNDING * fitted:
+        raise ValueError(
+            f"this {name} counts what its stream said as that of {meant:g} rows, and has seen {fitted:g} "
+            "(total_samples, forgetting or half_life): its posterior is not that of rows which count once each."
+        )
+
+
+# ---- the mean of y given a draw: averages over rows, slopes and contrasts are made of these
+#: Numbers of a block of rows and draws.
+MOST = 2_000_000
+
+
+def response_names(estimator: Any) -> list[Any]:
+    """What the mean of y has several of: classes, or levels that are names; one nameless entry of a number."""
+    if getattr(estimator, "_named_levels", False):
+        return list(estimator.levels_)
+    return list(estimator.classes_) if estimator.likelihood_.n_latents > 1 else [None]
+
+
+def mean_draws(estimator: Any, blocks: Iterable[tuple[slice, Array, Array]]) -> Iterator[tuple[slice, Array]]:
+    """Blocks of rows in turn: their slice and means of y, (n, S, number of names).
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``_distribution(mean, variance)``, the predictive distribution of y for latents of these moments.
+    blocks : iterable of tuple
+        Of each block of rows its slice, latents of shape (n, S), or (n, S, K) of K classes, and the variance (n,) that
+        a row's latent has besides.
+    """
+    for rows, latents, left in blocks:
+        yield rows, means_given(estimator, latents, left)
+
+
+def means_given(estimator: Any, latents: Array, left: Array) -> Array:
+    """Means of y, (n, S, number of names), where each latent has a variance `left` of its row besides."""
+    likelihood, (n, s) = estimator.likelihood_, latents.shape[:2]
+    flat = latents.reshape(n * s, *latents.shape[2:])
+    certain, variance = not estimator.noise_scale_ and not np.any(left), np.repeat(left, s)
+    if likelihood.traits.ordered:
+        levels = (
+            np.moveaxis(likelihood.probabilities(flat), 0, -1)
+            if certain
+            else estimator._distribution(flat, variance).probabilities()
+        )
+        values = None if estimator._named_levels else np.asarray(estimator.levels_, float)
+        return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)
+    if certain:
+        return likelihood.mean(flat).reshape(n, s, -1)
+    variance = np.repeat(variance[:, None], flat.shape[1], axis=1) if latents.ndim == 3 else variance
+    return estimator._distribution(flat, variance).mean().reshape(n, s, -1)

@@ -2,13 +2,14 @@
 
 Every parameter of an estimator has an entry in its ``_changes``. What a fit holds beside q says itself whose it is
 (`Problem.moves`, `Problem.local_rule`), so that parts which another value would misread begin anew.
+`FitRecord` is how the last fit came about.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,30 @@ def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
 def kept_choices(estimator: Any) -> dict[str, Any]:
     """By name, the part of each parameter that a continued fit may not change."""
     return {name: change.must_match(estimator, name) for name, change in estimator._changes.items() if change.why}
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """How the last fit, or a stream, came about; a fit replaces it as a whole.
+
+    choices : values of parameters that a continued fit may not change (`sksvi.estimators.refit`).
+    began_among : weight of the rows that the last start was made among; 0: not known.
+    one_sided : whether every target lay at one end of what it may be: it says nothing of columns, nor of their scales.
+    had_offset, had_exposure : whether rows had an offset, and whether it was given as an exposure.
+    streams : whether the call under way, or the last one, is one of a stream.
+    score : `score` of rows of the last fit, and how many these were.
+    """
+
+    LAYOUT = "choices dict; began_among number >=0; one_sided flag; had_offset flag; had_exposure flag"
+
+    choices: dict[str, Any] = field(default_factory=dict)
+    began_among: float = 0.0
+    one_sided: bool = False
+    had_offset: bool = False
+    had_exposure: bool = False
+    streams: bool = False
+    score: tuple[float, int] | None = None
+
+
+#: The record of an estimator before any fit.
+NO_FIT = FitRecord()

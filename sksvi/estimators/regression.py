@@ -8,11 +8,13 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import (
     check_count,
@@ -27,7 +29,6 @@ from sksvi.estimators.checks import (
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
-from sksvi.estimators.scores import least_steps, level_losses, losses, share_saved
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import travelling
 from sksvi.partitions.sums import summed
@@ -340,3 +341,31 @@ class RegressionMethods(RegressorMixin):
             tags.target_tags.multi_output = likelihood.traits.paired
             tags.target_tags.single_output = not likelihood.traits.paired
         return tags
+
+
+# ---- scores R² and D²: shares of a loss that predictions save, from sums over rows, which may lie in partitions
+def losses(loss: Array, y: Array, weight: Array | None) -> tuple[int, float, float, Any]:
+    """Sums over rows: their number, their weight, their weighted loss, and the weighted sum of y."""
+    weight = np.ones(len(loss)) if weight is None else weight
+    return len(loss), float(weight.sum()), float(weight @ loss), weight @ np.asarray(y, float)
+
+
+def level_losses(codes: Array, predicted: Array, n_levels: int, weight: Array | None) -> tuple[int, float, float, Any]:
+    """Sums over rows with ordered levels: number, weight, absolute error in levels, and the weight of each level."""
+    weight = np.ones(len(codes)) if weight is None else weight
+    steps = np.abs(codes - predicted).astype(float)
+    return len(codes), float(weight.sum()), float(weight @ steps), np.bincount(codes, weight, n_levels)
+
+
+def least_steps(weights: Array) -> float:
+    """Absolute error, in levels, of the best constant prediction, a median, by the weight of each level."""
+    at = np.arange(len(weights))
+    return float((np.abs(at[:, None] - at) @ weights).min())
+
+
+def share_saved(left: float, null: float, n: int, name: str) -> float:
+    """1 - left/null as scikit-learn's scores have it: 1 or 0 where y is constant, undefined for one row."""
+    if n < 2:
+        warn_user(f"{name} is not well-defined with less than two samples.", UndefinedMetricWarning)
+        return float("nan")
+    return float(1.0 - left / null) if null > 0 else float(left == 0)

@@ -16,8 +16,15 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi._runtime.user import warn_user
 from sksvi.estimators.encoding import Part
-from sksvi.estimators.labels import check_labels, is_text
-from sksvi.estimators.levels import MOST_LEVELS, first_levels, given_order, levels_in_use, positions
+from sksvi.estimators.levels import (
+    MOST_LEVELS,
+    check_labels,
+    first_levels,
+    given_order,
+    is_text,
+    levels_in_use,
+    positions,
+)
 from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.targets import starting

@@ -1,7 +1,9 @@
-"""scikit-learn's validation in users' words: columns named, options in one order, the class that was called."""
+"""scikit-learn's validation in users' words: columns named, options in one order, the class that was called, sparse
+matrices checked once."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CellType, FunctionType
@@ -11,9 +13,9 @@ import numpy as np
 from sklearn.utils import _param_validation, validation
 from sklearn.utils.metaestimators import available_if
 
-from sksvi.estimators.magnitudes import LARGEST_UNIT, check_magnitudes
+from sksvi._typing.arrays import is_compressed, is_sparse
+from sksvi.estimators.checks import LARGEST_UNIT, check_magnitudes, check_numeric_target, is_na, is_word
 from sksvi.estimators.published import one_fit
-from sksvi.estimators.sparse import checked_sparse, merged
 from sksvi.likelihoods.traits import LARGEST
 from sksvi.partitions.lazy import BY_ROW, at_hand, over_partitions
 
@@ -128,27 +130,6 @@ def _not_finite(X: Any, infinite: bool, name: str) -> str:
     return ""  # too large for single precision
 
 
-def check_numeric_target(y: Any, name: str = "y") -> None:
-    """An error about a target that is text, a date or no column says where it stands."""
-    try:
-        values = np.atleast_1d(np.asarray(y))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from error
-    if values.dtype.kind not in "OUSMV":
-        return
-    if values.dtype.kind == "V":
-        raise ValueError(f"{name} has records of type {values.dtype}: give one of its columns.")
-    width = max(1, values.size // max(1, len(values)))
-    for k, value in enumerate(values.ravel()):
-        if _is_text(value):
-            where = f"{str(value)!r} in row {k // width}"
-            if name == "y":
-                raise ValueError(f"y has {where}, which is no number: labels are for classifiers.")
-            raise ValueError(f"{name} must be numbers; found {where}.")
-        if _is_na(value):
-            raise ValueError(f"{name} contains NaN: {value!r} in row {k // width}.")
-
-
 def _is_table(X: Any) -> bool:
     """Whether X has rows and columns, whatever they hold."""
     try:
@@ -172,7 +153,7 @@ def _no_number(X: Any, remedy: str, table: str) -> str | None:
     if found is None:
         return None
     name, row, value = found
-    if _is_na(value):
+    if is_na(value):
         return f"column {name!r} of {table}, row {row}: {table} contains NaN ({value!r}); numpy.nan is its number."
     what = repr(value) if isinstance(value, str | bytes) else f"the date {value}"
     remedy = remedy if isinstance(value, str | bytes) else "take the numbers that matter from it, such as days or hours"
@@ -194,27 +175,9 @@ def _first_text(X: Any) -> tuple[Any, int, Any] | None:
         columns = list(zip(getattr(X, "columns", range(table.shape[-1])), table.T)) if table.ndim == 2 else []
     for name, column in columns:
         for row, value in enumerate(column):
-            if _is_text(value) or _is_na(value):
+            if is_word(value) or is_na(value):
                 return name, row, value.item() if isinstance(value, np.generic) else value
     return None
-
-
-def _is_na(value: Any) -> bool:
-    """pandas' own sign of a missing value, which is not equal to anything, or unequal."""
-    return type(value).__name__ == "NAType"
-
-
-def _is_text(value: Any) -> bool:
-    """A string that is no number, or a point in time."""
-    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-        return bool(value == value)  # a missing date is a missing number
-    if not isinstance(value, str | bytes):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
 
 
 # ---- names in TypeErrors
@@ -266,3 +229,64 @@ def _renamed(function: FunctionType, qualname: str) -> Callable[..., Any]:
     if inner is not None:
         vars(copy)["__wrapped__"] = wrapped
     return copy
+
+
+# ---- sparse matrices: what compiled loops read from them is checked once, and entries stand once
+COMPRESSED = ("csr", "csc", "bsr")
+
+
+def checked_sparse(X: Any, name: str = "X") -> Any:
+    """X without spare room in its buffers, each entry stored once in the order of its columns.
+
+    Every estimator's sparse input comes through here. What is no sparse matrix, and what is in order, is returned as it
+    is; nothing of the user's is changed.
+
+    Raises
+    ------
+    ValueError
+        Naming the matrix and what is wrong with it, where its arrays contradict each other: conversions and loops would
+        read past them.
+    """
+    if not is_sparse(X):
+        return X
+    try:
+        canonical = _canonical(X)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is a sparse matrix whose arrays contradict each other: {error}.") from error
+    return X if X.format not in COMPRESSED else _in_order(X, canonical)
+
+
+def _canonical(X: Any) -> bool:
+    """Whether a compressed matrix has each entry once, in order; made anew, it raises where its arrays disagree."""
+    if X.format in COMPRESSED:
+        # Views of a new matrix: neither flags that a user set nor arrays that the check may cut are the user's.
+        arrays = tuple(np.asarray(part)[:] for part in (X.data, X.indices, X.indptr))
+        plain = type(X)(arrays, shape=X.shape)
+        plain.check_format(full_check=True)
+        return bool(X.format == "bsr" or plain.has_canonical_format)
+    if X.format == "coo":
+        type(X)((X.data, X.coords if hasattr(X, "coords") else (X.row, X.col)), shape=X.shape)
+    return False
+
+
+def _in_order(X: Any, canonical: bool) -> Any:
+    """A compressed matrix with buffers as long as it has entries, and none twice."""
+    n = int(X.indptr[-1])
+    if canonical and len(X.data) == len(X.indices) == n:
+        return X
+    X = copy.copy(X)  # of the same class, with the words that it may have for its columns
+    X.data, X.indices = X.data[:n], X.indices[:n]
+    return X if canonical else merged(X, trusted=False)
+
+
+def merged(X: Any, trusted: bool = True) -> Any:
+    """X with each of its entries stored once, in the order of its columns; a copy where that changes anything.
+
+    `trusted`: whether its own flag says so; a user may have set that.
+    """
+    if not is_compressed(X) or (trusted and X.has_canonical_format):
+        return X
+    X = X.copy()
+    X.has_sorted_indices = X.has_canonical_format = False
+    X.sum_duplicates()
+    return X

@@ -21,14 +21,19 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodL
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.encoding import CHUNK, GivenRows, Part
-from sksvi.estimators.hyperparameters import CHANGES
-from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.offsets import checked_offset
-from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
+from sksvi.estimators.posterior import (
+    MOST,
+    Posterior,
+    PosteriorTarget,
+    check_same_rows,
+    final_bound,
+    means_given,
+    response_names,
+)
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
-from sksvi.estimators.response import MOST, means_given, response_names
-from sksvi.estimators.summaries import concatenated, learned_rows
+from sksvi.estimators.summaries import CHANGES, concatenated, learned_rows
+from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, InducingRecord, NodeProcess, Place, ProcessFit

@@ -20,13 +20,11 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.encoding import CHUNK, GivenRows
-from sksvi.estimators.hyperparameters import CHANGES
-from sksvi.estimators.hyperparameters import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.offsets import checked_offset
-from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound
+from sksvi.estimators.posterior import Posterior, PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
-from sksvi.estimators.summaries import concatenated
+from sksvi.estimators.summaries import CHANGES, concatenated
+from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows

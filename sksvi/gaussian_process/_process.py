@@ -10,7 +10,7 @@ import numpy as np
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
-from sksvi.estimators.hyperparameters import posterior_of_nodes
+from sksvi.estimators.summaries import posterior_of_nodes
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._start import hyperparameters, spread_of
 from sksvi.integrals.nodes import Nodes

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
-from sksvi.estimators.fit_record import FitRecord
-from sksvi.estimators.refit import kept_choices
+from sksvi.estimators.refit import FitRecord, kept_choices
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._encoding import LabelProcessEncoding
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor

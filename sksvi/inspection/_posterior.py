@@ -19,7 +19,7 @@ from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count
 from sksvi.estimators.offsets import with_exposure
-from sksvi.estimators.posterior_target import PosteriorTarget
+from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State

@@ -19,12 +19,17 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodL
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.encoding import GivenRows, Part
-from sksvi.estimators.hyperparameters import CHANGES, CONSTRAINTS, posterior_of_nodes
-from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.posterior_target import PosteriorTarget, check_same_rows, final_bound, paid_by
+from sksvi.estimators.posterior import (
+    Posterior,
+    PosteriorTarget,
+    check_same_rows,
+    final_bound,
+    mean_draws,
+    paid_by,
+    response_names,
+)
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
-from sksvi.estimators.response import mean_draws, response_names
-from sksvi.estimators.summaries import concatenated, exponentiated
+from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
 from sksvi.estimators.targets import TargetEncoding
 from sksvi.estimators.validation import ENCODE, StrOptions
 from sksvi.families import InUnits, ProjectedGaussian

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import NUMBERS
-from sksvi.estimators.categorical import codes_of, column_of, fixed_columns
+from sksvi.estimators.tables import codes_of, column_of, fixed_columns
 from sksvi.estimators.unseen import shown
 from sksvi.estimators.validation import check_table
 

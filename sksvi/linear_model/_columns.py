@@ -13,7 +13,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import is_compressed
-from sksvi.estimators.magnitudes import LEAST_SPREAD
+from sksvi.estimators.checks import LEAST_SPREAD
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray

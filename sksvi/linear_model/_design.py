@@ -13,11 +13,10 @@ import numpy as np
 from sklearn.utils import check_X_y
 
 from sksvi._typing.arrays import is_compressed
-from sksvi.estimators.categorical import Levels, column_of, position
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import check_numeric_target, check_row_values
 from sksvi.estimators.encoding import Part
-from sksvi.estimators.tables import as_table, framed
-from sksvi.estimators.validation import check_numeric_target, check_table, columns_named, validate_data
+from sksvi.estimators.tables import Levels, as_table, column_of, framed, position
+from sksvi.estimators.validation import check_table, columns_named, validate_data
 from sksvi.linear_model._categories import CategoricalColumns, by_type, plain
 from sksvi.linear_model._prior import prior_kind
 

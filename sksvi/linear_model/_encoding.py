@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._typing.arrays import is_compressed
-from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.checks import LARGEST_SINGLE, check_magnitudes, check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
-from sksvi.estimators.magnitudes import LARGEST_SINGLE, check_magnitudes
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.targets import GivenTarget, TargetEncoding, TargetRows
 from sksvi.estimators.validation import validate_data

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from sksvi.estimators import fit_warnings
-from sksvi.estimators.dispersion import Dispersion, dispersion, has_excess, may_vary_more, varies_more
+from sksvi.estimators.fit_warnings import Dispersion, dispersion, has_excess, may_vary_more, varies_more
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState

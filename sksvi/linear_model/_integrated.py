@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from sksvi.estimators.hyperparameters import integrates
+from sksvi.estimators.summaries import integrates
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper

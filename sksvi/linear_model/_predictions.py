@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from sksvi._runtime import parallel
 from sksvi.estimators.offsets import checked_offset
-from sksvi.estimators.response import MOST
+from sksvi.estimators.posterior import MOST
 from sksvi.linear_model._integrated import NodeFit, node_fits, own_by_default, own_precision, prior_at
 from sksvi.models.linear.scales import own_sets
 from sksvi.predictive import MixturePredictive

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._names import own_name
-from sksvi.estimators.hyperparameters import node_table
-from sksvi.estimators.summaries import COLUMNS, STEP, checked_reference, learned_rows, mixture_table
+from sksvi.estimators.summaries import COLUMNS, STEP, checked_reference, learned_rows, mixture_table, node_table
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.linear_model._contrasts import LevelContrasts
 from sksvi.linear_model._effects import Question, answers

@@ -14,14 +14,12 @@ from sklearn.utils._param_validation import Interval
 from sksvi import algorithms
 from sksvi._runtime import memory
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow
-from sksvi.estimators.categorical import Levels
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.encoding import GivenRows
-from sksvi.estimators.hyperparameters import integrates, node_table
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import UNCHECKED, stays, text
-from sksvi.estimators.summaries import COLUMNS
-from sksvi.estimators.tables import as_table
+from sksvi.estimators.summaries import COLUMNS, integrates, node_table
+from sksvi.estimators.tables import Levels, as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, Marginal

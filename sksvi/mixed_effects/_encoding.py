@@ -10,11 +10,11 @@ from sklearn.utils import check_X_y
 
 from sksvi._names import own_name
 from sksvi._typing.arrays import is_compressed
-from sksvi.estimators.categorical import Levels, fixed_columns
+from sksvi.estimators.checks import check_numeric_target
 from sksvi.estimators.encoding import GivenRows, Part
-from sksvi.estimators.tables import as_table
+from sksvi.estimators.tables import Levels, as_table, fixed_columns
 from sksvi.estimators.targets import GivenTarget, TargetRows
-from sksvi.estimators.validation import check_numeric_target, validate_data
+from sksvi.estimators.validation import validate_data
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.estimators.categorical import codes_of, column_of, listed, position
+from sksvi.estimators.tables import codes_of, column_of, listed, position
 from sksvi.estimators.unseen import check_predicted_ids
 
 Array = np.ndarray

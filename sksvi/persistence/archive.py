@@ -154,7 +154,7 @@ REGISTRY: dict[str, str] = {
     "GroupingColumn": "sksvi.mixed_effects._encoding:GroupingColumn",
     "SeriesEncoding": "sksvi.time_series._encoding:SeriesEncoding",
     "SeriesFit": "sksvi.time_series._fit:SeriesFit",
-    "FitRecord": "sksvi.estimators.fit_record:FitRecord",
+    "FitRecord": "sksvi.estimators.refit:FitRecord",
     "Nodes": "sksvi.integrals.nodes:Nodes",
     "LogScales": "sksvi.models.mixed.glm:LogScales",
     "NodeBlocks": "sksvi.families.gaussian.mixture:NodeBlocks",

@@ -14,7 +14,7 @@ from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, Ser
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import offset_of, with_exposure
-from sksvi.estimators.posterior_target import PosteriorTarget
+from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table

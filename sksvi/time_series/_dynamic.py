@@ -16,11 +16,11 @@ from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import Columns, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators import hyperparameters
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
+from sksvi.estimators.summaries import CHANGES, CONSTRAINTS
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, replace
@@ -254,7 +254,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        **hyperparameters.CONSTRAINTS,
+        **CONSTRAINTS,
     }
     _changes: dict[str, ParameterChange] = {
         **{name: change for name, change in SHARED.items() if name not in ("batch_size", "total_samples")},
@@ -273,7 +273,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         "coefficient_variance": stays("a variance has been learned, or not", auto_or_number),
         "damping": stays("it has been learned, or not", auto_or_number),
         "initial_variance": UNCHECKED,
-        **hyperparameters.CHANGES,
+        **CHANGES,
         "groups": stays("the fit is to these series"),
         "share_variances": stays("the series have learned their variances together, or not"),
     }

@@ -10,9 +10,9 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.encoding import CHUNK, GivenRows
+from sksvi.estimators.fitting import check_finished
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
-from sksvi.estimators.streaming import check_finished
 from sksvi.expectations import Expectation
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood

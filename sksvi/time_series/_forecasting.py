@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import NUMBERS, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import check_count, check_flag, check_seed
-from sksvi.estimators.hyperparameters import posterior_of_nodes
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods, is_ordered
-from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows
+from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows, posterior_of_nodes
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.predictive import Predictive

@@ -14,8 +14,8 @@ from sksvi._runtime.memory import extended
 from sksvi._runtime.user import warn_user
 from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
+from sksvi.estimators.fitting import check_finished
 from sksvi.estimators.offsets import remember_offset
-from sksvi.estimators.streaming import check_finished
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import engine, plan

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from sksvi.estimators.dispersion import OF_COUNTS, may_vary_more
-from sksvi.estimators.magnitudes import LEAST_SPREAD, check_magnitudes
-from sksvi.estimators.validation import check_numeric_target, columns_named
+from sksvi.estimators.checks import LEAST_SPREAD, check_magnitudes, check_numeric_target
+from sksvi.estimators.fit_warnings import OF_COUNTS, may_vary_more
+from sksvi.estimators.validation import columns_named
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.models.base import Table

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, poisson
 
 from sksvi import BayesianGLMRegressor, GMERegressor
-from sksvi.estimators.dispersion import Dispersion
+from sksvi.estimators.fit_warnings import Dispersion
 from sksvi.likelihoods import Binomial, Poisson
 
 MORE = "times as much as likelihood="

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from sksvi.estimators.hyperparameters import node_table
+from sksvi.estimators.summaries import node_table
 from sksvi.families import Gaussian, Point
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.base import Table
