@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sksvi import BetaProcessFA
-from sksvi.images import _defaults, _fit, _patches, denoise, extract_patches, inpaint, reconstruct
-from sksvi.images._defaults import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
+from sksvi.images import _fit, _patches, denoise, extract_patches, inpaint, reconstruct
+from sksvi.images._patches import BATCH_ROWS, MOST_PATCHES, MOST_STEPS, default_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -203,7 +203,7 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     fitted = []
     fit = BetaProcessFA.fit
     monkeypatch.setattr(BetaProcessFA, "fit", lambda self, X, y=None: fitted.append(self) or fit(self, X, y))
-    monkeypatch.setattr(_defaults, "MANY_PATCHES", 100)
+    monkeypatch.setattr(_patches, "MANY_PATCHES", 100)
     image, order = picture(20, 20), np.random.default_rng(0).permutation(400).reshape(20, 20)
     for share, scale in ((0.5, 1.0), (0.7, 1.0), (0.7, 10.0)):
         inpaint(scale * image, order < share * 400, max_iter=1, random_state=0)
@@ -215,7 +215,7 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
     assert fitted[1].noise == pytest.approx(0.15 * spread) and fitted[1].weight_precision == 1.0
     assert fitted[2].noise == pytest.approx(1.5 * spread)
     assert [model.n_burn_in for model in fitted] == [8, 3, 3]
-    monkeypatch.setattr(_defaults, "MANY_PATCHES", 1000)
+    monkeypatch.setattr(_patches, "MANY_PATCHES", 1000)
     inpaint(image, order < 280, max_iter=1, random_state=0)
     assert fitted[3].noise == "shared" and fitted[3].weight_precision == "learned"
 
@@ -224,7 +224,7 @@ def test_noise_is_held_where_most_pixels_are_missing(monkeypatch):
 def test_patches_of_thinly_seen_images_hold_twenty_numbers_or_are_ten_wide(share, channels, side):
     image = np.random.default_rng(0).random((160, 160, channels))
     pixels, missing = _patches.pixels_of(image, np.arange(25_600).reshape(160, 160) % 100 < 100 * share)
-    course = _defaults.thinly_seen(pixels, missing)["course"]
+    course = _patches.thinly_seen(pixels, missing)["course"]
     assert course.patch_size == side and course.cosines
 
 
@@ -238,10 +238,10 @@ def test_a_dictionary_starts_from_cosines_of_unit_length(size, channels):
 
 
 def test_little_seen_takes_all_steps_and_is_estimated_with_richer_patches_and_sharper_weights(monkeypatch):
-    monkeypatch.setattr(_defaults, "MANY_PATCHES", 100)
+    monkeypatch.setattr(_patches, "MANY_PATCHES", 100)
     monkeypatch.setattr(_fit, "stalled", lambda checks: True)  # a hundred held-out pixels would end the fit
     pixels, missing = _patches.pixels_of(picture(48, 48), np.random.default_rng(0).random((48, 48)) < 0.7)
-    defaults = _defaults.thinly_seen(pixels, missing)
+    defaults = _patches.thinly_seen(pixels, missing)
     dictionary = _fit.learned(pixels, missing, None, defaults, max_iter=4, seed=0)
     assert dictionary.model.n_iter_ == 4
     assert dictionary.richer == (5.0, 1.0) and dictionary.sharpness == 1.5

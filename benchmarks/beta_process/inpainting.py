@@ -31,7 +31,7 @@ SIDE_BY_SIDE = 1
 
 def measured(name: str, size: int | None = None) -> dict[str, Any]:
     """The default on one image, or on its middle, as a row of the table."""
-    from sksvi.images._defaults import thinly_seen
+    from sksvi.images._patches import thinly_seen
     from sksvi.images._tasks import INPAINTING
 
     truth = middle(name, size)

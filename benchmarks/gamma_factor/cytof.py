@@ -87,8 +87,8 @@ def course(train: Array, fit: Fit, seed: int, tol: float = 0.0) -> list[tuple[in
     """(iteration, CPU seconds, q) at `LOOKED`, the start (0) and the end."""
     from sksvi.inference import plan
     from sksvi.inference.start import first_state
+    from sksvi.models.gamma_factor.density import scatter_of
     from sksvi.models.gamma_factor.model import GammaFactors
-    from sksvi.models.gamma_factor.scatter import scatter_of
 
     started, found = time.process_time(), []
     data = scatter_of(train, False, 1)

@@ -20,10 +20,8 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.families import Gamma, NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
-from sksvi.models.nmf.cells import cells, table
-from sksvi.models.nmf.poisson import GammaPoisson
-from sksvi.models.nmf.start import from_groups
-from sksvi.models.nmf.tight import ROW_RATE, TightGammaPoisson
+from sksvi.models.nmf.cells import cells, from_groups, table
+from sksvi.models.nmf.poisson import ROW_RATE, GammaPoisson, TightGammaPoisson
 
 K, CHECKED = 20, (1, 3, 10, 30, 100, 200)
 #: Rates of natural steps, and of Adam in log shape and log rate.

@@ -24,8 +24,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, SamplingState
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess
-from sksvi.models.beta_process.start import data_start, given_factors, start_at
+from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess, data_start, given_factors, start_at
 
 Array = np.ndarray
 

@@ -19,8 +19,8 @@ from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, halved_entries
 from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.models.base import Table
-from sksvi.models.beta_process.globals import Globals, at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
+from sksvi.models.beta_process.sampler import Globals, at_values, draw, expected
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
@@ -417,7 +417,7 @@ def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
 
 def log_density(view: Globals, terms: LocalTerms, X: Array, held_out: tuple[Array, Array]) -> Array:
     """Log density of each row's held-out entries (values, mask) given its observed ones and each draw of z, (S, n)."""
-    from sksvi.models.beta_process.loops.density import held_out_density
+    from sksvi.models.beta_process.loops.predictive import held_out_density
 
     (y, observed), (target, wanted), root = split(X), held_out, np.sqrt(view.noise)
     law, out = np.empty((0, 0, 0)) if terms.law is None else terms.law[1:], np.empty(terms.omega.shape[:2])

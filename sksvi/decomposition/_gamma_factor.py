@@ -26,8 +26,8 @@ from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.start import counting_on, first_state
 from sksvi.inference.state import State
+from sksvi.models.gamma_factor.density import Scatter
 from sksvi.models.gamma_factor.model import GammaFactors
-from sksvi.models.gamma_factor.scatter import Scatter
 from sksvi.partitions.encoded import summarised
 
 Array = np.ndarray

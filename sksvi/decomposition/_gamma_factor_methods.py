@@ -21,10 +21,9 @@ from sksvi.estimators.summaries import concatenated, point_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families import Gamma
 from sksvi.integrals.gamma_nodes import nodes, orders
-from sksvi.models.gamma_factor.density import projection
+from sksvi.models.gamma_factor.density import Scatter, projection
 from sksvi.models.gamma_factor.model import GammaFactors
 from sksvi.models.gamma_factor.response import Response, respond
-from sksvi.models.gamma_factor.scatter import Scatter
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 

@@ -26,10 +26,19 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
-from sksvi.models.nmf.cells import CountMatrix, table
+from sksvi.models.nmf.cells import (
+    CHOSEN_AMONG,
+    GROUPED,
+    CountMatrix,
+    at_random,
+    from_groups,
+    from_rows,
+    merged,
+    some_rows,
+    table,
+)
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
-from sksvi.models.nmf.start import CHOSEN_AMONG, GROUPED, at_random, from_groups, from_rows, merged, some_rows
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray

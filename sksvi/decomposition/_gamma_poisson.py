@@ -21,9 +21,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.state import Locals, State
 from sksvi.models.base import Table
 from sksvi.models.nmf.cells import cells
-from sksvi.models.nmf.poisson import LEAST_ROWS, GammaPoisson
+from sksvi.models.nmf.poisson import DRAWS, LEAST_ROWS, GammaPoisson, TightGammaPoisson
 from sksvi.models.nmf.rows import CHUNKS
-from sksvi.models.nmf.tight import DRAWS, TightGammaPoisson
 
 Array = np.ndarray
 

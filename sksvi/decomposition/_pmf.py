@@ -40,8 +40,7 @@ from sksvi.inference.start import without_new_plates
 from sksvi.inference.state import State
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
-from sksvi.models.factorization.on_disk import ratings_on_disk
-from sksvi.models.factorization.ratings import Ratings
+from sksvi.models.factorization.ratings import Ratings, ratings_on_disk
 from sksvi.partitions.collections import aligned, drop_zero_weight
 from sksvi.partitions.encoded import PartReader, bare, named, summary_of
 from sksvi.partitions.executor import Executor

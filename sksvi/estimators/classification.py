@@ -22,8 +22,7 @@ from sksvi.estimators.targets import (
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.partitions.collections import is_collection
-from sksvi.partitions.lazy import travelling
-from sksvi.partitions.sums import summed
+from sksvi.partitions.lazy import summed, travelling
 
 Array = np.ndarray
 

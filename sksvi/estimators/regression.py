@@ -30,8 +30,7 @@ from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
 from sksvi.partitions.collections import is_collection
-from sksvi.partitions.lazy import travelling
-from sksvi.partitions.sums import summed
+from sksvi.partitions.lazy import summed, travelling
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray

@@ -60,7 +60,7 @@ from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
-from sksvi.partitions.gathered import cut, gathered
+from sksvi.partitions.data import cut, gathered
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import check_latents, tail_of
 

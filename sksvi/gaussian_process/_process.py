@@ -15,8 +15,8 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._start import hyperparameters, spread_of
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import Geometry
 from sksvi.models.gp.evaluations import explored
-from sksvi.models.gp.geometry import Geometry
 from sksvi.models.gp.hyperpriors import HyperPrior, hyper_prior
 from sksvi.models.gp.integrated import MOST_NUMBERS, HyperparameterNodes
 from sksvi.models.linear.latents import moments

@@ -12,7 +12,7 @@ from sksvi._runtime import parallel
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.gp import kernels
-from sksvi.models.gp.geometry import JITTERS
+from sksvi.models.gp.bounds import JITTERS
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 from sksvi.models.linear.glm import best_constant

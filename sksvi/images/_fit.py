@@ -20,8 +20,18 @@ from sklearn.utils import check_random_state
 
 from sksvi.estimators.posterior import Posterior
 from sksvi.families import Beta, Gamma
-from sksvi.images._defaults import BATCH_ROWS, COURSE, FINAL_DRAWS, Course, default_estimator, default_size
-from sksvi.images._patches import cosines, extract_patches, reconstruct, windows
+from sksvi.images._patches import (
+    BATCH_ROWS,
+    COURSE,
+    FINAL_DRAWS,
+    Course,
+    cosines,
+    default_estimator,
+    default_size,
+    extract_patches,
+    reconstruct,
+    windows,
+)
 
 Array = np.ndarray
 

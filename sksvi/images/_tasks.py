@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import ArrayLike, RandomState
-from sksvi.images._defaults import thinly_seen
 from sksvi.images._fit import estimated, learned
-from sksvi.images._patches import pixels_of
+from sksvi.images._patches import pixels_of, thinly_seen
 
 Array = np.ndarray
 

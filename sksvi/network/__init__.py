@@ -14,8 +14,8 @@ from sksvi.models.network.distributions import (
     Likelihood,
     Poisson,
 )
-from sksvi.models.network.factors import Factor, Link
 from sksvi.models.network.function import Function, SampledFunction
+from sksvi.models.network.model import Factor, Link
 from sksvi.network._network import Network
 
 __all__ = [

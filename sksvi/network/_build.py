@@ -13,9 +13,8 @@ from sksvi._typing.arrays import WHOLE
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, DistributionFactor, Gamma, Gaussian
-from sksvi.models.network.factors import Factor, Link, Slot
 from sksvi.models.network.function import RULES, Function
-from sksvi.models.network.model import zero
+from sksvi.models.network.model import Factor, Link, Slot, zero
 
 Array = np.ndarray
 

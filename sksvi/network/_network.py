@@ -26,8 +26,7 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import NonFinite, State
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Distribution
-from sksvi.models.network.factors import Factor
-from sksvi.models.network.model import NetworkModel, NetworkRows
+from sksvi.models.network.model import Factor, NetworkModel, NetworkRows
 from sksvi.network._build import Built, check_structure
 from sksvi.partitions.collections import is_collection
 

@@ -1,4 +1,7 @@
-"""Lazy predictions for Dask collections: one task per partition, with the frame's index and names."""
+"""Predictions and sums of rows wherever they lie; for Dask collections one task per partition.
+
+Predictions are lazy, with the frame's index and names; a sum is of rows in memory or over partitions.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,25 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._runtime import parallel
 from sksvi._runtime.user import check_seed
 from sksvi._typing.arrays import is_sparse
-from sksvi.partitions.collections import is_collection, like, partitions
+from sksvi.partitions.collections import aligned, drop_zero_weight, in_memory, is_collection, like, partitions
 from sksvi.partitions.encoded import named
 from sksvi.partitions.executor import Broadcast, Executor, run_broadcast
 
 if TYPE_CHECKING:
     from dask.typing import Key
 
+
+# ---- predictions
 Array = np.ndarray
 
 #: Methods whose answer has a row for each row of X.
@@ -313,3 +319,54 @@ def _numbered(table: Any, column: str, first: int) -> Any:
 def _empty(values: Any, axis: int) -> Any:
     """Result without its rows, of the same type."""
     return values.iloc[:0] if hasattr(values, "iloc") else values[(slice(None),) * axis + (slice(0),)]
+
+
+# ---- sums
+def summed(
+    estimator: str,
+    function: Callable[..., Any],
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    offset: Any = None,
+    combine: Callable[[Any, Any], Any] = parallel.add,
+) -> Any:
+    """Result of `function(X, y, sample_weight, offset)` for all rows; for a collection, combined over its partitions.
+
+    Parameters
+    ----------
+    estimator : str
+        What errors call it.
+    function : callable
+        Travels to the workers.
+    X, y, sample_weight, offset : arrays, frames or collections
+        Of the same rows.
+    combine : callable, optional
+        Two answers as one.
+
+    Raises
+    ------
+    ValueError
+        Naming the partition: what `function` raises; or a collection without rows.
+    """
+    if not is_collection(X):
+        in_memory(estimator, X, y=y, sample_weight=sample_weight, offset=offset)
+        return function(X, y, sample_weight, offset)
+    parts = aligned(estimator, X, y=y, sample_weight=sample_weight, offset=offset)
+    numbered = [(number, *part) for number, part in enumerate(parts)]
+    found = Executor().round(partial(_of_part, function), numbered, partial(_either, combine))
+    if found is None:
+        what = "" if sample_weight is None else " with a positive sample_weight"
+        raise ValueError(f"X has {len(parts)} partitions and no row{what}: at least one is needed.")
+    return found
+
+
+def _of_part(function: Callable[..., Any], number: int, *part: Any) -> Any:
+    with named(number):
+        rows = drop_zero_weight(*part)
+        return function(*rows) if rows[0].shape[0] else None
+
+
+def _either(combine: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """Combine two results, either of which may be None, of a partition without rows."""
+    return combine(a, b) if a is not None and b is not None else b if a is None else a

@@ -18,8 +18,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.persistence import container
+from sksvi.persistence.container import opened, path_of, replacing
 from sksvi.persistence.reader import Decoder
-from sksvi.persistence.replacing import opened, path_of, replacing
 from sksvi.persistence.states import check_parts, is_estimator
 from sksvi.persistence.writer import Encoder, class_key
 
@@ -95,7 +95,7 @@ REGISTRY: dict[str, str] = {
     "Simplex": "sksvi.families.dirichlet:Simplex",
     "Population": "sksvi.families.population:Population",
     "GaussianPlates": "sksvi.families.gaussian.plates:GaussianPlates",
-    "Scatter": "sksvi.models.gamma_factor.scatter:Scatter",
+    "Scatter": "sksvi.models.gamma_factor.density:Scatter",
     "Message": "sksvi.families.base:Message",
     "PlateMessages": "sksvi.families.gaussian.plates:PackedMessage",
     "IdFeatures": "sksvi.decomposition._ids:Features",

@@ -18,7 +18,7 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.families.base import Family
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Distribution
-from sksvi.models.network.factors import Factor
+from sksvi.models.network.model import Factor
 from sksvi.network import Beta, Function, Gamma, Gaussian, Likelihood, Link, Network
 from sksvi.network._build import Built
 

@@ -18,7 +18,7 @@ from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
-from sksvi.models.time_series.ahead import one_step_ahead
+from sksvi.models.time_series.integrated import one_step_ahead
 from sksvi.models.time_series.model import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._fit import NodeView

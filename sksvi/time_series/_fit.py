@@ -17,9 +17,8 @@ from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.inference.records import replace
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.base import Table
-from sksvi.models.time_series.ahead import Ahead, one_step_ahead
 from sksvi.models.time_series.components import Dynamics
-from sksvi.models.time_series.integrated import all_parameters
+from sksvi.models.time_series.integrated import Ahead, all_parameters, one_step_ahead
 from sksvi.models.time_series.search import closed_messages, without_offsets
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles

@@ -26,7 +26,7 @@ from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import Locals, RemoteLocals, State
 from sksvi.models.base import Table
-from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
+from sksvi.models.gamma_factor.density import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
 from sksvi.predictive.plain import tail_of

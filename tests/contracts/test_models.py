@@ -34,8 +34,8 @@ from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
 from sksvi.models.factorization.side_prior import SidePrior
+from sksvi.models.gamma_factor.density import scatter_of
 from sksvi.models.gamma_factor.model import GammaFactors
-from sksvi.models.gamma_factor.scatter import scatter_of
 from sksvi.models.gp.full import FullGP
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.glm import LinearModel
@@ -46,10 +46,9 @@ from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.network.model import NetworkModel, NetworkRows
 from sksvi.models.nmf.cells import cells, table
 from sksvi.models.nmf.model import GammaProcess
-from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.poisson import GammaPoisson, TightGammaPoisson
 from sksvi.models.nmf.rows import CountRows
 from sksvi.models.nmf.rows import RowVisit as Visit
-from sksvi.models.nmf.tight import TightGammaPoisson
 from sksvi.models.per_latent import PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel

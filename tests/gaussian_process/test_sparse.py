@@ -28,10 +28,9 @@ from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment, Table
-from sksvi.models.gp.bounds import BOUNDS, log_evidence
-from sksvi.models.gp.collapsed import CollapsedSearch, learned
-from sksvi.models.gp.geometry import JITTERS, Geometry
+from sksvi.models.gp.bounds import BOUNDS, JITTERS, Geometry, log_evidence
 from sksvi.models.gp.inducing import choose, unwhitened
+from sksvi.models.gp.integrated import CollapsedSearch, learned
 from sksvi.models.gp.sparse import SparseGPModel
 
 KERNEL = ConstantKernel(1.3) * RBF([0.8, 1.5]) + ConstantKernel(0.2) * Matern(1.0, nu=1.5)
@@ -264,7 +263,7 @@ def test_gradient_at_fixed_q(name, bound, full, global_random_seed):
 @pytest.mark.parametrize(("name", "bound"), [*PAIRS, ("gaussian", "v2"), ("gaussian", "optimal")])
 def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypatch):
     """By the envelope theorem that at fixed q is the gradient of the bound at its best q."""
-    monkeypatch.setattr("sksvi.models.gp.collapsed.SETTLING_TOL", 1e-10)
+    monkeypatch.setattr("sksvi.models.gp.integrated.SETTLING_TOL", 1e-10)
     data = data_for(name, global_random_seed, n=25)
     problem = problem_for(data, name, bound=bound, full=full, n_inducing=5)
     state = first_state(problem, 0)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from sksvi import GeneralizedPMF
-from sksvi.models.factorization import on_disk
+from sksvi.models.factorization import ratings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge in max_iter")
 dd = pytest.importorskip("dask.dataframe", reason="needs the extra dask")
@@ -34,7 +34,7 @@ def parts(values, n=4):
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_same_bits(likelihood, weighted, global_random_seed, monkeypatch, tmp_path):
-    monkeypatch.setattr(on_disk, "BUCKET", 500)
+    monkeypatch.setattr(ratings, "BUCKET", 500)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     X, y = table(global_random_seed)
     weight = pd.Series(np.arange(len(y)) % 3 + 1.0) if weighted else None
@@ -56,7 +56,7 @@ def test_a_process_that_is_killed_leaves_no_files(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     entries = np.array([0, 1]), np.array([1, 0]), np.array([2.0, 3.0])
     starts = np.array([0, 1, 2])
-    data = on_disk.ratings_on_disk(iter([entries]), {"users": starts, "items": starts}, False, None)
+    data = ratings.ratings_on_disk(iter([entries]), {"users": starts, "items": starts}, False, None)
     if os.name == "posix":  # elsewhere a file in use keeps its name
         assert not list(Path(tmp_path).iterdir())
     np.testing.assert_array_equal(data.sides["items"].y, [3.0, 2.0])

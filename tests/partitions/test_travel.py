@@ -14,7 +14,7 @@ from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.rows import Rescaled
-from sksvi.models.mixture.shares import Shares
+from sksvi.models.mixture.moves import Shares
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

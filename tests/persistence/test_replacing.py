@@ -15,8 +15,8 @@ import pytest
 
 import sksvi
 from sksvi.callbacks import Checkpoint
-from sksvi.persistence import replacing
-from sksvi.persistence.replacing import replacing as replaced
+from sksvi.persistence import container
+from sksvi.persistence.container import replacing as replaced
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 posix = pytest.mark.skipif(os.name != "posix", reason="modes, links and locks of POSIX")
@@ -72,7 +72,7 @@ def test_a_folder_without_permission_is_told_by_the_path_that_was_given(tmp_path
     def refused(*args, **kwargs):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "temporary")
 
-    monkeypatch.setattr(replacing.os, "open", refused)
+    monkeypatch.setattr(container.os, "open", refused)
     with pytest.raises(PermissionError, match="no file may be made in the folder") as caught:
         sksvi.BayesianGLMRegressor().save(tmp_path / "model")
     assert caught.value.filename == str(tmp_path / "model")
@@ -89,17 +89,17 @@ def test_names_as_long_as_a_folder_takes(tmp_path):
 def test_what_a_killed_save_left_is_swept_and_nothing_else(tmp_path):
     path, root = tmp_path / "model", Path(sksvi.__file__).parents[1]
     code = (
-        "import os, signal, sys; from sksvi.persistence.replacing import replacing\n"
+        "import os, signal, sys; from sksvi.persistence.container import replacing\n"
         "with replacing(sys.argv[1]) as file:\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(path)], cwd=root, check=False)
     assert killed.returncode == -signal.SIGKILL and len(os.listdir(tmp_path)) == 1
     (tmp_path / "other.tmp").write_bytes(b"")
-    (tmp_path / f"{replacing._prefix(tmp_path / 'another')}0.tmp").write_bytes(b"")
+    (tmp_path / f"{container._prefix(tmp_path / 'another')}0.tmp").write_bytes(b"")
     with replaced(path) as file:  # one that is being written stays
         file.write(b"slow")
-        alive = [name for name in os.listdir(tmp_path) if name.startswith(replacing._prefix(path))]
+        alive = [name for name in os.listdir(tmp_path) if name.startswith(container._prefix(path))]
         written(path, b"quick")
         assert len(alive) == 1 and alive[0] in os.listdir(tmp_path)
     assert path.read_bytes() == b"slow"
@@ -130,7 +130,7 @@ def test_a_checkpoint_that_cannot_be_written_warns_once_and_the_fit_goes_on(tmp_
     plain = sksvi.BayesianGLMRegressor(**settings).fit(X, y)
     checkpoint = Checkpoint(tmp_path / "model")
     model = sksvi.BayesianGLMRegressor(**settings).set_callbacks(checkpoint)
-    monkeypatch.setattr(replacing.os, "fsync", full)
+    monkeypatch.setattr(container.os, "fsync", full)
     with pytest.warns(
         RuntimeWarning, match=r"of pass 1 could not be written .*No space.*none yet.*fit goes on"
     ) as told:
@@ -149,7 +149,7 @@ def test_a_checkpoint_is_written_again_once_it_can_be(tmp_path, monkeypatch):
         if len(calls) == 3:  # file and folder of the first checkpoint came before
             full()
 
-    monkeypatch.setattr(replacing.os, "fsync", at_first)
+    monkeypatch.setattr(container.os, "fsync", at_first)
     checkpoint = Checkpoint(tmp_path / "model")
     settings = {"algorithm": "mc-ssvi", "batch_size": 20, "tol": 0.0, "max_iter": 4, "random_state": 0}
     model = sksvi.BayesianGLMRegressor(**settings).set_callbacks(checkpoint)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sksvi
-from sksvi.persistence import replacing
+from sksvi.persistence import container
 from support import file_mutations, saved_models
 
 #: CPU seconds that a refusal of a file of a few kB may take, with room for a loaded machine.
@@ -138,7 +138,7 @@ def test_a_full_disk_names_the_path_and_what_to_do(tmp_path, monkeypatch):
 
     path = tmp_path / "model"
     path.write_bytes(b"old")
-    monkeypatch.setattr(replacing.os, "fsync", full)
+    monkeypatch.setattr(container.os, "fsync", full)
     with pytest.raises(OSError, match=r"no room is left.*make room there.*model"):
         sksvi.BayesianGLMRegressor().save(path)
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["model"]

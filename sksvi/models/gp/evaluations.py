@@ -12,8 +12,7 @@ from sksvi._runtime.parallel import over_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import LOG_2PI
-from sksvi.models.gp.geometry import Geometry, factor
+from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.integrated import Explored
 from sksvi.models.gp.kernel_nodes import Pair

@@ -4,6 +4,11 @@ With Gaussian noise the best q has a closed form at every node. Else what the da
 about each latent, is kept while curvature and scales are looked for: the integral of the prior at a node times these
 messages has a closed form. At the nodes themselves q takes a few natural steps from there, and a node weighs what its
 bound does.
+
+The mode is found by L-BFGS on the bound whose q(v) is solved for at every point. Where the best q has a closed form
+(Gaussian noise, bounds "simple" and "v1") it is used, else q settles by natural steps from where it was. The optimal
+bound needs no q at all: its value is the exact GP's evidence. "v2" takes the hyperparameters of "v1": its own objective
+grows without end as the noise vanishes and S takes its place.
 """
 
 from __future__ import annotations
@@ -11,17 +16,203 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sksvi.families import Free, NotPositiveDefinite, Point
+from sksvi._runtime import parallel
+from sksvi.algorithms.ascent import StopAscent, ascend
+from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.integrals.nodes import Nodes, design, scattered, shape_about, simplex
-from sksvi.models.gp.collapsed import WIDEST
+from sksvi.models.base import Fit
+from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.linear.rows import pull_back
+from sksvi.models.profile_search import already_searched
 
+# ---- hyperparameters by the evidence
 Array = np.ndarray
 
+#: Most natural steps to settle q at one set of hyperparameters, and their relative tolerance.
+SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
+#: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
+WIDEST = 20.0
+#: Share of `tol` that the search must gain per look at the data.
+SEARCH_SHARE = 1.0
+
+
+class CollapsedSearch:
+    """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
+
+    def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
+        self.model, self.names, self.fit = model.replaced(bound=model.teacher), names, fit
+        self.closed = model.likelihood.noise_variance is not None
+        self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
+        self.first: float | None = None
+        self.value = -np.inf
+
+    # ---- the vector
+    def start(self) -> Array:
+        """Vector of the hyperparameters that the search begins with."""
+        return np.concatenate([self.q[name].value.ravel() for name in self.names])
+
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """The kernel's own bounds, a wide box around where scales are; inducing inputs are free."""
+        out: list[tuple[float | None, float | None]] = []
+        for name in self.names:
+            if name == "kernel":
+                out += [(float(low), float(high)) for low, high in np.reshape(self.model.kernel.bounds, (-1, 2))]
+            elif name == "likelihood":
+                out += [(value - WIDEST, value + WIDEST) for value in self.q[name].value.tolist()]
+            else:
+                out += [(None, None)] * self.q[name].value.size
+        return out
+
+    def at(self, x: Array) -> dict[str, Any]:
+        """q with the hyperparameters of x."""
+        q, begin = dict(self.q), 0
+        for name in self.names:
+            old = q[name]
+            values = x[begin : begin + old.value.size].reshape(old.value.shape)
+            begin += old.value.size
+            q[name] = Point(values, old.centre, old.information) if name == "likelihood" else Free(values)
+        return q
+
+    # ---- the bound
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Bound and its gradient at x."""
+        q = self.at(x)
+        if self.model.bound == "optimal":
+            value, gradient = self._exact(q)
+        elif self.closed:
+            q["inducing"], gram = self._collapsed(q)
+            value, gradient = self._gradient(q, gram)
+        else:
+            q = self._settled(q)
+            value, gradient = self._gradient(q, None)
+        if self.first is None:
+            self.first = value
+        if value > self.value:
+            self.value, self.q = value, q
+        return value, np.concatenate([gradient[name].ravel() for name in self.names])
+
+    def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
+        """Gradients with those of the hyperparameters' log prior."""
+        density = self.model.density
+        if density is None:
+            return gradient
+        return {
+            n: g + density.of(n, q[n].value)[1] if n in ("kernel", "likelihood") else g for n, g in gradient.items()
+        }
+
+    def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
+        likelihood = self.model.current_likelihood(q)
+        variance = likelihood.noise_variance
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, variance)
+        gradient = {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
+        gradient = {name: gradient[name] for name in self.names if name in gradient}
+        value += 0.0 if self.model.density is None else self.model.density(q)
+        return value, self._with_prior(q, gradient)
+
+    def _over_rows(self, one: Any, *args: Any) -> Any:
+        """Sum of the function `one` over the chunks of all rows."""
+        return self.fit.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
+
+    def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
+        """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
+        model = self.model
+        linear, gram = self._over_rows(informing, q)
+        precision = np.eye(len(linear)) - 2.0 * gram
+        best = Gaussian(np.zeros_like(linear), precision)
+        mean = best.solve(linear)
+        if model.full:
+            return Gaussian(mean, precision, best.root), gram
+        return DiagonalGaussian(mean, np.diagonal(precision).copy()), gram
+
+    def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
+        """q(v) after natural steps from where it was."""
+
+        def stop(bound: float) -> bool:
+            if self.fit.tick(max(self.value, bound)):
+                raise StopAscent
+            return False
+
+        try:
+            return self.fit.settle(q, SETTLING_PASSES, SETTLING_TOL, stop, self.model).q
+        except ValueError as error:  # no step is possible from here: a point to step back from
+            raise NotPositiveDefinite(str(error)) from error
+
+    def _gradient(self, q: dict[str, Any], gram: Array | None) -> tuple[float, dict[str, Array]]:
+        """Bound and gradient at this q; `gram`: Σ gamma h hᵀ where it has been computed, else None."""
+        model, fit = self.model, self.fit
+        for block in q.values():
+            block.prepare()
+        model.geometry(q)
+
+        sums, value, points = self._over_rows(sloping, q, fit.expect, gram is None)
+        if gram is not None:
+            sums = (*sums[:3], gram[None, None], sums[4])
+        gradient = model.slopes(q, sums)
+        scale = fit.scale
+        gradient = {name: scale * part for name, part in (gradient | points).items()}
+        return scale * value - fit.divergence(q), self._with_prior(q, gradient)
+
+
+def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
+    """Sum of `one` over the chunks of some rows, the last argument."""
+    *leading, data = args
+    chunks = model.chunks(slice(0, len(data)), data)
+    return parallel.tree_sum(parallel.in_order(partial(one, model, data, *leading), chunks, threads))
+
+
+def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Array, Array]:
+    """Sums over rows that determine q(v) under Gaussian noise: Σ h y / variance and -Σ h hᵀ / (2 variance)."""
+    batch = model.batch(data, rows)
+    batch.fill(model, model.geometry(q), q)
+    part, noise = batch.data, model.current_likelihood(q).noise_variance
+    variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
+    precision = np.ones(len(part)) / variance
+    precision = precision if part.weight is None else precision * part.weight
+    target = part.y if part.offset is None else part.y - part.offset
+    return pull_back(batch.rows, precision * target, -0.5 * precision, True)
+
+
+def sloping(
+    model: Any, data: Any, q: dict[str, Any], expect: Any, gram: bool, rows: Any
+) -> tuple[Any, float, dict[str, Array]]:
+    """Sums over rows for the gradient at q, their part of the bound, and its slope in the likelihood."""
+    batch = model.batch(data, rows)
+    terms = model.terms(q, batch, expect, None)
+    points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
+    return model.hyper_sums(terms, batch, gram), float(terms.value.sum()), points
+
+
+def learned(model: Any, fit: Fit) -> list[str]:
+    """Names of the blocks that the search moves."""
+    names = ["kernel"] if model.learn_kernel else []
+    names += ["likelihood"] if "likelihood" in fit.q else []
+    names += ["inputs"] if model.learn_inputs else []
+    return [name for name in names if name not in fit.frozen]
+
+
+def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
+    """q with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
+    names = learned(model, fit)
+    if not names or already_searched(fit, ["kernel"]):
+        return fit.q, False
+    search = CollapsedSearch(model, fit, names)
+    most = 10**6
+    ascend(search, search.start(), search.bounds(), fit.tick, lambda value: SEARCH_SHARE * tol * fit.size(value), most)
+    if search.model.bound == "optimal":
+        search.q["inducing"], _ = search._collapsed(search.q)
+    if search.first is None:
+        return fit.q, False
+    q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
+    return q, search.value - search.first > tol * fit.size(search.value)
+
+
+# ---- their posterior
 #: Numbers of a block of all rows by inducing points up to which many points are looked at, and how many: with few rows
 #: a posterior has heavy tails, and a look costs little.
 SCATTERED_NUMBERS, SCATTERED = 2500, 32

@@ -17,8 +17,7 @@ import numpy as np
 from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule, Searched
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit, LinearTerms, Table, summed
-from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, left_over, whitened_rows
-from sksvi.models.gp.geometry import Geometry
+from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, Geometry, left_over, whitened_rows
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import candidates, choose
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
@@ -360,7 +359,7 @@ class SparseGPModel(LinearLatents):
 
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """Hyperparameters by L-BFGS on the bound at its best q."""
-        from sksvi.models.gp.collapsed import improved
+        from sksvi.models.gp.integrated import improved
 
         return improved(self, fit, tol) if self.by == "evidence" else (fit.q, False)
 

@@ -11,7 +11,7 @@ from sksvi import families, likelihoods
 from sksvi._typing.parameters import LikelihoodLike
 from sksvi.expectations import Auto, Expectation
 from sksvi.models.base import Blocks, Gradient
-from sksvi.models.network.factors import Factor, Given, Link, Slot
+from sksvi.models.network.model import Factor, Given, Link, Slot
 
 Array = np.ndarray
 #: By parameter the moments of its elements, or the gradient in them.

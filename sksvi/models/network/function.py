@@ -11,7 +11,7 @@ import numpy as np
 from sksvi._typing.arrays import ArrayLike
 from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
-from sksvi.models.network.factors import Factor, Link, Slot
+from sksvi.models.network.model import Factor, Link, Slot
 
 Array = np.ndarray
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma
-from sksvi.models.topics.loops.algebra import compiled
-from sksvi.models.topics.loops.documents import gathered, scaled_proportions, smallest
-from sksvi.models.topics.loops.mean_field import ascend, counted_at
+from sksvi.models.topics.loops.algebra import compiled, gathered, scaled_proportions, smallest
+from sksvi.models.topics.loops.visits import ascend, counted_at
 
 Array = np.ndarray
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,12 @@ Array = np.ndarray
 BOUNDS = {"optimal": 0, "simple": 1, "mean-field": 2}
 #: Rates of stochastic steps when none is given (chosen on topic_split(seed=1) of the NIPS papers).
 STEP_RATE = RobbinsMonro(delay=3.0, kappa=0.5)
-#: Local steps by rule: module and function; a fit compiles its own only.
+#: Local steps by rule; a fit compiles its own only.
 LOCAL_STEPS = {
-    "natural": ("newton", "newton_documents"),
-    "hybrid": ("gradient", "hybrid_documents"),
-    "standard": ("gradient", "standard_documents"),
-    "messages": ("messages", "message_documents"),
+    "natural": "newton_documents",
+    "hybrid": "hybrid_documents",
+    "standard": "standard_documents",
+    "messages": "message_documents",
 }
 #: Sets of nodes that documents share in turn, and nodes of a set: pairs of opposite points with unit second moments.
 NODE_SETS, NODES = 256, 4
@@ -275,10 +274,10 @@ class CorrelatedTopics(Local):
         roots: bool = False,
     ) -> CorrelatedTerms:
         """Run the compiled local step of the documents; the last three arguments choose what is computed beside it."""
-        from sksvi.models.topics.loops.sums import sum_documents
+        from sksvi.models.topics.loops import correlated as loops
+        from sksvi.models.topics.loops.bound import sum_documents
 
-        module, function = LOCAL_STEPS[rule]
-        local_step = getattr(import_module(f"sksvi.models.topics.loops.{module}"), function)
+        local_step = getattr(loops, LOCAL_STEPS[rule])
         n, K = len(batch), self.n_topics
         counts = np.zeros((self.n_words, K) if sums else (0, 0))
         moments = np.zeros((K, K) if sums else (0, 0))

@@ -253,7 +253,7 @@ class LatentDirichlet(Local):
         squares: bool = False,
     ) -> LDATerms:
         """Run the compiled local step of the documents, and find each one's term of the bound at the end."""
-        from sksvi.models.topics.loops.documents import document_bounds
+        from sksvi.models.topics.loops.algebra import document_bounds
 
         n, K, bound_view = len(batch), self.n_topics, view.bounded or view
         local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))

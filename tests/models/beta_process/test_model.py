@@ -19,9 +19,8 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Segment, Table
 from sksvi.models.beta_process import model as beta_process
-from sksvi.models.beta_process.globals import at_values, draw, expected
 from sksvi.models.beta_process.model import BetaProcess, split
-from sksvi.models.beta_process.sampler import BetaProcessDraw, BetaProcessSampler
+from sksvi.models.beta_process.sampler import BetaProcessDraw, BetaProcessSampler, at_values, draw, expected
 from sksvi.testing import check_family
 from tests.chance import assert_drawn, errors_allowed
 

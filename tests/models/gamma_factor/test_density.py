@@ -9,14 +9,15 @@ from scipy.stats import multivariate_normal
 
 from sksvi.integrals.gamma_nodes import LARGEST_SHAPE, LEAST_SHAPE, nodes, orders
 from sksvi.models.gamma_factor.density import (
+    Scatter,
     information,
     inverse_covariance,
     log_density,
     noise_information,
     projection,
+    scatter_of,
     second_derivatives,
 )
-from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 
 SHAPES = [(2, 4), (6, 3), (1, 1)]
 

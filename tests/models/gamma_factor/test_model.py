@@ -15,10 +15,8 @@ from sksvi.inference.engine import evaluate, whole
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.integrals.gamma_nodes import orders
-from sksvi.models.gamma_factor.density import log_density
-from sksvi.models.gamma_factor.model import POINTS, GammaFactors
-from sksvi.models.gamma_factor.scatter import scatter_of
-from sksvi.models.gamma_factor.start import _DensitySearch, laplace, mode
+from sksvi.models.gamma_factor.density import log_density, scatter_of
+from sksvi.models.gamma_factor.model import POINTS, GammaFactors, _DensitySearch, laplace, mode
 from sksvi.schedules import Constant
 
 

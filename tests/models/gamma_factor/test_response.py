@@ -8,10 +8,9 @@ import pytest
 from sksvi import GammaFactorModel
 from sksvi.families import Gamma, Point
 from sksvi.integrals.gamma_nodes import orders
-from sksvi.models.gamma_factor.density import log_density
+from sksvi.models.gamma_factor.density import Scatter, log_density, scatter_of
 from sksvi.models.gamma_factor.model import MANY_POINTS, GammaFactors
 from sksvi.models.gamma_factor.response import _bound_curvature, respond
-from sksvi.models.gamma_factor.scatter import Scatter, scatter_of
 
 K, D = 2, 4
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sksvi.families import Gamma
-from sksvi.models.gamma_factor.turns import free, turned
+from sksvi.models.gamma_factor.response import free, turned
 
 K, D = 3, 4
 

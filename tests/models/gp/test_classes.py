@@ -17,7 +17,7 @@ from sksvi.inference.start import first_state
 from sksvi.integrals import race
 from sksvi.likelihoods import Softmax
 from sksvi.models.base import Table
-from sksvi.models.gp.collapsed import CollapsedSearch
+from sksvi.models.gp.integrated import CollapsedSearch
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.testing import check_model
 from tests.gaussian_process.test_sparse import numerical

@@ -13,9 +13,8 @@ from sksvi import algorithms
 from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.models.mixture.model import MixtureModel
-from sksvi.models.mixture.moves import Moves
+from sksvi.models.mixture.moves import Moves, entropies_of_merges
 from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler
-from sksvi.models.mixture.shares import entropies_of_merges
 from tests.models.mixture.test_model import data_of, evidence_of, table
 
 

@@ -14,11 +14,10 @@ from scipy.stats import gamma, multinomial, poisson
 from sksvi.algorithms.specs import SSVIA, SVI
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
-from sksvi.models.nmf.cells import cells, table
+from sksvi.models.nmf.cells import FLOOR, cells, from_rows, merged, table
 from sksvi.models.nmf.density import log_negative_binomial, log_poisson, moments_of
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.nmf.rows import FactorView, RowVisit
-from sksvi.models.nmf.start import FLOOR, from_rows, merged
 
 SETTLED = RowVisit(2000, 0.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import digamma
 
-from sksvi.models.nmf.response import covariances
+from sksvi.models.nmf.rows import covariances
 
 SHAPE = 0.7
 

@@ -11,8 +11,7 @@ from sksvi.families import Gamma, Point
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.nmf.cells import cells, table
-from sksvi.models.nmf.poisson import GammaPoisson
-from sksvi.models.nmf.tight import ROW_RATE, TightGammaPoisson
+from sksvi.models.nmf.poisson import ROW_RATE, GammaPoisson, TightGammaPoisson
 
 #: Nodes in log t of an integral over t > 0.
 LOG_T = np.linspace(-40.0, 12.0, 1500)

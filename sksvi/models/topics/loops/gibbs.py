@@ -15,9 +15,8 @@ import numpy as np
 from sksvi._runtime.compiled import entry, njit
 from sksvi.families.implicit_loops import digamma
 from sksvi.models.numbers import GOLDEN, mixed, uniform_of
-from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled
 from sksvi.models.topics.loops.cells import TOGETHER, draw_cells
-from sksvi.models.topics.loops.documents import LDA_DOCUMENTS
 
 Array = np.ndarray
 

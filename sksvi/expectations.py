@@ -15,6 +15,8 @@ from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.traits import as_float
 
+__all__ = ["NAMES", "Auto", "Expectation", "GaussHermite", "MonteCarlo", "Quadrature", "resolve"]
+
 Array = np.ndarray
 Terms = tuple[Array, Array, Array]
 

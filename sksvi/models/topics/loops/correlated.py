@@ -1,0 +1,366 @@
+"""Compiled local steps of the correlated topic model: Newton's, AdaGrad's, and message passing (`algorithm="cvi"`).
+
+Newton steps move a document's mean, a fixed point its covariance; its state is its mean and the diagonal of C, where
+the next visit starts. AdaGrad serves h-mc-ssvi (the mean) and s-dsvi (mean and C).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi._runtime.compiled import entry
+from sksvi.algorithms.loops import halved
+from sksvi.models.topics.loops.algebra import (
+    compiled,
+    inverse_root,
+    load_square,
+    newton_factor,
+    project,
+    solve,
+    store_square,
+)
+from sksvi.models.topics.loops.bound import (
+    MEAN_FIELD,
+    curvature,
+    local_value,
+    look,
+    node_slopes,
+    opened,
+    pull_of,
+    workspace,
+)
+from sksvi.models.topics.loops.records import (
+    DOCUMENTS,
+    Corpus,
+    Curvature,
+    Document,
+    Effort,
+    LogOddsPopulation,
+    Rates,
+    Work,
+)
+
+# ---- Newton steps
+Array = np.ndarray
+
+#: Longest Newton step of a coordinate (log odds), and halvings before a step is given up.
+REACH, HALVINGS = 4.0, 12
+#: Steps that one Hessian serves.
+HELD = 3
+
+
+@compiled
+def settle_mean(
+    bound: int,
+    document: Document,
+    prior: LogOddsPopulation,
+    effort: Effort,
+    mean: Array,
+    root: Array,
+    work: Work,
+    curved: Curvature,
+) -> float:
+    """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats."""
+    p = len(mean)
+    if p == 0:
+        return 0.0
+    yes = p > 0  # a constant would make the compiler write another version of `curvature`
+    new, step, pull = mean.copy(), np.zeros(p), np.zeros(p)
+    first = best = -np.inf
+    rate, halvings, age = 1.0, 0, HELD
+    for t in range(effort.steps + HALVINGS):
+        value, slope = look(bound, document, new, root, work)
+        value -= pull_of(new, prior, pull)
+        if t > 0 and not value >= best - 1e-12 * abs(best):
+            age, rate = HELD, halved(rate, halvings, HALVINGS)
+            halvings += 1
+            if rate == 0.0:
+                break
+            for k in range(p):
+                new[k] = mean[k] + rate * step[k]
+            continue
+        gain, best = value - best, value
+        if t == 0:
+            first = value
+        for k in range(p):
+            mean[k] = new[k]
+        if t >= effort.steps or (t > 0 and gain < effort.tol):
+            break
+        if age == HELD:
+            curvature(bound, document, not yes, yes, not yes, work, curved.negative, curved.safe)
+            newton_factor(prior.precision, curved.negative, curved.safe, curved.summed, curved.factor)
+            age = 0
+        age += 1
+        longest = 0.0
+        for k in range(p):
+            step[k] = slope[k] - pull[k]
+        solve(curved.factor, step)
+        for k in range(p):
+            longest = max(longest, abs(step[k]))
+        rate = min(1.0, REACH / max(longest, 1e-300))
+        for k in range(p):
+            new[k] = mean[k] + rate * step[k]
+    return best - first
+
+
+@compiled
+def settle_root(
+    bound: int,
+    document: Document,
+    prior: LogOddsPopulation,
+    full: bool,
+    mean: Array,
+    root: Array,
+    work: Work,
+    curved: Curvature,
+) -> int:
+    """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]); returns repairs."""
+    look(bound, document, mean, root, work)
+    yes = len(document.nodes) > 0
+    curvature(bound, document, yes, not yes, not full, work, curved.negative, curved.safe)
+    repairs = project(curved.negative, full, curved.factor)
+    inverse_root(prior.precision, curved.negative, full, curved.factor, root)
+    return repairs
+
+
+@entry(
+    *DOCUMENTS,
+    "state (n, 2*P) f",
+)
+@compiled
+def newton_documents(
+    corpus: Corpus,
+    topics: Array,
+    prior: LogOddsPopulation,
+    bound: int,
+    full: bool,
+    effort: Effort,
+    state: Array,
+    roots: Array,
+) -> int:
+    """q(η) of every document of a block by rounds of mean and covariance: `state` (n, 2P) moves, `roots` are filled.
+
+    Returns repairs.
+    """
+    p = topics.shape[1] - 1
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    repairs = 0
+    for i in range(len(state)):
+        document = opened(corpus, i, topics)
+        work, mean, root = workspace(document), state[i, :p], roots[i]
+        load_square(state[i, p:], False, root)
+        for t in range(effort.rounds):
+            gain = settle_mean(bound, document, prior, effort, mean, root, work, curved)
+            if t > 0 and gain < effort.tol:
+                break
+            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+        store_square(root, False, state[i, p:])
+    return repairs
+
+
+# ---- AdaGrad
+#: The most that C changes in a step, as a share of its diagonal.
+ROOT_SHARE = 0.5
+
+
+@compiled
+def mean_step(slope: Array, prior: LogOddsPopulation, rates: Rates, mean: Array, sums: Array) -> None:
+    """AdaGrad on the mean."""
+    pull = np.empty(len(mean))
+    pull_of(mean, prior, pull)
+    for k in range(len(mean)):
+        ahead = slope[k] - pull[k]
+        sums[k] += ahead**2
+        mean[k] += rates.mean * ahead / np.sqrt(sums[k] + rates.epsilon)
+
+
+@compiled
+def root_step(
+    slopes: Array, nodes: Array, prior: LogOddsPopulation, full: bool, rates: Rates, root: Array, sums: Array
+) -> None:
+    """AdaGrad on C by reparameterised gradients; `slopes` (S, P) at the nodes."""
+    in_root = np.dot(nodes.T, slopes) / len(nodes) - np.dot(root, prior.precision)
+    for j in range(len(root)):
+        in_root[j, j] += 1.0 / root[j, j]
+        for k in range(j + 1):
+            if full or j == k:
+                sums[j, k] += in_root[j, k] ** 2
+                step = rates.root * in_root[j, k] / np.sqrt(sums[j, k] + rates.epsilon)
+                limit = ROOT_SHARE * min(root[j, j], root[k, k])
+                root[j, k] += min(max(step, -limit), limit)
+
+
+@entry(
+    *DOCUMENTS,
+    "state (n, 3*P) f",
+)
+@compiled
+def hybrid_documents(
+    corpus: Corpus,
+    topics: Array,
+    prior: LogOddsPopulation,
+    bound: int,
+    full: bool,
+    effort: Effort,
+    state: Array,
+    roots: Array,
+) -> int:
+    """As `newton_documents`, the mean by AdaGrad, whose sums `state` (n, 3P) holds between mean and diagonal."""
+    p = topics.shape[1] - 1
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    repairs = 0
+    for i in range(len(state)):
+        document = opened(corpus, i, topics)
+        work, mean, root = workspace(document), state[i, :p], roots[i]
+        load_square(state[i, 2 * p :], False, root)
+        for _ in range(effort.rounds):
+            for _ in range(effort.steps):
+                _, slope = look(bound, document, mean, root, work)
+                mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
+            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+        store_square(root, False, state[i, 2 * p :])
+    return repairs
+
+
+@entry(
+    *DOCUMENTS,
+    "state (n, 2*P+2*P^) f",
+)
+@compiled
+def standard_documents(
+    corpus: Corpus,
+    topics: Array,
+    prior: LogOddsPopulation,
+    bound: int,
+    full: bool,
+    effort: Effort,
+    state: Array,
+    roots: Array,
+) -> int:
+    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals)."""
+    p = topics.shape[1] - 1
+    size = p * p if full else p
+    sums = np.zeros((p, p))
+    for i in range(len(state)):
+        document = opened(corpus, i, topics)
+        work, mean, root = workspace(document), state[i, :p], roots[i]
+        slopes = np.empty((len(document.nodes), p))
+        load_square(state[i, 2 * p : 2 * p + size], full, root)
+        load_square(state[i, 2 * p + size :], full, sums)
+        for _ in range(effort.steps):
+            _, slope = look(bound, document, mean, root, work)
+            node_slopes(bound, document, work, slopes)
+            root_step(slopes, document.nodes, prior, full, effort.rates, root, sums)
+            mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
+        store_square(root, full, state[i, 2 * p : 2 * p + size])
+        store_square(sums, full, state[i, 2 * p + size :])
+    return 0
+
+
+# ---- message passing
+@compiled
+def message_target(
+    bound: int, slope: Array, negative: Array, full: bool, mean: Array, work: Work, word_message: Array, target: Array
+) -> None:
+    """The words' message about η given their topics (`word_message`), the natural parameter of the rest (`target`)."""
+    for k in range(len(mean)):
+        word_message[k] = work.counted_at_mean[0, k] if bound == MEAN_FIELD else 0.0
+        target[k] = slope[k] - word_message[k]
+        for j in range(len(mean)):
+            if full or j == k:
+                target[k] += negative[k, j] * mean[j]
+
+
+@compiled
+def message_mean(prior: LogOddsPopulation, full: bool, linear: Array, mean: Array, root: Array, out: Array) -> None:
+    """Mean of the product of N(μ, Σ) and messages; a diagonal q takes the other coordinates at their means."""
+    precision = prior.precision
+    p = len(mean)
+    pull = np.dot(precision, prior.location) + linear
+    if not full:
+        pull -= np.dot(precision, mean)
+        for k in range(p):
+            pull[k] += precision[k, k] * mean[k]
+    out[:] = np.dot(root.T, np.dot(root, pull))
+
+
+@compiled
+def message_steps(
+    bound: int,
+    document: Document,
+    prior: LogOddsPopulation,
+    full: bool,
+    effort: Effort,
+    mean: Array,
+    root: Array,
+    site: Array,
+    site_precision: Array,
+    work: Work,
+    curved: Curvature,
+) -> int:
+    """Message passing: the site of the softmax term (other bounds: of the whole term) by natural steps of rate 1.
+
+    Words of the mean-field bound answer in closed form. A step that lowers the bound is halved. Returns repairs.
+    """
+    negative, factor = curved.negative, curved.factor
+    p, repairs, rate = len(mean), 0, 1.0
+    word_message, target = np.zeros(p), np.zeros(p)
+    inverse_root(prior.precision, site_precision, full, factor, root)
+    value, slope = look(bound, document, mean, root, work)
+    best = local_value(value, mean, root, full, prior)
+    new, new_root, new_site, new_precision = mean.copy(), root.copy(), site.copy(), site_precision.copy()
+    yes = len(document.nodes) > 0
+    for _ in range(effort.steps if p else 0):
+        curvature(bound, document, yes, not yes, not full, work, negative, curved.safe)
+        repairs += project(negative, full, factor)
+        message_target(bound, slope, negative, full, mean, work, word_message, target)
+        gain = -1.0
+        for halvings in range(HALVINGS):
+            for k in range(p):
+                new_site[k] = (1.0 - rate) * site[k] + rate * target[k]
+                for j in range(p):
+                    new_precision[k, j] = (1.0 - rate) * site_precision[k, j] + rate * negative[k, j]
+            inverse_root(prior.precision, new_precision, full, factor, new_root)
+            message_mean(prior, full, word_message + new_site, mean, new_root, new)
+            value, slope = look(bound, document, new, new_root, work)
+            gain = local_value(value, new, new_root, full, prior) - best
+            if gain >= 0.0:
+                break
+            rate = halved(rate, halvings, HALVINGS)
+        if not gain >= 0.0:
+            break
+        best += gain
+        mean[:], root[:], site[:], site_precision[:] = new, new_root, new_site, new_precision
+        if gain < effort.tol:
+            break
+        rate = min(1.0, 2.0 * rate)
+    return repairs
+
+
+@entry(
+    *DOCUMENTS,
+    "state (n, 2*P+P^) f",
+)
+@compiled
+def message_documents(
+    corpus: Corpus,
+    topics: Array,
+    prior: LogOddsPopulation,
+    bound: int,
+    full: bool,
+    effort: Effort,
+    state: Array,
+    roots: Array,
+) -> int:
+    """q(η) of every document by messages; `state` holds mean, site, and the site's precision (or its diagonal)."""
+    p = topics.shape[1] - 1
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    precision = np.zeros((p, p))
+    repairs = 0
+    for i in range(len(state)):
+        document = opened(corpus, i, topics)
+        work, mean, site = workspace(document), state[i, :p], state[i, p : 2 * p]
+        load_square(state[i, 2 * p :], full, precision)
+        repairs += message_steps(bound, document, prior, full, effort, mean, roots[i], site, precision, work, curved)
+        store_square(precision, full, state[i, 2 * p :])
+    return repairs
