@@ -46,8 +46,7 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     elif likelihood.traits.discrete:
         variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
-        at = data.y if data.offset is None else data.y - data.offset
-        variance = float(np.average(np.square(at), weights=data.weight)) or 1.0
+        variance = float(np.average(np.square(data.centred), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
 
 

@@ -39,7 +39,7 @@ def natural_unit(likelihood: Likelihood, targets: Table) -> float:
     """The standard deviation of a measured target; links have a scale of their own, about 1."""
     if not likelihood.traits.measured:
         return 1.0
-    y = targets.y if targets.offset is None else targets.y - targets.offset
+    y = targets.centred
     unit = own_unit(y, targets.weight)
     if likelihood.scale_mixture is None:
         return unit

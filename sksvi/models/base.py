@@ -183,6 +183,11 @@ class Table(InMemory):
         return self
 
     @property
+    def centred(self) -> Array:
+        """Targets less the offsets of their latents, (n,)."""
+        return self.y if self.offset is None else self.y - self.offset
+
+    @property
     def alone(self) -> Table:
         """Targets without their offsets: every value that these have."""
         return self if self.offset is None else replace(self, offset=None)
@@ -558,6 +563,11 @@ class Linear(Model):
 
     main: str = "weights"
     traits = Traits(bound=BoundTraits(seeded=False))
+    likelihood: Any
+
+    def current_likelihood(self, q: dict[str, Any]) -> Any:
+        """The likelihood with its learned parameters as q has them."""
+        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
 
     @abstractmethod
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -69,12 +69,6 @@ class PerLatent(Linear):
         steps=StepTraits(averages=False, natural_only=True),
     )
 
-    likelihood: Any
-
-    def current_likelihood(self, q: dict[str, Any]) -> Any:
-        """The likelihood as q has it: here with no parameter that is learned."""
-        return self.likelihood
-
     # ---- data
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
         """All rows at once: what is per datum is little beside the moments of the block."""

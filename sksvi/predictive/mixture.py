@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
+from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.predictive.plain import Predictive
 from sksvi.predictive.quantiles import quantile_between, smallest_count
 
@@ -89,9 +90,7 @@ class MixturePredictive(Predictive):
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n): each draw has one component for all rows."""
-        counts = rng.multinomial(n, self.weights)
-        drawn = [part.sample(int(c), rng) for part, c in zip(self.components, counts, strict=True) if c]
-        return np.concatenate(drawn, axis=1)[:, rng.permutation(n)]
+        return sample_mixture(self.components, self.weights, n, rng, axis=1)
 
     def cdf_steps(self, y: Array) -> tuple[Array, Array]:
         """P(Y < y) and P(Y <= y), each of shape (n,)."""

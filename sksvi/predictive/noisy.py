@@ -11,7 +11,7 @@ from sksvi.integrals import rayleigh
 from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.traits import LOG_SQRT_2PI, safe_exp
-from sksvi.predictive.plain import Predictive, _among, cdf_of, closed_variance
+from sksvi.predictive.plain import Predictive, _among, cdf_of, check_number_of_samples, closed_variance
 from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
@@ -153,8 +153,7 @@ class NoisyPredictive(Predictive):
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n)."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n_samples, the number of samples, must be an integer >= 1; found {n!r}.")
+        check_number_of_samples(n)
         shape = (len(self._m), int(n))
         sd = np.sqrt(self._v[:, None] + rng.rayleigh(self.sigma, shape))
         return self.likelihood.sample(self._m[:, None] + sd * rng.standard_normal(shape), rng)

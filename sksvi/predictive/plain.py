@@ -54,6 +54,12 @@ def check_latents(mean: Array, variance: Array, dtype: Any, link: bool) -> None:
         )
 
 
+def check_number_of_samples(n: Any) -> None:
+    """Raise an error unless n is a number of samples."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n_samples, the number of samples, must be an integer >= 1; found {n!r}.")
+
+
 # ---- coverage of an interval, as users give it
 def tail_of(coverage: Any) -> float:
     """Probability below an equal-tailed interval of that coverage.
@@ -229,8 +235,7 @@ class Predictive:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, shape (n_rows, n)."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n_samples, the number of samples, must be an integer >= 1; found {n!r}.")
+        check_number_of_samples(n)
         m, sd = np.asarray(self.latent_mean, dtype=float), np.sqrt(np.asarray(self.latent_variance, dtype=float))
         f = m[:, None] + sd[:, None] * rng.standard_normal((len(m), n, *m.shape[1:]))
         return self.likelihood.sample(f, rng)

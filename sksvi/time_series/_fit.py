@@ -14,12 +14,13 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.posterior import Posterior
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.inference.records import replace
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.integrated import Ahead, all_parameters, one_step_ahead
-from sksvi.models.time_series.search import closed_messages, without_offsets
+from sksvi.models.time_series.search import closed_messages
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles
 from sksvi.predictive.plain import tail_of
@@ -88,9 +89,7 @@ class MixedLatents:
         from sklearn.utils import check_random_state
 
         rng = check_random_state(random_state)
-        counts = rng.multinomial(n, self.weights)
-        drawn = [part.sample(int(c), rng) for part, c in zip(self.components, counts, strict=True) if c]
-        return np.concatenate(drawn)[rng.permutation(n)]
+        return sample_mixture(self.components, self.weights, n, rng)
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ class SeriesFit:
             end = self.node_ends[0][k], self.node_ends[1][k]
             chain = after(chain, *end, block.chain.X)
         if likelihood.noise_variance is not None:
-            messages = closed_messages(likelihood, without_offsets(data), data.weight)
+            messages = closed_messages(likelihood, data.centred, data.weight)
         elif self.node_messages is None:
             messages = block.linear, block.weights
         else:  # points that were appended have the messages that they had at the mode

@@ -6,7 +6,7 @@ node has it, the same message makes another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -218,6 +218,11 @@ class MixedGaussian(Family):
         from sklearn.utils import check_random_state
 
         rng = check_random_state(random_state)
-        counts = rng.multinomial(n, self.weights / self.weights.sum())
-        drawn = [part.sample(int(c), rng) for part, c in zip(self.components, counts, strict=True) if c]
-        return np.concatenate(drawn)[rng.permutation(n)]
+        return sample_mixture(self.components, self.weights / self.weights.sum(), n, rng)
+
+
+def sample_mixture(components: Sequence[Any], weights: Array, n: int, rng: Any, axis: int = 0) -> Array:
+    """Draw n times along an axis from a mixture: from its components in the shares that their weights draw."""
+    counts = rng.multinomial(n, weights)
+    drawn = [part.sample(int(c), rng) for part, c in zip(components, counts, strict=True) if c]
+    return np.concatenate(drawn, axis).take(rng.permutation(n), axis)

@@ -202,10 +202,6 @@ def _noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
     return noise / data.weight, -0.5 * left
 
 
-def _target(data: Table) -> Array:
-    return data.y if data.offset is None else data.y - data.offset
-
-
 def _factor(A: Array, noise: float) -> Array:
     L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
     if info:
@@ -232,7 +228,7 @@ def whitened_rows(geometry: Any, data: Table, noise: float) -> tuple[Array, Arra
     R[np.diag_indices_from(R)] += own
     L = _factor(R, noise)
     rows = blas.dtrsm(1.0, L, H, lower=1)
-    target = blas.dtrsm(1.0, L, _target(data)[:, None], lower=1)[:, 0]
+    target = blas.dtrsm(1.0, L, data.centred[:, None], lower=1)[:, 0]
     return np.ascontiguousarray(rows), target, constant - float(np.log(np.diagonal(L)).sum())
 
 
@@ -268,7 +264,7 @@ def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, 
     A = np.array(K, order="F")
     A[np.diag_indices_from(A)] += own
     L = _factor(A, noise)
-    y = _target(data)
+    y = data.centred
     alpha, _ = lapack.dpotrs(L, y, lower=1)
     value = -0.5 * float(y @ alpha) - float(np.log(np.diagonal(L)).sum()) - 0.5 * len(y) * LOG_2PI + constant
     inverse, _ = lapack.dpotri(L, lower=1)

@@ -54,7 +54,7 @@ class ConjugateEvaluations(_Sparse):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         data = self.data
-        self.y = data.y if data.offset is None else data.y - data.offset
+        self.y = data.centred
         self.weight = np.ones(len(data)) if data.weight is None else data.weight
         # With every row an inducing point, in their order, the process has no more points than rows.
         self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)

@@ -174,8 +174,7 @@ def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Arra
     variance = {"optimal": 1.0, "simple": noise, "v1": noise + batch.d}[model.bound]
     precision = np.ones(len(part)) / variance
     precision = precision if part.weight is None else precision * part.weight
-    target = part.y if part.offset is None else part.y - part.offset
-    return pull_back(batch.rows, precision * target, -0.5 * precision, True)
+    return pull_back(batch.rows, precision * part.centred, -0.5 * precision, True)
 
 
 def sloping(

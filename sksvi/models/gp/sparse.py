@@ -204,10 +204,6 @@ class SparseGPModel(LinearLatents):
             raise ValueError(f"{error}. {self.traits.remedy}") from error
         return q
 
-    def current_likelihood(self, q: dict[str, Any]) -> Any:
-        """The likelihood with its learned parameters as q has them."""
-        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
-
     def current_kernel(self, q: dict[str, Any]) -> Any:
         """The kernel with its hyperparameters as q has them."""
         return self.kernel.clone_with_theta(q["kernel"].value)

@@ -129,10 +129,6 @@ class LinearModel(LinearLatents):
             self.by_latent(mean)[:, -1] = self.intercept_mean
         return mean
 
-    def current_likelihood(self, q: dict[str, Any]) -> Any:
-        """The likelihood with its learned parameters as q has them."""
-        return self.likelihood.replace(q["likelihood"].value) if "likelihood" in q else self.likelihood
-
     @cached_property
     def hyper(self) -> dict[str, Rule]:
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""

@@ -23,7 +23,6 @@ class LinearLatents(Linear):
     (weights of one latent, P).
     """
 
-    likelihood: Any
     full: bool
     unit: float
     _kept: tuple[Any, Array, Array] | None = None

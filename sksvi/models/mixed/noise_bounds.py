@@ -275,14 +275,20 @@ def _outer_draws(m: Array, sigma: float, expect: MonteCarlo, rng: Any) -> Iterat
         yield rng.rayleigh(sigma, len(m)), rng.standard_normal(len(m))
 
 
+def _sampled_noise(
+    likelihood: Likelihood, y: Array, u: Array, w2: Array, n: int, rng: Any, of_parameters: bool = False
+) -> list[Array]:
+    """Weighted terms at u, as `_weighted` gives them, over n samples of noise of variance w2."""
+    shifts = np.sqrt(w2) * rng.standard_normal((n, len(u)))
+    return _weighted(likelihood, y, u, shifts, np.full(n, 1.0 / n), of_parameters)
+
+
 def _sampled_optimal(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: MonteCarlo, rng: Any
 ) -> Terms:
     out = np.zeros((4, len(m)))
     for w2, z in _outer_draws(m, sigma, expect, rng):
-        shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
-        weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
-        value, r1, r2 = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights)
+        value, r1, r2 = _sampled_noise(likelihood, y, m + np.sqrt(v) * z, w2, expect.n_inner, rng)
         out += np.stack([value, r1, 0.5 * r2, 0.125 * (w2 / sigma**2) * (r2 + r1**2)])
     return tuple(out / expect.n)
 
@@ -296,9 +302,7 @@ def _sampled_parameters(
         if of_mean:
             g, h = likelihood.d_parameters(y, m + np.sqrt(v + w2) * z)
         else:
-            shifts = np.sqrt(w2) * rng.standard_normal((expect.n_inner, len(m)))
-            weights = np.full(expect.n_inner, 1.0 / expect.n_inner)
-            g, h = _weighted(likelihood, y, m + np.sqrt(v) * z, shifts, weights, True)
+            g, h = _sampled_noise(likelihood, y, m + np.sqrt(v) * z, w2, expect.n_inner, rng, True)
         first, second = first + g, second + h
     return first / expect.n, second / expect.n
 

@@ -22,7 +22,6 @@ from sksvi.models.time_series.search import (
     SeriesSearch,
     closed_messages,
     first_messages,
-    without_offsets,
 )
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.models.traits import Traits
@@ -51,7 +50,7 @@ class SeriesStarts(Starts):
         likelihood, block = self.model.current_likelihood(q), q["latents"]
         if likelihood.noise_variance is None:
             return False
-        linear, weights = closed_messages(likelihood, without_offsets(data), data.weight)
+        linear, weights = closed_messages(likelihood, data.centred, data.weight)
         return np.array_equal(block.linear, linear) and np.array_equal(block.weights, weights)
 
     def optimum(self, q: dict[str, Any], data: Table, scale: float) -> Optimum | None:

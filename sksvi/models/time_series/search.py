@@ -28,15 +28,10 @@ LOOSE = 0.1
 NEARBY = 1e-4
 
 
-def without_offsets(data: Table) -> Array:
-    """Values less the offsets of their latents."""
-    return data.y if data.offset is None else data.y - data.offset
-
-
 def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     """The message of each point alone: its log density to second order where its value is likely."""
     if likelihood.noise_variance is not None:  # of that order already
-        return closed_messages(likelihood, without_offsets(data), data.weight)
+        return closed_messages(likelihood, data.centred, data.weight)
     f = likelihood.cdf_centre(data.y)
     if f.ndim > 1:  # several places where it bends (ordered levels): between them
         f = f.mean(axis=0)
@@ -82,7 +77,7 @@ class ConjugateOptimum:
 
     def __init__(self, model: Any, data: Table, scale: float) -> None:
         self.model, self.weight, self.scale = model, data.weight, scale
-        self.at = without_offsets(data)
+        self.at = data.centred
         self.n = float(len(data)) if data.weight is None else float(data.weight.sum())
 
     def __call__(self, q: dict[str, Any]) -> tuple[Optimum, dict[str, Array]]:

@@ -16,6 +16,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population, Simplex
 from sksvi.models.base import Local, Table
+from sksvi.models.topics.lda import document_chunks
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
 from sksvi.models.topics.scores import shares_of_topics
@@ -40,8 +41,8 @@ NODE_SETS, NODES = 256, 4
 EXACT_NODES = 32
 #: Seed of the nodes that are the same in every fit.
 NODE_SEED = 20261121
-#: Documents of a row block at least, numbers of its covariances at most, and blocks of a segment where these allow.
-CHUNK_DOCUMENTS, CHUNK_NUMBERS, CHUNKS = 16, 2**24, 32
+#: Numbers of a chunk's covariances at most.
+CHUNK_NUMBERS = 2**24
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
 VISIT = Effort(2, 6, 0.01)
 #: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
@@ -217,11 +218,7 @@ class CorrelatedTopics(Local):
     # ---- rows
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
-        index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-        with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
-        size = max(-(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
-        size = max(CHUNK_DOCUMENTS, min(size, CHUNK_NUMBERS // self.n_topics**2))
-        return [index[part] for part in parallel.slices(len(index), size)]
+        return document_chunks(rows, data, self.n_words, CHUNK_NUMBERS // self.n_topics**2)
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> CorrelatedDocuments:
         """CSR parts of the rows, and where their log odds start."""

@@ -36,6 +36,14 @@ FORMING_PASSES = 1
 CHUNK_DOCUMENTS, CHUNKS = 16, 32
 
 
+def document_chunks(rows: Any, data: Table, n_words: int, most: float = np.inf) -> list[Any]:
+    """Equal shares of documents, at most `most` each: a chunk's sums are as large as the topics, so there are few."""
+    index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
+    with_all_words = n_words * len(data) // max(data.X.nnz, 1)
+    size = max(-(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
+    return [index[part] for part in parallel.slices(len(index), max(CHUNK_DOCUMENTS, int(min(size, most))))]
+
+
 @dataclass(frozen=True)
 class DocumentVisit:
     """How long a visit of a document is.
@@ -212,10 +220,7 @@ class LatentDirichlet(Local):
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
-        index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-        with_all_words = self.n_words * len(data) // max(data.X.nnz, 1)
-        size = max(CHUNK_DOCUMENTS, -(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
-        return [index[part] for part in parallel.slices(len(index), size)]
+        return document_chunks(rows, data, self.n_words)
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> LDADocuments:
         """CSR parts of the rows, and where N starts."""
