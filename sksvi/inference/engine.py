@@ -3,8 +3,8 @@
     data ──segment──▶ model.terms ──pull_back──▶ gradient ──Σ, ×N/B──▶ rule.step ──▶ q
 
 It knows six nouns and no adjectives: what the data say (`models.base.Model`), the algebra of a block (`families`), how
-a block moves (`algorithms.rules`), how local steps see the globals (`globals`), what stands between terms and pull-back
-(`memory`), and the order of things (`passes`). Who serves whom is decided in `plan`, before the first step.
+a block moves (`algorithms.rules`), how local steps see the globals (`problem`), what stands between terms and pull-back
+(`messages`), and the order of things (`passes`). Who serves whom is decided in `plan`, before the first step.
 """
 
 from __future__ import annotations

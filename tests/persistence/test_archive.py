@@ -295,7 +295,7 @@ def test_only_estimators_are_saved(path):
 
 def test_a_failed_save_keeps_the_old_file(path, monkeypatch):
     save(Model(value=1), path)
-    monkeypatch.setattr(persistence.replacing.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+    monkeypatch.setattr(persistence.container.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         save(Model(value=2), path)
     assert load(path).value == 1
