@@ -376,9 +376,8 @@ class Fit(Protocol):
         """Evaluation (q, gradient, bound) there."""
         ...
 
-    @property
-    def searched(self) -> Blocks:
-        """Hyperparameters where the last search of this fit ended; empty before the first."""
+    def already_searched(self, names: list[str]) -> bool:
+        """Whether the last search of this fit ended at these hyperparameters."""
         ...
 
     @property

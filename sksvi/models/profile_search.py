@@ -19,12 +19,6 @@ SETTLED_SHARE = 0.1
 MOST_EVALUATIONS = 10_000
 
 
-def already_searched(fit: Fit, names: list[str]) -> bool:
-    """Whether the fit's last search ended at these hyperparameters."""
-    found = fit.searched
-    return bool(found) and all(n in found and np.array_equal(found[n].value, fit.q[n].value) for n in names)
-
-
 class ProfileSearch(ABC):
     """The bound with q settled, as a function of hyperparameters alone; keeps the best q.
 

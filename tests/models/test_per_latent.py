@@ -7,7 +7,6 @@ import pytest
 
 from sksvi.algorithms.line_search import MAX_HALVINGS
 from sksvi.models.per_latent import NEWTON_STEPS, MeanTrial, PerLatent, newton
-from sksvi.models.profile_search import already_searched
 
 
 def at(x):
@@ -70,17 +69,3 @@ def test_every_part_of_the_rows_is_asked_once_and_others_stay_zero():
     np.testing.assert_array_equal(found.value, [1, 3])
     np.testing.assert_array_equal(found.alpha, [0.5, 1.5, 0, 3.5, 0])
     np.testing.assert_array_equal(found.gamma, [10, 11, 0, 13, 0])
-
-
-class Held:
-    def __init__(self, value):
-        self.value = np.array(value)
-
-
-def test_a_search_has_been_made_where_the_last_one_ended():
-    fit = type("Fit", (), {"q": {"a": Held([1.0]), "b": Held([2.0])}, "searched": {}})
-    assert not already_searched(fit, ["a"])
-    fit.searched = {"a": Held([1.0])}
-    assert already_searched(fit, ["a"]) and not already_searched(fit, ["a", "b"])
-    fit.searched["b"] = Held([2.5])
-    assert not already_searched(fit, ["a", "b"])

@@ -16,7 +16,7 @@ from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import MeanTrial, PerLatent
-from sksvi.models.profile_search import ProfileSearch, already_searched
+from sksvi.models.profile_search import ProfileSearch
 from sksvi.models.traits import Traits
 
 Array = np.ndarray
@@ -108,7 +108,7 @@ class FullGP(PerLatent):
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
         theta = fit.q["kernel"].value
-        if not self.learned or not theta.size or already_searched(fit, ["kernel"]):
+        if not self.learned or not theta.size or fit.already_searched(["kernel"]):
             return fit.q, False
         search = _KernelSearch(self, fit, tol)
         search.ascend(theta)

@@ -29,7 +29,6 @@ from sksvi.models.base import Fit
 from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.linear.rows import pull_back
-from sksvi.models.profile_search import already_searched
 
 # ---- hyperparameters by the evidence
 Array = np.ndarray
@@ -198,7 +197,7 @@ def learned(model: Any, fit: Fit) -> list[str]:
 def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     """q with its hyperparameters where the bound is largest, and whether that was worth `tol`."""
     names = learned(model, fit)
-    if not names or already_searched(fit, ["kernel"]):
+    if not names or fit.already_searched(["kernel"]):
         return fit.q, False
     search = CollapsedSearch(model, fit, names)
     most = 10**6

@@ -16,7 +16,6 @@ from sksvi.models.base import Data, Fit, LinearTerms, Table, summed
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import ScalePrior, elsewhere
-from sksvi.models.profile_search import already_searched
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits
 
@@ -396,7 +395,7 @@ class LinearModel(LinearLatents):
         one = self.scales is None or len(self.scales.lowest) == 1
         if set(names) != self.hyper.keys() or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
             return q, False
-        if not (q["weights"].full and q["weights"].natural_coordinates) or already_searched(fit, names):
+        if not (q["weights"].full and q["weights"].natural_coordinates) or fit.already_searched(names):
             return q, False
         worth = tol * fit.size(fit.here.bound)
         there = elsewhere(self, q, fit.here.gradient, fit.data.total_weight * fit.scale, worth)

@@ -14,7 +14,6 @@ from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Fit, LinearTerms, Starts, Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
-from sksvi.models.profile_search import already_searched
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.search import (
     ConjugateOptimum,
@@ -208,7 +207,7 @@ class DynamicModel(PerLatent):
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """Newton's steps on the bound as a function of the parameters alone, with q settled at each of them."""
         names = [name for name in self.hyper if name not in fit.frozen and fit.q[name].value.size]
-        if not self.learned or not names or already_searched(fit, names):
+        if not self.learned or not names or fit.already_searched(names):
             return fit.q, False
         search = SeriesSearch(self, fit, tol, names)
         search.ascend(search.start)
