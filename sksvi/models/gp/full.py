@@ -15,8 +15,7 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.base import Fit, LinearTerms, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.per_latent import MeanTrial, PerLatent
-from sksvi.models.profile_search import ProfileSearch
+from sksvi.models.per_latent import MeanTrial, PerLatent, ProfileSearch
 from sksvi.models.traits import Traits
 
 Array = np.ndarray

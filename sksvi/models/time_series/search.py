@@ -13,7 +13,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.continuous import expected_from_squares
 from sksvi.models.base import Fit, Table
-from sksvi.models.profile_search import ProfileSearch
+from sksvi.models.per_latent import ProfileSearch
 
 Array = np.ndarray
 
