@@ -265,7 +265,7 @@ def test_bound_is_below_annealed_importance_sampling(bound, global_random_seed):
     options = {"topics": "point", "bound": bound, "covariance": "full"}
     model = CorrelatedTopicModel(3, max_iter=10, random_state=0, **options).fit(X)
     part = sp.csr_matrix(X[:6])
-    terms = model._posterior_of(part).value
+    terms = model._documents(model._fitted_model, part).value
     truth = annealed(model, part, np.random.default_rng(global_random_seed))
     # 32 nodes leave an error of their own in a document's term.
     assert np.all(terms <= truth[:, 0] + 4 * truth[:, 1] + 0.02)
