@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -24,7 +24,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
 from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem, divergence
-from sksvi.inference.start import counting_on, first_state
+from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.gamma_factor.density import Scatter
 from sksvi.models.gamma_factor.model import GammaFactors
@@ -280,19 +280,17 @@ class GammaFactorModel(GammaFactorMethods):
     ) -> tuple[GammaFactors, State]:
         """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
         scatter, before = self._encoding.scatter, None if first else self.state_
-        problem: Any = self._problem(*self._build_model(scatter))
+        problem = self._problem(*self._build_model(scatter))
         # Few rows' optimum may be no place to go on from.
         if before is None or scatter.n >= ANEW * (self._record.began_among or scatter.n):
             self._record = replace(self._record, began_among=scatter.n)
             problem, state = self._initialized(problem, False)
         else:
             loadings, noise = self.posterior_["loadings"].mean / self.scale_, self.noise_variance_ / self.scale_**2
-            model = problem.model.from_start(loadings, noise, near_mode=True)
+            model = cast(GammaFactors, problem.model).from_start(loadings, noise, near_mode=True)
             problem, state = self._begun(plan.changed(problem, model=model), before.seed)
-        if before is not None:
-            state = counting_on(state, before, 0.0)
         state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
-        return problem.model, replace(state, counted=problem.data.n)
+        return cast(GammaFactors, problem.model), replace(state, counted=scatter.n)
 
     def _build_model(self, data: Scatter) -> tuple[GammaFactors, Scatter]:
         n_features, learned = len(data.mean), isinstance(self.noise_variance, str)

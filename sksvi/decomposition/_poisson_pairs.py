@@ -24,7 +24,7 @@ from sksvi.families.base import Message
 from sksvi.inference import plan, stream
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
-from sksvi.inference.start import counting_on, restarted
+from sksvi.inference.start import restarted
 from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Table
@@ -314,14 +314,13 @@ class PoissonFactorization(PairCounts):
         self._counted = replace(self._counted, began_with=found.counts.nnz)
         self._encoding = replace(self._encoding, mean=found.mean or 1.0)
         problem = plan.changed(problem, model=self._model(found.shape[1]))
-        return problem, counting_on(self._new_state(problem), before, 0.0)
+        return problem, self._new_state(problem)
 
     def _begun(self, problem: Problem, before: State) -> State:
-        """q of the stream, with new items at the prior, and its record."""
+        """q of the stream, with new items at the prior."""
         rates = {name: before.q[name] for name in ("activation_rate", "component_rate")}
         q = {"components": self.posterior_["components"], **rates}
-        state = restarted(problem, State(problem.model.grown(q, problem.data), before.seed))
-        return counting_on(state, before, 0.0)
+        return restarted(problem, State(problem.model.grown(q, problem.data), before.seed))
 
     # ---- what earlier chunks counted
     def _counts_of(self, side: str) -> Array:

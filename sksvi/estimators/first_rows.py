@@ -17,7 +17,6 @@ from sksvi.estimators.fitting import STREAM_BYTES
 from sksvi.estimators.refit import ANEW
 from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem
-from sksvi.inference.start import counting_on
 from sksvi.inference.state import NO_LOCALS, State
 from sksvi.models.base import Table
 
@@ -48,8 +47,6 @@ class FirstRows(BaseSVI):
         self._check_memory(everything)
         problem = plan.changed(self._problem(*self._build_model(everything)), total=self.total_samples)
         state, before = self._new_state(problem), None if first else self.state_
-        if before is not None:
-            state = counting_on(state, before, 0.0)
         state = stream.as_one_pass(problem, state, before, new_weight, self._most_passes(), self.tol)
         return problem.model, self._concluded(
             problem, replace(state, counted=counted, population=problem.weight, locals=NO_LOCALS)

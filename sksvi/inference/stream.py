@@ -22,7 +22,7 @@ from sksvi.inference.records import PORTION_PASSES, START, LineSearchState, repl
 from sksvi.inference.sample import Sample
 from sksvi.inference.search import improved
 from sksvi.inference.site_updates import RecordedTerms
-from sksvi.inference.start import first_state, with_scale_inside_range
+from sksvi.inference.start import counting_on, first_state, with_scale_inside_range
 from sksvi.inference.state import NO_LOCALS, State, StepInfo, recorded, thinned
 from sksvi.inference.stream_state import StreamState, beyond_reach, sampled
 from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
@@ -74,7 +74,7 @@ def as_one_pass(
     problem : Problem
         Of the portion, and of what earlier ones left.
     state : State
-        Where it begins, with the record of what came before it.
+        Where it begins.
     before : State or None
         The stream as it was; None: it begins.
     new_weight : float
@@ -82,6 +82,7 @@ def as_one_pass(
     most, tol : int, float
         Passes of the fit, and when it ends.
     """
+    state = state if before is None else counting_on(state, before, 0.0)
     started, restarted = perf_counter(), replace(state, bounds=[], history=[], passes=0)
     done = run(problem, restarted, most, tol)
     steps, rows = (0, 0.0) if before is None else (before.steps, before.rows)

@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from sksvi._typing.arrays import RandomState, is_compressed
-from sksvi.estimators.validation import validate_data, with_own_methods
+from sksvi._typing.arrays import RandomState
+from sksvi.estimators.validation import with_own_methods
 from sksvi.mixture._base import Mixture
-from sksvi.mixture._encoding import MixtureEncoding, column_name
-from sksvi.models.mixture.cells import MixtureRows, compact
-from sksvi.partitions.summary import DataSummary
+from sksvi.mixture._encoding import BinaryEncoding
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class BinaryEncoding(MixtureEncoding):
-    """Columns of zeros and ones."""
-
-    @classmethod
-    def cells(cls, estimator: Any, X: Any, fixed: Self | None) -> MixtureRows:
-        """Ones and missing cells of rows."""
-        # One order of numbers, so that products have the same last digits whatever kind of table it was.
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-        X = validate_data(estimator, X, reset=fixed is None, ensure_all_finite="allow-nan", **options)
-        values, missing = (X.data, np.isnan(X.data)) if is_compressed(X) else (X, np.isnan(X))
-        _check_values(estimator, X, (values != 0) & (values != 1) & ~missing)
-        if not is_compressed(X):
-            gaps = compact(sp.csr_matrix(missing, dtype=float)) if missing.any() else None
-            return MixtureRows(np.where(missing, 0.0, X), gaps)
-        ones, gaps = (
-            sp.csr_matrix((mask.astype(float), X.indices, X.indptr), X.shape, copy=True)
-            for mask in (values == 1, missing)
-        )
-        for part in (ones, gaps):
-            part.eliminate_zeros()
-        return MixtureRows(compact(ones), compact(gaps) if missing.any() else None)
-
-    @classmethod
-    def fit(cls, estimator: Any, summary: DataSummary) -> Self:
-        """Two values in every column."""
-        return cls((2,) * summary.n_columns)
-
-    def shapes(self, n_components: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the blocks of a fit, by their names."""
-        return {"weights": (n_components,), "probabilities": (n_components, len(self.sizes))}
-
-
-def _check_values(estimator: Any, X: Any, wrong: Array) -> None:
-    """Raise where a cell is none of zero, one and missing."""
-    if not wrong.any():
-        return
-    if is_compressed(X):
-        at = int(np.argmax(wrong))
-        row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
-    else:
-        row, column = (int(i[0]) for i in np.nonzero(wrong))
-    raise ValueError(
-        f"column {column_name(estimator, column)!r} of X has {float(X[row, column]):g} in row {row}, and "
-        f"{type(estimator).__name__} takes zeros, ones and NaN (missing): binarise it, or choose CategoricalMixture."
-    )
 
 
 @with_own_methods

@@ -62,6 +62,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
 
     #: Numbers that a fit holds for each topic of a word; those of a document have a property.
     _numbers_of_word: float
+    #: How long a step of `partial_fit` visits a document.
+    _portion_visit: Any
 
     @property
     def _numbers_of_document(self) -> float:
@@ -185,6 +187,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
 
     def _model(self, n_words: int) -> Any:
         raise AttributeError(f"{type(self).__name__} has no model")
+
+    def _streaming_model(self, data: Table, first: bool) -> Any:
+        return self._model(data.X.shape[1]).replaced(visit=self._portion_visit)
 
     def _check_memory(self, data: Table) -> None:
         K, (n, words) = float(self.n_components), data.X.shape

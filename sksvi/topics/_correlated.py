@@ -18,7 +18,6 @@ from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics
 from sksvi.topics._base import TopicModel, correlations
@@ -147,6 +146,7 @@ class CorrelatedTopicModel(TopicModel):
     topic_log_odds_: np.ndarray
 
     _numbers_of_word = 14.0
+    _portion_visit = PORTION_VISIT
 
     _parameter_constraints: dict[str, list[Any]] = {
         **TopicModel._parameter_constraints,
@@ -257,9 +257,6 @@ class CorrelatedTopicModel(TopicModel):
     @property
     def _numbers_of_document(self) -> float:
         return float(self.n_components) if self.covariance == "full" else 3.0
-
-    def _streaming_model(self, data: Table, first: bool) -> Any:
-        return self._model(data.X.shape[1]).replaced(visit=PORTION_VISIT)
 
     def _model_for_steps(self, problem: Problem) -> Any:
         model = cast(CorrelatedTopics, problem.model)

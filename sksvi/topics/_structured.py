@@ -166,6 +166,7 @@ class StructuredLDA(TopicModel):
 
     _batch_rule = replace(BATCHES, share=12)
     _numbers_of_word = 26.0
+    _portion_visit = PORTION
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in TopicModel._parameter_constraints.items() if name != "covariance"},
         "algorithm": [StrOptions(ALGORITHMS), algorithms.Algorithm],
@@ -268,10 +269,6 @@ class StructuredLDA(TopicModel):
             dtype=self._encoding.dtype,
         )
 
-    def _streaming_model(self, data: Table, first: bool) -> LatentDirichlet:
-        self.__dict__.pop("_of_documents", None)
-        return self._model(data.X.shape[1]).replaced(visit=PORTION)
-
     def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """The state of the passes, once the covariance of partitioned documents' log proportions is found."""
         self.__dict__.pop("_of_documents", None)
@@ -340,6 +337,8 @@ class StructuredLDA(TopicModel):
     def _spread_of_documents(self) -> Array | None:
         """Covariance of the centred log proportions of the documents of the last fit."""
         found = self.state_.locals
+        if self._record.streams:
+            return None
         if isinstance(found, Locals) and len(found) > 1:
             return np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
         return self._of_documents
