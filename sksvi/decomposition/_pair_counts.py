@@ -22,7 +22,7 @@ from sksvi.decomposition._pair_count_encoding import (
     checked_counts,
     items_of,
 )
-from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, best
+from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.families import Gamma
 from sksvi.models.nmf import density
@@ -64,13 +64,14 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         """The factors of each id of a column: their posterior, or the prior where the fit did not see it."""
         if side == "users" and folded is not None:
             return folded._rows(column)
-        where, q = positions(self._ids(side), column), self._block(side)
+        where, q = positions(self._ids(side), column), self._factors_of(side)
         new = (where < 0)[:, None]
         both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
         return Gamma(*(np.where(new, prior, posterior[np.maximum(where, 0)]) for prior, posterior in both))
 
-    def _block(self, side: str) -> Gamma:
-        """Factors by id, (n, K)."""
+    def _factors_of(self, side: str) -> Gamma:
+        if not hasattr(self, "posterior_"):
+            raise AttributeError(f"{type(self).__name__} has no {side} to show: it is not fitted.")
         if side == "users":
             return self.posterior_["users"]
         q = self.posterior_["components"]
@@ -116,13 +117,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        return_std = check_flag(return_std, "return_std")
-        if isinstance(X, FoldedCounts):
-            self._check_folded(X)
-            q = X._posterior
-        else:
-            (users, _), folded = self._requested_pairs(X, ("users",))
-            q = self._rows("users", users, folded)
+        return_std, q = check_flag(return_std, "return_std"), self._users_of(X)
         return (q.mean, q.std) if return_std else q.mean
 
     def fold_in(self, X: MatrixLike, y: PerRow | None = None, sample_weight: PerRow | None = None) -> FoldedCounts:
@@ -321,23 +316,17 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             No users, a table of them, or an n that is no integer of at least 1; users folded into another fit; users
             that were not seen, with ``on_unseen="error"``.
         """
-        import pandas as pd
-
         check_is_fitted(self)
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         ids, folded = self._audience(users)
-        if not len(ids):
-            raise ValueError("users is empty: name at least one.")
-        tables = []
-        for part in parallel.slices(len(ids), max(1, CELLS // len(self.items_))):
-            some = ids.iloc[part]
+
+        def answer(some: Any) -> Scored:
             q = self._rows("users", some, folded)
             mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
-            score = mean.copy()
-            if exclude_seen:
-                score[self._seen(some, folded)] = -np.inf
-            of, item, rank = best(score, n)
-            own, std = mean[of, item], np.sqrt(mean[of, item] + variance[of, item])
-            parts = {"user": some.to_numpy()[of], "item": self.items_[item], "rank": rank, "mean": own, "std": std}
-            tables.append(pd.DataFrame(parts))
-        return self._tables(tables)
+
+            def shown_at(of: Array, item: Array) -> dict[str, Array]:
+                return {"mean": mean[of, item], "std": np.sqrt(mean[of, item] + variance[of, item])}
+
+            return mean, shown_at
+
+        return self._ranked(ids, folded, n, exclude_seen, CELLS, answer)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sksvi._typing.arrays import MatrixLike, RandomState
+from sksvi._runtime import parallel
+from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, positions
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import n_rows
+from sksvi.estimators.summary_text import counted
 from sksvi.estimators.unseen import check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates
 from sksvi.models.factorization.columns import SIDES
 
 Array = np.ndarray
+#: Scores of some users' items, and a function of rows and columns of these: what is shown of them, by name.
+Scored: TypeAlias = tuple[Array, Callable[[Array, Array], dict[str, Array]]]
 
 
 class FoldedIds:
@@ -136,6 +141,47 @@ class PairMethods(BaseSVI):
         """Factors of the fit."""
         raise AttributeError(f"{type(self).__name__} has no factors")
 
+    #: What `summary_text` calls the rows of X, and the factors.
+    _header_names = ("rows", "components")
+
+    def _data_header(self) -> list[tuple[str, str]]:
+        rows, factors = self._header_names
+        sides = [(side, f"{len(ids):,}") for side, ids in zip(SIDES, (self.users_, self.items_), strict=True)]
+        return [(rows, counted(self.n_samples_seen_)), *sides, (factors, str(self._k))]
+
+    # ---- factors of both sides
+    def _factors_of(self, side: str) -> Any:
+        """The posterior of one side's factors, (P, K); an AttributeError before a fit."""
+        raise AttributeError(f"{type(self).__name__} has no {side} to show")
+
+    def _spread_of(self, side: str) -> Array:
+        """Posterior covariances of one side's factors, or variances where they are independent."""
+        return np.asarray(self._factors_of(side).variance)
+
+    def _rows(self, side: str, column: Any, folded: Any = None) -> Any:
+        """The plate of each id of a column: its posterior, or the prior where the fit did not see it."""
+        raise AttributeError(f"{type(self).__name__} has no {side}")
+
+    @property
+    def user_factors_(self) -> Array:
+        """Posterior means, (n_users, K)."""
+        return np.asarray(self._factors_of("users").mean)
+
+    @property
+    def item_factors_(self) -> Array:
+        """Posterior means, (n_items, K)."""
+        return np.asarray(self._factors_of("items").mean)
+
+    @property
+    def user_covariance_(self) -> Array:
+        """Posterior covariances, (n_users, K, K), or variances, (n_users, K), where factors are independent."""
+        return self._spread_of("users")
+
+    @property
+    def item_covariance_(self) -> Array:
+        """Posterior covariances, (n_items, K, K), or variances, (n_items, K), where factors are independent."""
+        return self._spread_of("items")
+
     # ---- ids
     def _ids(self, side: str) -> Array:
         return self.users_ if side == "users" else self.items_
@@ -191,6 +237,14 @@ class PairMethods(BaseSVI):
                 self._check_known(side, column, f"{side} in column {column.name!r} of X")
         return columns, folded
 
+    def _users_of(self, X: Any) -> Any:
+        """The posterior of the user of each row, or of each user that was folded in."""
+        if isinstance(X, FoldedIds):
+            self._check_folded(X)
+            return X._posterior
+        (users, _), folded = self._requested_pairs(X, ("users",))
+        return self._rows("users", users, folded)
+
     # ---- what users had
     def _without_rows(self) -> Any:
         """Copy of the estimator without the training pairs; ids and their factors, which are the model, stay."""
@@ -235,12 +289,38 @@ class PairMethods(BaseSVI):
         more = folded._seen(users)
         return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])
 
-    def _tables(self, parts: list[Any]) -> Any:
-        """One table of several, with the names that the columns of pairs have in the fit."""
+    def _ranked(
+        self, users: Any, folded: Any, n: int, exclude_seen: bool, pairs: int, answer: Callable[[Any], Scored]
+    ) -> DataFrame:
+        """Table of the n best items of each user, named as the columns of pairs are in the fit.
+
+        Parameters
+        ----------
+        users, folded : Series, FoldedIds or None
+            As `_audience` gives them.
+        n : int
+        exclude_seen : bool
+        pairs : int
+            Pairs that are ranked at a time, about.
+        answer : callable
+            Scores (m, n_items) of some users, and what the table shows of the pairs at some rows and items, by name.
+        """
         import pandas as pd
 
+        if exclude_seen:
+            self._check_seen()
+        tables = []
+        for part in parallel.slices(len(users), max(1, pairs // max(len(self.items_), 1))):
+            some = users.iloc[part]
+            score, shown_at = answer(some)
+            if exclude_seen:
+                score = score.copy()
+                score[self._seen(some, folded)] = -np.inf
+            of, item, rank = best(score, n)
+            columns = {"user": some.to_numpy()[of], "item": self.items_[item], "rank": rank}
+            tables.append(pd.DataFrame({**columns, **shown_at(of, item)}))
         names = list(getattr(self, "feature_names_in_", ["user", "item"]))
-        return pd.concat(parts, ignore_index=True).rename(columns=dict(zip(["user", "item"], names, strict=True)))
+        return pd.concat(tables, ignore_index=True).rename(columns=dict(zip(["user", "item"], names, strict=True)))
 
 
 def best(score: Array, n: int) -> tuple[Array, Array, Array]:

@@ -16,7 +16,6 @@ from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.decomposition._folded import FoldedUsers
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
 from sksvi.estimators.base import BatchRule
@@ -459,11 +458,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         -------
         ndarray of shape (n, K)
         """
-        if isinstance(X, FoldedUsers):
-            self._check_folded(X)
-            return X.mean
-        (users, _), folded = self._requested_pairs(X, ("users",))
-        return self._rows("users", users, folded).mean[:, : self._k]
+        return np.asarray(self._users_of(X).mean[:, : self._k])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,6 @@ from sksvi.decomposition._pair_count_encoding import CountedPairs, CountRecord, 
 from sksvi.decomposition._pair_counts import PairCounts
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED
-from sksvi.estimators.summary_text import counted
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
@@ -377,35 +376,6 @@ class PoissonFactorization(PairCounts):
         bare = super()._without_rows()
         bare._counted = replace(self._counted, counts=np.zeros(0))
         return bare
-
-    @property
-    def user_factors_(self) -> Array:
-        """Posterior means, (n_users, K)."""
-        return self._fitted("users").mean
-
-    @property
-    def item_factors_(self) -> Array:
-        """Posterior means, (n_items, K)."""
-        return self._fitted("items").mean
-
-    @property
-    def user_covariance_(self) -> Array:
-        """Posterior variances, (n_users, K)."""
-        return self._fitted("users").variance
-
-    @property
-    def item_covariance_(self) -> Array:
-        """Posterior variances, (n_items, K)."""
-        return self._fitted("items").variance
-
-    def _fitted(self, side: str) -> Gamma:
-        if not hasattr(self, "posterior_"):
-            raise AttributeError(f"{type(self).__name__} has no {side} to show: it is not fitted.")
-        return self._block(side)
-
-    def _data_header(self) -> list[tuple[str, str]]:
-        sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
-        return [("rows", counted(self.n_samples_seen_)), *sides, ("components", str(self._k))]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,13 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
 from sksvi.decomposition._ids import design_of, positions
-from sksvi.decomposition._pairs import PairMethods, best, crossed
+from sksvi.decomposition._pairs import PairMethods, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
 from sksvi.estimators.encoding import CHUNK
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
-from sksvi.estimators.summary_text import counted
 from sksvi.families import DiagonalGaussian, GaussianPlates
 from sksvi.inference import plan
 from sksvi.inference.messages import BlockFactors
@@ -39,18 +38,8 @@ Array = np.ndarray
 UCB_REACH = 1.645
 #: Pairs that are ranked at a time.
 RANKED = 2**18
-
-
-@dataclass(frozen=True)
-class RecommendRequest:
-    """Arguments of `recommend`; `folded` holds the users' posterior where the fit does not."""
-
-    n: int
-    exclude_seen: bool
-    strategy: str
-    drawn_items: Array | None
-    rng: Any
-    folded: FoldedUsers | None
+#: Error about an attribute that is not there.
+NOTHING_SHOWN = "{} has no {} to show: it is not fitted, or has none."
 
 
 class RatingMethods(RegressionMethods, PairMethods):
@@ -62,6 +51,7 @@ class RatingMethods(RegressionMethods, PairMethods):
     state_: State
     _encoding: PairEncoding
     _at_hand: tuple[str, ...] = ("fold_in",)
+    _header_names = ("ratings", "factors")
 
     @property
     def _k(self) -> int:
@@ -119,56 +109,38 @@ class RatingMethods(RegressionMethods, PairMethods):
         return DiagonalGaussian(np.concatenate(mean), 1.0 / np.concatenate(variance))
 
     @property
-    def user_factors_(self) -> Array:
-        """Posterior means, (n_users, K)."""
-        return self._of("users").mean
-
-    @property
-    def item_factors_(self) -> Array:
-        """Posterior means, (n_items, K)."""
-        return self._of("items").mean
-
-    @property
-    def user_covariance_(self) -> Array:
-        """Posterior covariances, or variances where diagonal."""
-        return self._spread("users")
-
-    @property
-    def item_covariance_(self) -> Array:
-        """Posterior covariances, or variances where diagonal."""
-        return self._spread("items")
-
-    @property
     def global_bias_(self) -> float:
         """Posterior mean of the global bias."""
-        return float(self._of("biases").mean[0])
+        return float(self._fitted_biases.mean[0])
 
     @property
     def user_biases_(self) -> Array:
         """Posterior means, (n_users,)."""
-        return self._of("biases").mean[1 : 1 + len(self.users_)]
+        return self._fitted_biases.mean[1 : 1 + len(self.users_)]
 
     @property
     def item_biases_(self) -> Array:
         """Posterior means, (n_items,)."""
-        return self._of("biases").mean[1 + len(self.users_) :]
+        return self._fitted_biases.mean[1 + len(self.users_) :]
 
-    def _of(self, name: str) -> Any:
-        if not hasattr(self, "state_") or (name == "biases" and not self._record.choices["biases"]):
-            raise AttributeError(f"{type(self).__name__} has no {name} to show: it is not fitted, or has none.")
-        return self._bias_block(self._blocks, self._k) if name == "biases" else self._blocks[name].leading(self._k)
+    def _factors_of(self, side: str) -> GaussianPlates:
+        if not hasattr(self, "state_"):
+            raise AttributeError(NOTHING_SHOWN.format(type(self).__name__, side))
+        return self._blocks[side].leading(self._k)
 
-    def _spread(self, side: str) -> Array:
-        block: GaussianPlates = self._of(side)
+    @property
+    def _fitted_biases(self) -> DiagonalGaussian:
+        if not hasattr(self, "state_") or not self._record.choices["biases"]:
+            raise AttributeError(NOTHING_SHOWN.format(type(self).__name__, "biases"))
+        return self._bias_block(self._blocks, self._k)
+
+    def _spread_of(self, side: str) -> Array:
+        block = self._factors_of(side)
         return block.cov if block.full else block.values
 
     @property
     def _n_features_out(self) -> int:
         return self._k
-
-    def _data_header(self) -> list[tuple[str, str]]:
-        sides = [(side, f"{len(ids):,}") for side, ids in (("users", self.users_), ("items", self.items_))]
-        return [("ratings", counted(self.n_samples_seen_)), *sides, ("factors", str(self._k))]
 
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the biases, then the learned parameters of the likelihood.
@@ -368,38 +340,36 @@ class RatingMethods(RegressionMethods, PairMethods):
             raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
         n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
         ids, folded = self._audience(users)
-        if exclude_seen:
-            self._check_seen()
-        if not len(ids):
-            raise ValueError("users is empty: name at least one.")
-        rng = check_seed(random_state)
-        drawn_items = self._blocks["items"].sample(1, rng)[0] if strategy == "thompson" else None
-        request = RecommendRequest(n, exclude_seen, strategy, drawn_items, rng, folded)
-        size = max(1, RANKED // max(len(self.items_), 1))
-        tables = [self._ranked(ids.iloc[start : start + size], request) for start in range(0, len(ids), size)]
-        return self._tables(tables)
+        ranked_by = self._ranked_by(strategy, folded, check_seed(random_state))
 
-    def _ranked(self, users: Any, request: RecommendRequest) -> Any:
-        """Table of the best items for some users, one row per user and item."""
-        import pandas as pd
+        def answer(some: Any) -> Scored:
+            m, v = (part.reshape(len(some), -1) for part in self._latent(crossed(some, self.items_), folded))
+            f, spread = ranked_by(some, m, v)
+            score = self._in_levels(Predictive(self.likelihood_, f.ravel(), spread.ravel()))[0].reshape(m.shape)
 
-        m, v = (part.reshape(len(users), -1) for part in self._latent(crossed(users, self.items_), request.folded))
-        score = self._scores(users, m, v, request)
-        if request.exclude_seen:
-            score[self._seen(users, request.folded)] = -np.inf
-        where, item, rank = best(score, request.n)
-        predictive = Predictive(self.likelihood_, m[where, item], v[where, item])
-        mean = self._in_levels(predictive)
-        return pd.DataFrame(
-            {
-                "user": users.to_numpy()[where],
-                "item": self.items_[item],
-                "rank": rank,
-                "score": score[where, item],
-                "mean": mean[0],
-                "std": mean[1],
-            }
-        )
+            def shown_at(of: Array, item: Array) -> dict[str, Array]:
+                mean, std = self._in_levels(Predictive(self.likelihood_, m[of, item], v[of, item]))
+                return {"score": score[of, item], "mean": mean, "std": std}
+
+            return score, shown_at
+
+        return self._ranked(ids, folded, n, exclude_seen, RANKED, answer)
+
+    def _ranked_by(self, strategy: str, folded: FoldedUsers | None, rng: Any) -> Callable[..., tuple[Array, Array]]:
+        """Mean and variance of the f that items are ranked by, from some users and the mean and variance of their f."""
+        if strategy == "mean":
+            return lambda users, m, v: (m, v)
+        # A draw, or a quantile, has no spread of its own.
+        if strategy == "ucb":
+            return lambda users, m, v: (m + UCB_REACH * np.sqrt(v), np.zeros(v.shape))
+        model = self._model
+        items = model.layouts["items"].embedded(self._blocks["items"].sample(1, rng)[0])
+
+        def drawn(users: Any, m: Array, v: Array) -> tuple[Array, Array]:
+            own = model.layouts["users"].embedded(self._rows("users", users, folded).sample(1, rng)[0])
+            return model.offset + own @ items.T, np.zeros(v.shape)
+
+        return drawn
 
     def _in_levels(self, predictive: Predictive) -> tuple[Array, Array]:
         """Mean and standard deviation of y, or of the positions of its named levels."""
@@ -409,17 +379,3 @@ class RatingMethods(RegressionMethods, PairMethods):
         levels = np.arange(len(self.levels_)) if self._named_levels else self.levels_.astype(float)
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
-
-    def _scores(self, users: Any, m: Array, v: Array, request: RecommendRequest) -> Array:
-        """Scores (n_users, n_items) by which items are ranked."""
-        if request.strategy == "mean":
-            return self._in_levels(Predictive(self.likelihood_, m.ravel(), v.ravel()))[0].reshape(m.shape)
-        if request.strategy == "ucb":
-            f = m + UCB_REACH * np.sqrt(v)
-        else:
-            assert request.drawn_items is not None
-            layouts = self._model.layouts
-            drawn = layouts["users"].embedded(self._rows("users", users, request.folded).sample(1, request.rng)[0])
-            f = self._model.offset + drawn @ layouts["items"].embedded(request.drawn_items).T
-        # A draw, or a quantile, has no spread of its own.
-        return self._in_levels(Predictive(self.likelihood_, f.ravel(), np.zeros(f.size)))[0].reshape(m.shape)
