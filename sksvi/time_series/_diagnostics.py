@@ -19,12 +19,12 @@ from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.models.base import Table
 from sksvi.models.time_series.integrated import one_step_ahead
-from sksvi.models.time_series.model import first_messages
+from sksvi.models.time_series.search import first_messages
 from sksvi.predictive import Predictive
 from sksvi.time_series._fit import NodeView
 from sksvi.time_series._forecasting import Forecasts
 from sksvi.time_series._index import paired_index
-from sksvi.time_series._rows import TOO_FAR, check_series, filled, observed, series
+from sksvi.time_series._rows import TOO_FAR, check_series, counting, filled, observed, series
 
 Array = np.ndarray
 
@@ -52,12 +52,11 @@ class Diagnostics(Forecasts):
         """Distribution of each fitted observation given those before it."""
         check_is_fitted(self)
         self._series.stored_index("what is predicted one step ahead")
-        shift = 0.0 if self._series.series.offset is None else self._series.series.offset
         each = iter(self._series.ahead(self._rule()))
 
         def ahead(view: NodeView) -> tuple[Array, Array]:
             found = next(each)
-            return found.mean + shift, found.variance
+            return self._series.series.on(found.mean), found.variance
 
         return self._series.predictive(ahead)
 
@@ -151,7 +150,7 @@ class Diagnostics(Forecasts):
 
     def _log_densities(self, k: int, rows: Table, at: Array, T: int) -> Array:
         """Log densities of observations at node k, each given those before it; 0 where there is none."""
-        view, there = self._series.views[k], rows.weight > 0
+        view, there = self._series.views[k], counting(rows)
         mean, variance = np.empty(len(rows)), np.empty(len(rows))
         fitted = at < T
         if np.any(fitted):
@@ -164,7 +163,7 @@ class Diagnostics(Forecasts):
         if not np.all(fitted):
             mean[~fitted], variance[~fitted] = self._later(view, rows.take(np.flatnonzero(~fitted)), at[~fitted] - T)
         filled = series(rows.X, rows.y, there, None, None).y if np.any(there) else np.zeros_like(rows.y)
-        return np.where(there, Predictive(view.likelihood, mean + rows.offset, variance).log_prob(filled), 0.0)
+        return np.where(there, Predictive(view.likelihood, rows.on(mean), variance).log_prob(filled), 0.0)
 
     def _sequential(self, logs: Array, at: Array, fitted: Array) -> Array:
         """Log densities over the nodes, (k, n) to (n,): those of later points weigh what observations between say."""
@@ -179,10 +178,10 @@ class Diagnostics(Forecasts):
 
     def _later(self, view: NodeView, rows: Table, at: Array) -> tuple[Array, Array]:
         """Predictions of points `at` steps after the first that follows the fit, from it and from those between."""
-        n, there = int(at.max()) + 1, rows.weight > 0
+        n, there = int(at.max()) + 1, counting(rows)
         columns, offset, weight = np.zeros((n, rows.X.shape[1])), np.zeros(n), np.zeros(n)
         values = np.zeros((n, *rows.y.shape[1:])) + (rows.y[there][0] if np.any(there) else 0.0)
-        columns[at], offset[at], weight[at] = rows.X, rows.offset, there
+        columns[at], offset[at], weight[at] = rows.X, rows.on(np.zeros(len(rows))), there
         values[at[there]] = rows.y[there]
         data = Table(columns, values, weight, offset)
         chain = view.after(columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -22,6 +22,7 @@ from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, replace
 from sksvi.inference.search import EvaluationBudget
@@ -72,7 +73,7 @@ STATES = stays("the fit has states for it, or none")
 
 
 @with_own_methods
-class DynamicGLM(Online, Diagnostics, BaseSVI):
+class DynamicGLM(Online):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
     y_t | f_t ~ likelihood with f_t = level_t + seasonal_t + cycle_t + x_tᵀβ_t + offset_t, of which every part is a
@@ -220,7 +221,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
     damping_: float
     cycle_damping_: float
     cycle_period_: float
-    noise_: float
+    noise_: float | None
     likelihood_: Likelihood
     groups_: np.ndarray
     diffuse_lower_bound_: float
@@ -448,12 +449,11 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         DynamicGLM
             Itself.
         """
-        if self.groups is None:
+        if self._panel is None:
             return super().smooth()
-        check_is_fitted(self)
         with self._all_or_nothing():
             self._panel = copy.copy(self._panel).smooth()
-            vars(self).update(self._panel.totals)
+            self.__dict__.update(self._panel.totals)
         return self
 
     @property
@@ -479,7 +479,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
     def _with_groups(self, name: str, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> DynamicGLM:
         """`fit` or `partial_fit` of several series."""
         given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-        return fit_with_groups(self, name, given)  # type: ignore[no-any-return]
+        return fit_with_groups(self, name, given)
 
     def _leave_panel(self, goes_on: bool) -> None:
         """Forget a fit to several series where one series is fitted; an error where that one would go on from it."""
@@ -513,14 +513,13 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         data = super()._encoded(given, fresh, part)
         if fresh:
             for name in ("level_", "level_evidence_"):
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
             self.likelihood_ = self._encoding.likelihood
         return data
 
     def _build_model(
         self, data: EncodedSeries, periods: list[float] | None = None
     ) -> tuple[DynamicModel, EncodedSeries]:
-        encoding = self._encoding
         turn, *others = self._first_periods([shown(self.likelihood_, data)]) if periods is None else periods
         derived = {"length": len(data), "turn": turn}
         structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | derived
@@ -534,16 +533,22 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
             walked = tried[0].block
             kind, self.likelihood_ = found.kind, found.likelihood
         self.level_ = kind
-        points = Table(data.X, data.y, data.weight, data.offset)
-        self._series = SeriesFit(encoding, structure_of(kind, structure), points, data.times, self.likelihood_)
+        self._series = self._unfitted(data, structure_of(kind, structure))
         dynamics = self._series.dynamics
         dynamics.turns = others
         if found is None or len(found.block.chain) != len(data) or self.hyperparameters != "integrated":
             return self._model_of(data, walked=walked), data
         theta = np.array([found.values[p.name] for p in dynamics.parameters])
-        self._series = replace(self._series, candidates=found.nodes)
-        vars(self._series)["dynamics"] = dynamics
+        self._series = self._series.changed(candidates=found.nodes)
         return self._model_of(data, walked=walked, theta=theta, messages=found.block), data
+
+    def _unfitted(self, data: EncodedSeries, structure: dict[str, Any]) -> SeriesFit:
+        """The points of a series, and the first states of this structure, without any message."""
+        dynamics = self._encoding.dynamics(structure)
+        chain = dynamics.chain(dynamics.start, data.X)
+        points = Table(data.X, data.y, data.weight, data.offset)
+        parts = data.index_record, self.likelihood_, ChainGaussian(chain), chain.mean, chain.cov
+        return SeriesFit(self._encoding, structure, points, *parts)
 
     def _check_points(self, n: int, kind: str, structure: dict[str, Any]) -> None:
         """An error where a fit of n points in time takes more memory than there is."""
@@ -594,24 +599,25 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)
-        block, values = state.q["latents"], {name: state.q[name].value for name in problem.model.hyper}
-        if len(block.chain) != len(problem.data):  # messages are of other points
-            block = problem.model.starts.filled(problem.model.begin(problem.data, None), problem.data)["latents"]
-        q = problem.model.at(values, block)
+        model, data = cast(DynamicModel, problem.model), self._series.series
+        block, values = state.q["latents"], {name: state.q[name].value for name in model.hyper}
+        if len(block.chain) != len(data):  # messages are of other points
+            block = model.starts.filled(model.begin(data, None), data)["latents"]
+        q = model.at(values, block)
         same = block is state.q["latents"] and q["latents"].chain.equals(block.chain)
         return state if same else replace(state, q=q, progress=START)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        yield from self._too_small(problem.data.X)
+        data, walked = self._series.series, cast(DynamicModel, problem.model).walked
+        yield from self._too_small(data.X)
         block, learned = state.q["latents"], bool(state.q["dynamics"].value.size)
         name = self._likelihood_given if type(self.likelihood_) is not NegativeBinomial else "negative-binomial"
-        mistaken = list(count_warnings(self.likelihood_, name, problem.data))
-        walked: Any = getattr(problem.model, "walked", None)  # what returns takes noise in unseen
-        block = block if walked is None else walked
-        yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, problem.data)
+        mistaken = list(count_warnings(self.likelihood_, name, data))
+        block = block if walked is None else walked  # what returns takes noise in unseen
+        yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, data)
         if message := frequency_warning(self.index_):
             yield message
-        yield from unobserved_seasons(periods_of(self), problem.data)
+        yield from unobserved_seasons(periods_of(self), data)
         yield from long_seasons(self)
 
     # ---- what a fit leaves behind
@@ -623,9 +629,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
             ends = {"last": block.swept.last, "last_cov": block.swept.last_cov}
         shown_block = self.state_.shown["latents"]
         if ends or self._series.block is not shown_block:  # else points were appended, and nothing else is new
-            dynamics = self._series.dynamics
-            self._series = replace(self._series, likelihood=self.likelihood_, block=shown_block, **ends)
-            vars(self._series)["dynamics"] = dynamics
+            self._series = self._series.changed(likelihood=self.likelihood_, block=shown_block, **ends)
         self._add_gain()
         if self._series.nodes is None:
             _ = self._series.views  # predictions leave an estimator as it is
@@ -642,11 +646,10 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
             frozen = "likelihood" in problem.frozen
             found = fit.candidates
             if not fit.near_end(state.shown):
-                found = nodes_of(problem.model, problem.data, self._rule(), state.shown, frozen)
+                found = nodes_of(problem.model, fit.series, self._rule(), state.shown, frozen)
         if found is not None:
             gain = float(found[0].log_integral - self.lower_bound_)
-            self._series = replace(fit, nodes=found[0], node_messages=found[1], gain=gain, candidates=None)
-            vars(self._series)["dynamics"] = fit.dynamics
+            self._series = fit.changed(nodes=found[0], node_messages=found[1], gain=gain, candidates=None)
             self._add_gain()
             _ = self._series.views  # predictions leave an estimator as it is
         return super()._refine(problem, state, budget)
@@ -661,7 +664,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
     def _expose_parameters(self, dynamics: Any, theta: Array) -> None:
         """Variances, dampings and periods under the user's names."""
         for name in LEARNED:
-            vars(self).pop(f"{name}_", None)
+            self.__dict__.pop(f"{name}_", None)
         for name, value in parameters_of(dynamics, theta, self._encoding.scale).items():
             setattr(self, f"{name}_", value)
 
@@ -669,7 +672,7 @@ class DynamicGLM(Online, Diagnostics, BaseSVI):
         bare = super()._without_rows()
         if self._panel is not None:
             bare._panel = self._panel._without_rows()
-        elif self._series is not None:
+        elif hasattr(self, "_series"):
             bare._series = self._series.without_rows
             q = {**bare.state_.q, "latents": bare._series.block}
             bare.state_ = replace(bare.state_, q=q)

@@ -35,7 +35,7 @@ def periods_of(estimator: Any) -> list[float]:
         return []
     found = [given] if isinstance(given, Real) else list(given)
     for period in found:
-        if isinstance(period, bool) or not isinstance(period, Real) or not 2 <= period < np.inf:
+        if isinstance(period, bool) or not isinstance(period, Real) or not 2 <= float(period) < np.inf:
             raise ValueError(
                 f"seasonal={given!r}: a period is a number of points in time, 2 or more; found {period!r}."
             )
@@ -66,7 +66,7 @@ def of_each(given: Any, periods: list[float]) -> list[Any]:
     if isinstance(given, str | Real):
         return [given] * len(periods)
     found = list(given)
-    good = all(value == "auto" or (isinstance(value, Real) and value >= 0) for value in found)
+    good = all(value == "auto" or (isinstance(value, Real) and float(value) >= 0) for value in found)
     if len(found) != len(periods) or not good:
         raise ValueError(
             f"seasonal_variance={given!r}: 'auto' or a number >= 0, for all seasons or one for each of the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -14,14 +14,24 @@ from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.validation import validate_data
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import unit_of, weighted_moments
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import WIDE, Dynamics
-from sksvi.models.time_series.model import first_messages
+from sksvi.models.time_series.search import first_messages
 from sksvi.partitions.summary import DataSummary, Total
 from sksvi.time_series._dynamics import dynamics_of
 from sksvi.time_series._index import index_of, index_record, only_times
-from sksvi.time_series._rows import check_series, middle_spread, observed, own_units, roughness, same_length, series
+from sksvi.time_series._rows import (
+    check_series,
+    middle_spread,
+    observed,
+    own_units,
+    roughness,
+    same_length,
+    series,
+    values_of,
+)
 
 Array = np.ndarray
 
@@ -40,9 +50,9 @@ class SeriesRows(Table):
 
 @dataclass(frozen=True)
 class EncodedSeries(Table):
-    """Points in units of their own; times: record of their index."""
+    """Points in units of their own; index_record: of their times, those of a whole series."""
 
-    times: dict[str, Any] | None = None
+    index_record: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ class SeriesEncoding(Encoding):
     """
 
     dtype: str
-    likelihood: Any
+    likelihood: Likelihood
     unit: float
     spread: float
     mean: float
@@ -117,9 +127,7 @@ class SeriesEncoding(Encoding):
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """Likelihood, units and centres, from the points of a fit."""
         data, base, shared = summary.own["rows"].value, _likelihood(estimator, True), estimator._shared
-        rows = slice(None) if data.weight is None else np.flatnonzero(data.weight > 0)
-        y, weight = data.y[rows], None if data.weight is None else data.weight[rows]
-        at = y if data.offset is None or base.traits.discrete else y - data.offset[rows]
+        at, weight = values_of(base, data)
         likelihood = shared["likelihood"] if shared else base.start(at, weight)
         if likelihood.traits.measured and not shared:  # what a slope moves is no scale of the noise
             likelihood = likelihood.scales.with_less_noise(roughness(at))
@@ -145,8 +153,8 @@ class SeriesEncoding(Encoding):
         offset = rows.offset
         if self.mean:
             offset = np.full(len(rows), self.mean) if offset is None else offset + self.mean
-        times = index_record(rows.index) if part.whole else None
-        return EncodedSeries(self.columns(rows.X), rows.y, rows.weight, offset, times=times)
+        record = index_record(rows.index) if part.whole else {}
+        return EncodedSeries(self.columns(rows.X), rows.y, rows.weight, offset, index_record=record)
 
     def columns(self, X: Array) -> Array:
         """Columns (n, D) in their own units."""
@@ -158,9 +166,9 @@ class SeriesEncoding(Encoding):
         return dynamics_of(SimpleNamespace(**structure), self.unit, self.names, self.scale, length, turn)
 
 
-def _likelihood(estimator: Any, fresh: bool) -> Any:
+def _likelihood(estimator: Any, fresh: bool) -> Likelihood:
     """The likelihood before a fit, or that of the fit to go on from; it has one latent."""
-    base = likelihoods.resolve(estimator._likelihood_given) if fresh else estimator.likelihood_
+    base: Likelihood = likelihoods.resolve(estimator._likelihood_given) if fresh else estimator.likelihood_
     if base.n_latents > 1:
         raise ValueError(
             f"likelihood={estimator.likelihood!r} has a latent for every class: choose one with one latent."
@@ -183,7 +191,9 @@ def _columns(estimator: Any, X: Any, fresh: bool) -> tuple[Array | None, str]:
     return np.asarray(X, dtype=float), X.dtype.name
 
 
-def _ordered(estimator: Any, base: Any, y: Any, fixed: SeriesEncoding | None) -> tuple[Array, Array, Array | None]:
+def _ordered(
+    estimator: Any, base: Likelihood, y: Any, fixed: SeriesEncoding | None
+) -> tuple[Array, Array, Array | None]:
     """Positions of an ordered target among its levels, where it has one, and the levels."""
     import pandas as pd
 
@@ -202,7 +212,7 @@ def _ordered(estimator: Any, base: Any, y: Any, fixed: SeriesEncoding | None) ->
     return values, there, levels
 
 
-def _latent_unit(likelihood: Any, data: Table) -> float:
+def _latent_unit(likelihood: Likelihood, data: Table) -> float:
     """1 behind a link, and more where what single points say of f lies beyond the wide prior of that unit."""
     linear, weights = first_messages(likelihood, data)
     informative = weights > 0
@@ -212,7 +222,7 @@ def _latent_unit(likelihood: Any, data: Table) -> float:
     return max(1.0, size / np.sqrt(WIDE))
 
 
-def _check_observed(likelihood: Any, y: Array, there: Array) -> None:
+def _check_observed(likelihood: Likelihood, y: Array, there: Array) -> None:
     """The likelihood's own check of the values that are there; its error names the row among all."""
     if there.all():
         likelihood.check_target(y)

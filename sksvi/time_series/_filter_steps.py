@@ -137,25 +137,27 @@ class OnlineFilter(Generic[Fitted]):
             As `DynamicGLM.partial_fit`.
         """
         alone = self._numbers and X is None and sample_weight is None and offset is None
-        if alone and self._plain(y):
-            row, X, observation = y, self._no_columns, (float(y), 1.0, self._mean)  # type: ignore[arg-type]
-        else:
+        number = self._number(y) if alone else None
+        if number is None:
             row = self._read(y, X, sample_weight, offset)
-            X, observation = row.X, value_of(row)
-        mean, variance = self._states.ahead(X)
+            columns, observation = row.X, value_of(row)
+        else:
+            columns, observation = self._no_columns, (number, 1.0, self._mean)
+        mean, variance = self._states.ahead(columns)
         message = self._steps(mean, variance, *observation)
         self._states.update(message)
-        self._rows.append(row)
+        self._rows.append(row if number is None else number)
         self._messages.append(message)
         return Observed(mean + observation[2], variance, message.bound)
 
-    def _plain(self, y: Any) -> bool:
-        """Whether it is one number that the likelihood takes; its own checks are to say what else it is."""
-        if not isinstance(y, float | int | np.integer):
-            return False
-        support, size = self._support, abs(y)
-        good = support.low <= y <= support.high and (SMALLEST_COUNT <= size <= LARGEST_TARGET or size == 0)
-        return good and not (support.integer and y % 1.0)
+    def _number(self, y: Any) -> float | None:
+        """One number that the likelihood takes; None of all else, of which its own checks are to say what it is."""
+        y = int(y) if isinstance(y, np.integer) else y
+        if not isinstance(y, float | int) or not abs(y) <= LARGEST_TARGET:
+            return None
+        value, support = float(y), self._support
+        good = support.low <= value <= support.high and (value == 0.0 or abs(value) >= SMALLEST_COUNT)
+        return value if good and not (support.integer and value % 1.0) else None
 
     def _row(self, row: Table | float) -> Table:
         """A row as a table; a number alone has no columns and no weight."""

@@ -17,6 +17,7 @@ from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.inference.records import replace
 from sksvi.integrals.nodes import Nodes
+from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.integrated import Ahead, all_parameters, one_step_ahead
@@ -24,7 +25,9 @@ from sksvi.models.time_series.search import closed_messages
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles
 from sksvi.predictive.plain import tail_of
+from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._index import index_from_record, short_record
+from sksvi.time_series._rows import counting
 
 Array = np.ndarray
 
@@ -46,7 +49,7 @@ class NodeView:
     """The series as one node of the hyperparameters sees it: its weight, likelihood, block, and states at the end."""
 
     weight: float
-    likelihood: Any
+    likelihood: Likelihood
     block: ChainGaussian
     last: Array
     last_cov: Array
@@ -107,8 +110,8 @@ class SeriesFit:
         Record of their index.
     likelihood : Likelihood
         Its learned scales as numbers.
-    block : ChainGaussian or None
-        Messages at the mode; None: before the end of a fit.
+    block : ChainGaussian
+        Messages at the mode; before the end of a fit none.
     last, last_cov : ndarray of shape (m,), (m, m)
         States after the last point, filtered.
     nodes : Nodes or None
@@ -131,19 +134,19 @@ class SeriesFit:
         series.X (T,_) f where T + self.left_out >= 1
         times dict where it.keys() >= {'kind', 'values', 'name'}
         index where len(it) == T + self.left_out
-        dynamics.n_states count n; last? (n) f; last_cov? (n,n) f; nodes.weights? (k) f
+        dynamics.n_states count n; last (n) f; last_cov (n,n) f; nodes.weights? (k) f
         node_messages? (k,2,t) f where t <= T
         node_ends? tuple; node_ends? items 2; node_ends[0]? (k,n) f; node_ends[1]? (k,n,n) f
     """
 
-    encoding: Any
+    encoding: SeriesEncoding
     structure: dict[str, Any]
     series: Table
     times: dict[str, Any]
-    likelihood: Any
-    block: ChainGaussian | None = None
-    last: Array | None = None
-    last_cov: Array | None = None
+    likelihood: Likelihood
+    block: ChainGaussian
+    last: Array
+    last_cov: Array
     nodes: Nodes | None = None
     node_messages: Array | None = None
     node_ends: tuple[Array, Array] | None = None
@@ -159,7 +162,7 @@ class SeriesFit:
     @cached_property
     def dynamics(self) -> Dynamics:
         """The states, as the parameters of the fit have them."""
-        return self.encoding.dynamics(self.structure)  # type: ignore[no-any-return]
+        return self.encoding.dynamics(self.structure)
 
     # ---- nodes
     @cached_property
@@ -167,7 +170,7 @@ class SeriesFit:
         """The series as each node of the hyperparameters sees it; at the mode, where they are a point."""
         if self.nodes is None:
             return [NodeView(1.0, self.likelihood, self.block, self.last, self.last_cov)]
-        return [self._view(k) for k in range(len(self.nodes.weights))]
+        return [self._view(k, self.nodes) for k in range(len(self.nodes.weights))]
 
     def has_posteriors(self, weights: Array) -> bool:
         """Whether each node has a posterior: negative messages, these or its own, may leave none.
@@ -180,9 +183,9 @@ class SeriesFit:
         negative = np.any(weights < 0) or (self.node_messages is not None and np.any(self.node_messages[:, 1] < 0))
         return not negative or len(self.views) > 0
 
-    def _view(self, k: int) -> NodeView:
-        theta, likelihood = self.at_node(k)
-        weight, block, data = float(self.nodes.weights[k]), self.block, self.series
+    def _view(self, k: int, nodes: Nodes) -> NodeView:
+        theta, likelihood = self.at_node(nodes.values[k])
+        weight, block, data = float(nodes.weights[k]), self.block, self.series
         chain = self.dynamics.chain(theta, block.chain.X)
         if self.node_ends is not None:  # of the first points only these are left
             end = self.node_ends[0][k], self.node_ends[1][k]
@@ -192,17 +195,17 @@ class SeriesFit:
         elif self.node_messages is None:
             messages = block.linear, block.weights
         else:  # points that were appended have the messages that they had at the mode
-            own = self.node_messages[k]
-            pairs = zip(own, (block.linear, block.weights), strict=True)
-            messages = tuple(np.concatenate([node_part, mode_part[len(node_part) :]]) for node_part, mode_part in pairs)
+            linear, weights = self.node_messages[k]
+            n = len(linear)
+            messages = np.concatenate([linear, block.linear[n:]]), np.concatenate([weights, block.weights[n:]])
         found = ChainGaussian(chain, *messages)
         if not len(chain):
             return NodeView(weight, likelihood, found, *end)
         return NodeView(weight, likelihood, found, found.swept.last, found.swept.last_cov)
 
-    def at_node(self, k: int) -> tuple[Array, Any]:
-        """Parameters of the states, and the likelihood, of a node."""
-        values, n = self.nodes.values[k], len(self.dynamics.parameters)
+    def at_node(self, values: Array) -> tuple[Array, Likelihood]:
+        """Parameters of the states, and the likelihood, of a node with these values."""
+        n = len(self.dynamics.parameters)
         return values[:n], self.likelihood.replace(values[n:]) if len(values) > n else self.likelihood
 
     def near_end(self, q: Any) -> bool:
@@ -292,8 +295,7 @@ class SeriesFit:
     @property
     def observed(self) -> Array:
         """Which points have an observation, (T,)."""
-        weight = self.series.weight
-        return np.ones(len(self.series), bool) if weight is None else weight > 0
+        return counting(self.series)
 
     @property
     def observations(self) -> Array:
@@ -310,10 +312,9 @@ class SeriesFit:
             return not np.array_equal(columns[fitted], self.series.X[at[fitted]])
         return y is not None and not np.array_equal(y[fitted], self.observations[at[fitted]], equal_nan=True)
 
-    def appended(self, data: Table, block: ChainGaussian, last: Array, last_cov: Array, times: Any) -> SeriesFit:
-        """The fit with further points and their messages; what was learned stays."""
-        more = self.series.appended(data)
-        new = replace(self, series=more, block=block, last=last, last_cov=last_cov, times=times)
+    def changed(self, **parts: Any) -> SeriesFit:
+        """The fit with other parts and the same states."""
+        new = replace(self, **parts)
         vars(new)["dynamics"] = self.dynamics
         return new
 
@@ -376,7 +377,7 @@ def mixed_table(means: Array, stds: Array, weights: Array, coverage: float, inde
     import pandas as pd
 
     tail = tail_of(coverage)
-    mean, variance = mixed_moments(means, np.square(stds), weights)
+    mean, variance = mixed_moments(list(means), list(np.square(stds)), weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         signs = weights @ ndtr(np.where(mean < 0.0, -1.0, 1.0) * means / stds)
     ends = {name: normal_quantiles(means, stds, weights, p) for name, p in (("lower", tail), ("upper", 1.0 - tail))}

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import NUMBERS, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.posterior import Posterior
@@ -18,8 +19,10 @@ from sksvi.estimators.regression import RegressionMethods, is_ordered
 from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows, posterior_of_nodes
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.likelihoods import Likelihood
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import tail_of
+from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, node_rows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 
@@ -29,16 +32,16 @@ Array = np.ndarray
 TAIL = 4.0
 
 
-class Forecasts(RegressionMethods):
+class Forecasts(RegressionMethods, BaseSVI):
     """Predictions, forecasts and components of a `DynamicGLM`."""
 
-    likelihood_: Any
+    likelihood_: Likelihood
     mean_: float
-    n_features_in_: int
-    #: The fit; None before it.
-    _series: SeriesFit | None = None
+    _encoding: SeriesEncoding
+    #: The fit, which is there after the first one to a single series.
+    _series: SeriesFit
     hyperparameter_posterior_ = posterior_of_nodes(
-        lambda self: self._series and self._series.nodes,
+        lambda self: self._series.nodes if hasattr(self, "_series") else None,
         lambda self, values: self._series.hyperparameter_columns(values),
     )
 
@@ -46,7 +49,7 @@ class Forecasts(RegressionMethods):
         """The fit, for an attribute that is there after it."""
         if getattr(self, "_panel", None) is not None:
             raise AttributeError(f"{name} is each series' own, and this fit has groups: ask one of series_.")
-        if self._series is None or self._series.block is None:
+        if not hasattr(self, "_series"):
             raise AttributeError(f"{name} is there after fit")
         return self._series
 
@@ -148,9 +151,9 @@ class Forecasts(RegressionMethods):
         T = len(self._series.block.chain)
         if X is None and not (offset is not None and np.size(offset) != T):
             index = self._series.stored_index("predict without X")
-            given = self._series.series.offset if offset is None else self.mean_ + checked_offset(self, offset, index)
-            shift = 0.0 if given is None else given
-            return lambda view: (view.block.mean + shift, view.block.variance)
+            own = None if offset is None else checked_offset(self, offset, index)
+            own = self._series.series.on(np.zeros(T)) if own is None else self.mean_ + own
+            return lambda view: (view.block.mean + own, view.block.variance)
         columns, index = self._new_columns(X, None if offset is None else np.size(offset), "predict")
         offset = checked_offset(self, offset, columns if X is None else X)
         shift = self.mean_ + (0.0 if offset is None else offset)
@@ -193,6 +196,15 @@ class Forecasts(RegressionMethods):
         offset: PerRow | None = ...,
         exposure: PerRow | None = ...,
     ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self,
+        X: MatrixLike | None,
+        return_std: Literal[True],
+        offset: PerRow | None = ...,
+        exposure: PerRow | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
     @overload
     def predict(
@@ -501,9 +513,7 @@ class Forecasts(RegressionMethods):
         """
         import pandas as pd
 
-        if self._series is None:
-            raise AttributeError("components_ is there after fit")
-        index = self._series.stored_index("components_")
+        index = self._fitted_series("components_").stored_index("components_")
         names, parts, by = self._parts()
         mean, variance = self._series.mixture(lambda view: view.block.combined(parts, by))
         if "level" in names:
@@ -518,9 +528,7 @@ class Forecasts(RegressionMethods):
         """Every state at every point, given all data: (name, mean or std); columns of X are centred and scaled."""
         import pandas as pd
 
-        if self._series is None:
-            raise AttributeError("states_ is there after fit")
-        index = self._series.stored_index("states_")
+        index = self._fitted_series("states_").stored_index("states_")
         names = self._series.dynamics.names
         mean, variance = self._series.mixture(lambda view: view.block.combined(np.eye(len(names))))
         table = {}
@@ -584,7 +592,7 @@ class Forecasts(RegressionMethods):
             for theta, likelihood in (
                 [(self.state_.shown["dynamics"].value, self.likelihood_)]
                 if self._series.nodes is None
-                else [self._series.at_node(k) for k in range(len(self._series.nodes.weights))]
+                else map(self._series.at_node, self._series.nodes.values)
             )
         ]
         return node_rows(

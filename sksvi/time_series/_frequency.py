@@ -44,13 +44,14 @@ def offset_of(parts: Any) -> Any:
     if not isinstance(parts, dict):
         return pd.tseries.frequencies.to_offset(parts)
     name, n, given = parts["class"], parts["n"], dict(parts["given"])
-    if not isinstance(name, str) or name not in pd.offsets.__all__:
+    kind = getattr(pd.offsets, name, None) if isinstance(name, str) else None
+    if not isinstance(kind, type) or not issubclass(kind, pd.offsets.BaseOffset):
         raise ValueError(f"{name!r} is no frequency of pandas")
     if type(n) is not int or not 0 < n <= MOST_STEPS:
         raise ValueError(f"a frequency of {n!r} steps is not one of 1 to {MOST_STEPS}")
     if not all(_plain(value) for value in given.values()):
         raise ValueError(f"what {name} is made of is neither text nor numbers")
-    return getattr(pd.offsets, name)(n=n, normalize=bool(parts["normalize"]), **given)
+    return kind(n=n, normalize=bool(parts["normalize"]), **given)
 
 
 def _text(offset: Any) -> str:

@@ -120,7 +120,8 @@ def regular(index: Any) -> Any:
         even = pd.DatetimeIndex(index, freq="infer")
         return None if even.freq is None else even
     if isinstance(index, pd.PeriodIndex):
-        return index if np.all(np.diff(index.asi8) == index.freq.n) else None
+        ordinals, step = _ordinals(index)
+        return index if np.all(np.diff(ordinals) == step) else None
     if isinstance(index, pd.RangeIndex):
         return index
     if isinstance(index, pd.TimedeltaIndex):
@@ -130,6 +131,11 @@ def regular(index: Any) -> Any:
         steps = np.diff(np.asarray(index, float))
         return index if not len(steps) or np.allclose(steps, steps[0], rtol=1e-9, atol=0) else None
     return None
+
+
+def _ordinals(index: Any) -> tuple[Array, int]:
+    """Numbers of periods, and by how many each is to follow the one before."""
+    return index.asi8, index.freq.n
 
 
 def _of_two(index: Any) -> Any:
@@ -168,7 +174,7 @@ def continued(index: Any, steps: int) -> Any:
         if isinstance(even, pd.DatetimeIndex) and even.freq is not None:
             return stepped(index[-1], steps + 1, even.freq, index.name)[1:]
         if isinstance(index, pd.TimedeltaIndex):
-            return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1), name=index.name)
+            return pd.TimedeltaIndex(index[-1] + (index[1] - index[0]) * np.arange(1, steps + 1)).rename(index.name)
         if index.dtype.kind in REAL:
             step = index[1] - index[0] if len(index) > 1 else 1
             values = index[-1] + step * np.arange(1, steps + 1)
@@ -252,8 +258,8 @@ def follows(record: dict[str, Any], index: Any) -> bool:
     if kind == "period":
         if not isinstance(index, pd.PeriodIndex) or index.freqstr != record["freq"]:
             return False
-        steps = np.arange(1 + more, 1 + more + n) * index.freq.n
-        return bool(np.array_equal(index.asi8, values[-1] + steps))
+        ordinals, step = _ordinals(index)
+        return bool(np.array_equal(ordinals, values[-1] + np.arange(1 + more, 1 + more + n) * step))
     if kind != "date" or record["freq"] is None or not isinstance(index, pd.DatetimeIndex):
         return False
     step, last = offset_of(record["freq"]), _in_zone(pd.DatetimeIndex(values[-1:]), record["tz"])[0]
@@ -271,13 +277,15 @@ def _index_from_record(record: dict[str, Any]) -> Any:
 
     kind, values, name, n = record["kind"], record["values"], record["name"], record.get("even")
     if kind == "range":
-        return pd.RangeIndex(*values, name=name)
+        start, stop, step = values
+        return pd.RangeIndex(start, stop, step, name=name)
     if n is not None and not 0 < n <= MOST_REGULAR:  # of a file from anywhere
         raise ValueError(f"it tells of {n} times")
     if n is not None and kind != "date":
         values = values[0] + (values[1] - values[0]) * np.arange(n)
     if kind == "period":
-        return pd.PeriodIndex.from_ordinals(values, freq=record["freq"], name=name)
+        periods = pd.arrays.PeriodArray(values, dtype=pd.PeriodDtype(record["freq"]))
+        return pd.PeriodIndex(periods, name=name)
     if kind == "date":
         index = _in_zone(pd.DatetimeIndex(values, name=name), record["tz"])
         step = None if record["freq"] is None else offset_of(record["freq"])

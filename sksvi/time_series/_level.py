@@ -12,12 +12,13 @@ from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.integrals.nodes import Nodes
+from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.time_series.integrated import nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._long import LONG, PARTS
-from sksvi.time_series._rows import worth_of_noise
+from sksvi.time_series._rows import values_of, worth_of_noise
 
 Array = np.ndarray
 
@@ -42,7 +43,7 @@ class LevelFit(NamedTuple):
     """A fit of one kind: its log evidence and its bound, nats, parameters by name, messages, and nodes."""
 
     kind: str
-    likelihood: Any
+    likelihood: Likelihood
     evidence: float
     bound: float
     values: dict[str, float]
@@ -84,7 +85,7 @@ def structure_of(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
 
 def choose(
     estimator: Any, data: Table, structure: dict[str, Any], turns: list[float]
-) -> tuple[LevelFit, dict[str, float]]:
+) -> tuple[LevelFit, list[LevelFit]]:
     """The fit whose kind of level and likelihood have the most evidence, and all fits that were tried.
 
     turns: other periods that a learned cycle may have. Long series are judged by their first part.
@@ -92,9 +93,8 @@ def choose(
     part = data.take(slice(0, len(data) // PARTS)) if len(data) >= LONG else data
     found = _levels(estimator, estimator.likelihood_, part, structure, turns)
     if estimator.likelihood == "auto" and found and _takes_noise(found):
-        rows = slice(None) if data.weight is None else data.weight > 0
-        weight = None if data.weight is None else data.weight[rows]
-        wider = likelihoods.resolve("negative-binomial").start(data.y[rows], weight)
+        wider = likelihoods.resolve("negative-binomial")
+        wider = wider.start(*values_of(wider, data))
         found += _levels(estimator, wider, part, structure, turns)
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
@@ -109,7 +109,7 @@ def _takes_noise(found: list[LevelFit]) -> bool:
 
 
 def _levels(
-    estimator: Any, likelihood: Any, data: Table, structure: dict[str, Any], turns: list[float]
+    estimator: Any, likelihood: Likelihood, data: Table, structure: dict[str, Any], turns: list[float]
 ) -> list[LevelFit]:
     """A fit of each kind, the others from where the walk ended."""
     walk = _tried(estimator, KINDS[0], likelihood, data, structure, turns, None)
@@ -134,7 +134,7 @@ def _best(found: list[LevelFit]) -> LevelFit:
 def _tried(
     estimator: Any,
     kind: str,
-    likelihood: Any,
+    likelihood: Likelihood,
     data: Table,
     structure: dict[str, Any],
     turns: list[float],
@@ -148,7 +148,7 @@ def _tried(
     prior = WeakPrior(dynamics, likelihood, estimator._encoding.spread, structure["length"])
     model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._encoding.unit, prior=prior)
     if walk is not None:
-        model = model.replaced(theta=_starting_parameters(model, walk), messages=walk.block)
+        model = model.replaced(theta=_starting_parameters(model, prior, walk), messages=walk.block)
     rule = estimator._rule()
     problem = plan.problem(model, data, algorithms.resolve("cvi"), rule, threads=1)
     if not likelihood.scales.informed(data.y):
@@ -166,9 +166,9 @@ def _tried(
     return LevelFit(kind, model.current_likelihood(q), evidence, state.bound, values, q["latents"], nodes)
 
 
-def _starting_parameters(model: DynamicModel, walk: LevelFit) -> Array:
+def _starting_parameters(model: DynamicModel, prior: WeakPrior, walk: LevelFit) -> Array:
     """Parameters of another level to begin with: the walk's, with the damping and variance that its messages like."""
-    dynamics, prior = model.dynamics, model.weak_prior
+    dynamics = model.dynamics
     names = [p.name for p in dynamics.parameters]
     theta = np.array([walk.values.get(p.name, p.start) for p in dynamics.parameters])
     if "level_damping" not in names or "level_variance" not in names:
@@ -184,7 +184,7 @@ def _starting_parameters(model: DynamicModel, walk: LevelFit) -> Array:
     return max(starts, key=lambda start: _worth(model, prior, start, walk.block))
 
 
-def _worth(model: DynamicModel, prior: Any, theta: Array, block: ChainGaussian) -> float:
+def _worth(model: DynamicModel, prior: WeakPrior, theta: Array, block: ChainGaussian) -> float:
     """Log evidence of messages under these parameters, their prior included."""
     try:
         found = block.under(model.dynamics.chain(theta, model.X)).log_evidence()

@@ -24,6 +24,7 @@ from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
 from sksvi.models.base import Table
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._filter import FilterResult, FilterStep, Steps, filter_step, states, value_of
 from sksvi.time_series._filter_steps import Fitted, OnlineFilter
@@ -46,10 +47,10 @@ Array = np.ndarray
 FEW = 20
 
 
-class Online:
+class Online(Diagnostics):
     """`partial_fit` and `smooth` of a `DynamicGLM`."""
 
-    def _partial_fit(self: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:
         if not hasattr(self, "state_"):
             self.fit(X, y, sample_weight, offset)
             n_observed = int(np.sum(self._series.observed))
@@ -74,7 +75,7 @@ class Online:
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
         return self
 
-    def _following(self: Any, index: Any, own: bool) -> dict[str, Any]:
+    def _following(self, index: Any, own: bool) -> dict[str, Any]:
         """The times of the series with these points, which must follow its last one.
 
         Raises
@@ -99,7 +100,7 @@ class Online:
             )
         return index_record(appended(before, index, len(index)))
 
-    def _filter_rows(self: Any, data: Table) -> tuple[DynamicModel, FilterStep]:
+    def _filter_rows(self, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""
         fit = self._series
         chain, unit = fit.after(data.X), self._encoding.unit
@@ -122,7 +123,7 @@ class Online:
         return model, FilterStep(own.linear, own.weights, own.swept.last, own.swept.last_cov, [how])
 
     def _append_points(
-        self: Any, data: Table, model: DynamicModel, filtered: FilterStep, times: dict[str, Any], started: float
+        self, data: Table, model: DynamicModel, filtered: FilterStep, times: dict[str, Any], started: float
     ) -> None:
         """Append filtered points to the series, and expose the fit with them."""
         was, before = with_own_lists(self.state_), self._series.block
@@ -138,7 +139,8 @@ class Online:
             seconds = began + perf_counter() - started
             state = thinned(recorded(state, StepInfo(state.bound, True, 1.0, 0), seconds))
         state.converged = filtered.how[-1].settled
-        self._series = self._series.appended(data, block, filtered.last, filtered.last_cov, times)
+        series, ends = self._series.series.appended(data), {"last": filtered.last, "last_cov": filtered.last_cov}
+        self._series = self._series.changed(series=series, block=block, times=times, **ends)
         one_more = len(state.bounds) == len(self.lower_bounds_) + 1  # else the older ones were thinned
         bounds = extended(self.lower_bounds_, np.array([state.bound])) if one_more else None
         self._finish(model, state, self.n_samples_seen_ + data.total_weight, bounds)
@@ -179,7 +181,7 @@ class Online:
             problem = engine.with_fixed_hyper(problem)
             state = continued(problem, with_own_lists(self.state_))
             state = plan.run(problem, state, state.passes + self._most_passes(), self.tol)
-            self._series = replace(self._series, node_messages=None)  # those of the sweep know all points
+            self._series = self._series.changed(node_messages=None)  # those of the sweep know all points
             self._finish(problem.model, state, self.n_samples_seen_)
         return self
 

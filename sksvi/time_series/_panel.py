@@ -45,7 +45,7 @@ from sksvi.time_series._long_table import (
     seeds_of_each,
     step_of_others,
 )
-from sksvi.time_series._rows import check_series, observed, shown
+from sksvi.time_series._rows import check_series, observed, shown, values_of
 
 Array = np.ndarray
 
@@ -212,7 +212,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
             remember_exposure(member, exposure)
         self._labels, self._members, self._rows = list(parts), members, [rows for rows, _ in parts.values()]
         for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self._set_totals(arguments.get("X"))
         return self
 
@@ -358,7 +358,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
             whole = np.asarray(X)
             if whole.ndim != 2 or not -whole.shape[1] <= name < whole.shape[1]:
                 raise ValueError(f"groups={name!r} is no column of X of shape {whole.shape}.")
-            labels, X = whole[:, name], np.delete(whole, name, axis=1)
+            labels, X = whole[:, name], np.delete(whole, int(name), axis=1)
         else:
             has = "X is None" if X is None else f"X has {'no names' if found is None else list(found)}"
             raise ValueError(
@@ -393,21 +393,12 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
                     f"the series {strange[:5]} of {self.groups!r} were not fitted, which are {self._labels[:10]}: "
                     "leave their rows out, or fit anew with them."
                 )
-        per_row = {
-            name: check_row_values(given[name], len(labels), name)
-            for name in ("sample_weight", "offset")
-            if given.get(name) is not None
-        }
+        per_row = {name: check_row_values(given.get(name), len(labels), name) for name in ("sample_weight", "offset")}
         parts = {}
         for label in names:
             rows = np.flatnonzero(labels == label)
-            own: dict[str, Any] = {}
-            for name, part in (("X", X), ("y", y)):
-                if name in given:
-                    own[name] = part.of(rows)
-            for name in ("sample_weight", "offset"):
-                if name in per_row:
-                    own[name] = per_row[name][rows]
+            own = {name: part.of(rows) for name, part in (("X", X), ("y", y)) if name in given}
+            own |= {name: value[rows] for name, value in per_row.items() if value is not None}
             parts[label] = rows, own
         return parts
 
@@ -458,9 +449,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
         dynamics, units = self._each(labels, copies, build, tables), [member._encoding.unit for member in copies]
         whole = concatenated(tables)
-        rows = slice(None) if whole.weight is None else whole.weight > 0
-        at = whole.y if whole.offset is None or base.traits.discrete else whole.y - whole.offset
-        likelihood = base.start(at[rows], None if whole.weight is None else whole.weight[rows])
+        likelihood = base.start(*values_of(base, whole))
         unit = float(np.exp(np.mean(np.log(units))))
         together = JointPanel(dynamics, [len(table) for table in tables])
         problem = members[0]._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
@@ -568,7 +557,7 @@ def fit_with_groups(estimator: Any, name: str, given: dict[str, Any]) -> Any:
         new = SeriesPanel(single, **parameters, n_jobs=estimator.n_jobs)
         if panel is not None:
             fitted = {key: value for key, value in vars(panel).items() if key not in new.get_params(deep=False)}
-            vars(new).update(fitted)
+            new.__dict__.update(fitted)
         getattr(new, name)(**given)
         forget(estimator)
         estimator._panel = new

@@ -13,9 +13,10 @@ from sksvi.estimators.checks import LEAST_SPREAD, check_magnitudes, check_numeri
 from sksvi.estimators.fit_warnings import OF_COUNTS, may_vary_more
 from sksvi.estimators.validation import columns_named
 from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.models.base import Table
-from sksvi.models.time_series.model import first_messages
+from sksvi.models.time_series.search import first_messages
 
 Array = np.ndarray
 
@@ -87,6 +88,18 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
     return np.asarray(found)
 
 
+def counting(data: Table) -> Array:
+    """Mask of the rows that have weight, (T,)."""
+    return np.ones(len(data), bool) if data.weight is None else data.weight > 0
+
+
+def values_of(likelihood: Likelihood, data: Table) -> tuple[Array, Array | None]:
+    """Values that a likelihood begins with, those of rows that have weight without their offsets, and the weights."""
+    if data.weight is not None:
+        data = data.take(np.flatnonzero(data.weight > 0))
+    return data.y if data.offset is None or likelihood.traits.discrete else data.y - data.offset, data.weight
+
+
 def observed(y: Array) -> Array:
     """Mask of the points where y has a value, (T,)."""
     return ~np.isnan(y) if y.ndim == 1 else ~np.isnan(y).any(axis=1)
@@ -114,7 +127,7 @@ def own_units(X: Array, centred: bool) -> tuple[Array, Array]:
 
 def unobserved_seasons(periods: list[float], data: Table) -> Iterator[str]:
     """Warnings about seasons of which some points were never observed: the wide prior alone speaks of these."""
-    at = np.arange(len(data)) if data.weight is None else np.flatnonzero(data.weight > 0)
+    at = np.flatnonzero(counting(data))
     for period in periods:
         phases = len(np.unique(at % period)) if period == int(period) else len(at)
         if phases < period:
@@ -125,7 +138,7 @@ def unobserved_seasons(periods: list[float], data: Table) -> Iterator[str]:
             )
 
 
-def count_warnings(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
+def count_warnings(likelihood: Likelihood, name: Any, data: Table) -> Iterator[str]:
     """Warnings about a likelihood of counts whose target is measured, by its fractions or by how little it varies.
 
     Weights that are neither 0 nor 1 say that rows are means of several counts, or rates with their exposures.
@@ -133,7 +146,7 @@ def count_warnings(likelihood: Any, name: Any, data: Table) -> Iterator[str]:
     counts = likelihood.traits.discrete and not (likelihood.traits.classifies or likelihood.traits.paired)
     if not counts or not (data.weight is None or np.isin(data.weight, (0.0, 1.0)).all()):
         return
-    there = np.ones(len(data), bool) if data.weight is None else data.weight > 0
+    there = counting(data)
     y = data.y[there]
     broken = np.abs(y - np.round(y)) > FRACTION * np.maximum(np.abs(y), 1.0)
     instead = (
@@ -204,7 +217,7 @@ def series(X: Array, y: Array, there: Array, weight: Array | None, offset: Array
     return Table(X, y if whole else filled(y, there), weight, offset)
 
 
-def shown(likelihood: Any, data: Table) -> Array:
+def shown(likelihood: Likelihood, data: Table) -> Array:
     """Value of f that each point alone suggests, (T,), interpolated where a point says nothing."""
     linear, weights = first_messages(likelihood, data)
     informative, at = weights > 0, np.arange(len(data))
@@ -217,7 +230,9 @@ def shown(likelihood: Any, data: Table) -> Array:
 ALTERNATES, RAISES = 3.5, 2.5
 
 
-def noise_taken_in(likelihood: Any, name: Any, learned: bool, block: ChainGaussian, data: Table) -> Iterator[str]:
+def noise_taken_in(
+    likelihood: Likelihood, name: Any, learned: bool, block: ChainGaussian, data: Table
+) -> Iterator[str]:
     """Counts that vary more than a Poisson lets them, under a learned variance that grew until they did not.
 
     Steps that follow such noise go back at once: residuals of one step alternate, and noise of its own beside f, one
