@@ -39,10 +39,17 @@ from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
 from sksvi.time_series._fit import SeriesFit
 from sksvi.time_series._forecasting import parameters_of
 from sksvi.time_series._index import frequency_warning
-from sksvi.time_series._level import KINDS, arrays_held, choose, requested_kind, structure_of
-from sksvi.time_series._long import begun_from, first_part
+from sksvi.time_series._level import (
+    KINDS,
+    arrays_held,
+    choose,
+    first_part,
+    requested_kind,
+    started_at_part,
+    structure_of,
+)
 from sksvi.time_series._online import Online
-from sksvi.time_series._panel import SeriesPanel, fit_with_groups, forget, of_one_series, with_groups
+from sksvi.time_series._panel import SeriesPanel, answering, fit_with_groups, forget, of_one_series, with_groups
 from sksvi.time_series._rows import (
     count_warnings,
     noise_taken_in,
@@ -73,6 +80,7 @@ STATES = stays("the fit has states for it, or none")
 
 
 @with_own_methods
+@answering(with_groups)
 class DynamicGLM(Online):
     """Time series of counts, rates, binary, measured or ordered values: a structural model with any likelihood.
 
@@ -378,7 +386,7 @@ class DynamicGLM(Online):
             points were never observed, and long seasons that are not fitted point by point.
         """
         if self.groups is not None:
-            return self._with_groups("fit", X, y, sample_weight, offset, exposure)
+            return fit_with_groups(self, "fit", X, y, sample_weight, offset, exposure)
         if self._panel is not None:
             self._leave_panel(self.warm_start)
         offset = with_exposure(self, offset, exposure, X, y=y)
@@ -416,26 +424,13 @@ class DynamicGLM(Online):
             As `fit`; times that the series has, that lie before its end, or that leave a gap.
         """
         if self.groups is not None:
-            return self._with_groups("partial_fit", X, y, sample_weight, offset, exposure)
+            return fit_with_groups(self, "partial_fit", X, y, sample_weight, offset, exposure)
         if self._panel is not None:
             self._leave_panel(True)
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
     # ---- several series
-    predict = with_groups(Diagnostics.predict)
-    predict_latent = with_groups(Diagnostics.predict_latent)
-    predict_quantiles = with_groups(Diagnostics.predict_quantiles)
-    predict_interval = with_groups(Diagnostics.predict_interval)
-    sample_y = with_groups(Diagnostics.sample_y)
-    log_predictive_density = with_groups(Diagnostics.log_predictive_density)
-    forecast = with_groups(Diagnostics.forecast)
-    forecast_latent = with_groups(Diagnostics.forecast_latent)
-    simulate = with_groups(Diagnostics.simulate)
-    filter = with_groups(Diagnostics.filter)
-    residuals = with_groups(Diagnostics.residuals)
-    summary = with_groups(Diagnostics.summary)
-    score = with_groups(Diagnostics.score)
     log_evidence = of_one_series(Diagnostics.log_evidence)
     online = of_one_series(Online.online)
     _latent = of_one_series(Diagnostics._latent, "latent")
@@ -475,11 +470,6 @@ class DynamicGLM(Online):
         if self._panel is None:
             raise AttributeError("series_ is there after a fit with groups")
         return self._panel.series_
-
-    def _with_groups(self, name: str, X: Any, y: Any, sample_weight: Any, offset: Any, exposure: Any) -> DynamicGLM:
-        """`fit` or `partial_fit` of several series."""
-        given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-        return fit_with_groups(self, name, given)
 
     def _leave_panel(self, goes_on: bool) -> None:
         """Forget a fit to several series where one series is fitted; an error where that one would go on from it."""
@@ -589,12 +579,11 @@ class DynamicGLM(Online):
     batch_size = None
 
     def _new_state(self, problem: Problem) -> State:
-        part = first_part(problem, periods_of(self))
+        model = cast(DynamicModel, problem.model)
+        part = first_part(model, self._series.series, periods_of(self))
         if part is not None:
-            started = begun_from(
-                self._problem(self._model_of(part), part), problem.model, self._most_passes(), self.tol
-            )
-            problem = replace(problem, model=started)
+            on_part = self._problem(self._model_of(part), part)
+            problem = replace(problem, model=started_at_part(on_part, model, self._most_passes(), self.tol))
         return super()._new_state(problem)
 
     def _continued(self, problem: Problem) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,15 +13,10 @@ from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.fitting import check_finished
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
-from sksvi.expectations import Expectation
-from sksvi.inference.state import State
-from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET, SMALLEST_COUNT
 from sksvi.models.base import Table
-from sksvi.models.time_series.model import DynamicModel
-from sksvi.time_series._encoding import SeriesEncoding
+from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._filter import PointMessage, Steps, filter_step, states, value_of
-from sksvi.time_series._fit import SeriesFit
 from sksvi.time_series._index import extended_record
 
 Array = np.ndarray
@@ -43,31 +38,7 @@ class Observed(NamedTuple):
     bound: float
 
 
-class FittedSeries(Protocol):
-    """A fit to one series, with all that a filter of further points reads of it: `DynamicGLM`."""
-
-    tol: float
-    n_features_in_: int
-    likelihood_: Likelihood
-    mean_: float
-    _encoding: SeriesEncoding
-    _series: SeriesFit
-
-    @property
-    def state_(self) -> State:
-        """The state of the fit."""
-        ...
-
-    def _validate_params(self) -> None: ...
-
-    def _check_choices(self) -> None: ...
-
-    def _rule(self) -> Expectation: ...
-
-    def _most_passes(self) -> int: ...
-
-
-Fitted = TypeVar("Fitted", bound=FittedSeries)
+Fitted = TypeVar("Fitted", bound=Diagnostics)
 
 
 class OnlineFilter(Generic[Fitted]):
@@ -199,12 +170,10 @@ class OnlineFilter(Generic[Fitted]):
             data = self._row(self._rows[0])
             for row in self._rows[1:]:
                 data = data.appended(self._row(row))
-            chain, unit = new._series.after(data.X), new._encoding.unit
-            own = DynamicModel(self._likelihood, new._series.dynamics, data.X, data.weight, unit=unit, chain=chain)
             remember_offset(new, float(self._had_offset), before=new._record.had_offset)
             new._append_points(
                 data,
-                own,
+                new._series.model_after(data),
                 filter_step(self._messages, self._states),
                 extended_record(new._series.times, len(self._rows)),
                 started,

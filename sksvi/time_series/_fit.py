@@ -21,6 +21,7 @@ from sksvi.likelihoods import Likelihood
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.integrated import Ahead, all_parameters, one_step_ahead
+from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.search import closed_messages
 from sksvi.predictive import MixturePredictive, Predictive
 from sksvi.predictive.mixture import mixed_moments, normal_quantiles
@@ -292,6 +293,11 @@ class SeriesFit:
         """The chain of points after the last one; rows of X in units of their own."""
         return after(self.block.chain, self.last, self.last_cov, X)
 
+    def model_after(self, data: Table) -> DynamicModel:
+        """The model of points after the last one, under what was learned."""
+        unit, chain = self.encoding.unit, self.after(data.X)
+        return DynamicModel(self.likelihood, self.dynamics, data.X, data.weight, unit=unit, chain=chain)
+
     @property
     def observed(self) -> Array:
         """Which points have an observation, (T,)."""
@@ -372,6 +378,14 @@ class SeriesFit:
 
 
 # ---- tables
+def moments_table(names: list[str], mean: Array, variance: Array, index: Any) -> Any:
+    """Columns (name, mean or std) of several parts, (T, r)."""
+    import pandas as pd
+
+    pairs = {"mean": mean, "std": np.sqrt(variance)}
+    return pd.DataFrame({(name, key): pairs[key][:, k] for k, name in enumerate(names) for key in pairs}, index=index)
+
+
 def mixed_table(means: Array, stds: Array, weights: Array, coverage: float, index: Any) -> Any:
     """Mean, std, equal-tailed interval and direction of mixtures of normals, (k, r)."""
     import pandas as pd

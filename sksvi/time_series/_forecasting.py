@@ -23,7 +23,7 @@ from sksvi.likelihoods import Likelihood
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import tail_of
 from sksvi.time_series._encoding import SeriesEncoding
-from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, node_rows
+from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, moments_table, node_rows
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 
 Array = np.ndarray
@@ -511,30 +511,20 @@ class Forecasts(RegressionMethods, BaseSVI):
 
         Their sum, but for the trend, which moves the level, and the offset, is f.
         """
-        import pandas as pd
-
         index = self._fitted_series("components_").stored_index("components_")
         names, parts, by = self._parts()
         mean, variance = self._series.mixture(lambda view: view.block.combined(parts, by))
         if "level" in names:
             mean[:, names.index("level")] += self.mean_
-        table = {}
-        for k, name in enumerate(names):
-            table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
-        return pd.DataFrame(table, index=index)
+        return moments_table(names, mean, variance, index)
 
     @property
     def states_(self) -> Any:
         """Every state at every point, given all data: (name, mean or std); columns of X are centred and scaled."""
-        import pandas as pd
-
         index = self._fitted_series("states_").stored_index("states_")
         names = self._series.dynamics.names
         mean, variance = self._series.mixture(lambda view: view.block.combined(np.eye(len(names))))
-        table = {}
-        for k, name in enumerate(names):
-            table[name, "mean"], table[name, "std"] = mean[:, k], np.sqrt(variance[:, k])
-        return pd.DataFrame(table, index=index)
+        return moments_table(names, mean, variance, index)
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> DataFrame:
         """Learned numbers, the parts of f at the last point, coefficients, and the likelihood's learned parameters.

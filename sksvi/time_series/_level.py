@@ -1,4 +1,7 @@
-"""How the level of a series moves, and for counts whether they vary more than a Poisson: chosen by the log evidence."""
+"""Where the fit of a series begins: its kind of level by the log evidence, and what the first points of a long one say.
+
+Of counts the evidence says too whether they vary more than a Poisson.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from sksvi import algorithms, likelihoods
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.inference import plan
+from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.integrals.nodes import Nodes
 from sksvi.likelihoods import Likelihood
@@ -17,7 +21,6 @@ from sksvi.models.base import Table
 from sksvi.models.time_series.integrated import nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
-from sksvi.time_series._long import LONG, PARTS
 from sksvi.time_series._rows import values_of, worth_of_noise
 
 Array = np.ndarray
@@ -37,6 +40,10 @@ BEHIND = 2.0
 DAMPINGS, DEVIATIONS = (0.4, 0.8, 0.95), (0.2, 0.6)
 #: Slope of the evidence in independent noise, in standard errors, from which on a dispersion is tried.
 NOISY = 1.0
+#: Points of a long series, and one over the share of them that parameters are first learned from.
+LONG, PARTS = 2**14, 8
+#: The fewest seasons, and the least share of points observed, that say something.
+SEASONS, OBSERVED = 20, 0.5
 
 
 class LevelFit(NamedTuple):
@@ -208,3 +215,26 @@ def arrays_held(states: int, searched: int, *, closed: bool, tries: bool) -> flo
     all_in_all, each = CLOSED if closed else OTHERS
     of_states, beside = (TRIED_CLOSED if closed else TRIED_OTHERS) if tries else (0.0, 0.0)
     return states * (1.0 + of_states) + all_in_all + beside + each * searched
+
+
+# ---- long series
+def first_part(model: DynamicModel, data: Table, periods: list[float]) -> Table | None:
+    """The first points of a long series, where they make one of their own and are to be searched over; else None."""
+    n = len(data) // PARTS
+    # The search of a closed posterior takes as long as what it saves.
+    sweeps = model.traits.bound.exact_search and model.likelihood.noise_variance is None
+    if not sweeps or len(data) < LONG or n < SEASONS * max(periods, default=0.0):
+        return None
+    part = data.take(slice(0, n))
+    n_observed = n if part.weight is None else np.count_nonzero(part.weight)
+    return part if n_observed >= OBSERVED * n else None
+
+
+def started_at_part(part: Problem, model: DynamicModel, most_passes: int, tol: float) -> DynamicModel:
+    """The model with parameters that begin where a fit to a part of the points ends: most of the way at an eighth."""
+    try:
+        q = plan.run(part, first_state(part, 0), most_passes, tol).q
+    except ValueError:  # of a part that has no fit nothing is known
+        return model
+    theta = model.dynamics.moving(q["dynamics"].value)
+    return model.replaced(theta=theta, likelihood=model.current_likelihood(q))

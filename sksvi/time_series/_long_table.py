@@ -12,23 +12,9 @@ import numpy as np
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import WHOLE
 from sksvi.estimators.checks import check_seed
-from sksvi.models.base import Table
 from sksvi.time_series._index import own_index, regular
 
 Array = np.ndarray
-
-
-def concatenated(tables: list[Table]) -> Table:
-    """Rows one series after the other."""
-
-    def column(name: str, usual: float) -> Array | None:
-        if all(getattr(table, name) is None for table in tables):
-            return None
-        columns = [(getattr(table, name), len(table)) for table in tables]
-        return np.concatenate([np.full(n, usual) if value is None else value for value, n in columns])
-
-    X, y = (np.concatenate([getattr(table, name) for table in tables]) for name in ("X", "y"))
-    return Table(X, y, column("weight", 1.0), column("offset", 0.0))
 
 
 # ---- labels and times

@@ -102,9 +102,7 @@ class Online(Diagnostics):
 
     def _filter_rows(self, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""
-        fit = self._series
-        chain, unit = fit.after(data.X), self._encoding.unit
-        model = DynamicModel(self.likelihood_, fit.dynamics, data.X, data.weight, unit=unit, chain=chain)
+        fit, model = self._series, self._series.model_after(data)
         if len(data) == 1:
             steps = Steps(self.likelihood_, self._rule(), self.tol, self._most_passes())
             here = states(fit.block.chain, fit.last, fit.last_cov)

@@ -8,7 +8,7 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
@@ -36,7 +36,6 @@ from sksvi.time_series._long_table import (
     aligned,
     are_mixed,
     collected_warnings,
-    concatenated,
     counts_rows_of_all,
     in_order,
     on_index,
@@ -48,16 +47,33 @@ from sksvi.time_series._long_table import (
 from sksvi.time_series._rows import check_series, observed, shown, values_of
 
 Array = np.ndarray
+Class = TypeVar("Class")
 
 #: Arguments with one entry per row, by which a call is divided among series.
 ROWS = ("X", "y", "sample_weight", "offset")
 #: Methods whose answer is a table in time; that of others has an entry per row.
 TABLES = ("forecast", "forecast_latent", "simulate", "filter", "residuals", "summary")
+#: Methods that several series answer as one does.
+ANSWERS = (
+    "predict", "predict_latent", "predict_quantiles", "predict_interval", "sample_y", "log_predictive_density", "score",
+    *TABLES,
+)  # fmt: skip
 #: Fitted attributes that a fit to one series, and one to several, have alike.
 TOTALS = (
     "groups_", "lower_bound_", "n_iter_", "n_steps_", "n_samples_seen_", "converged_", "n_features_in_",
     "feature_names_in_",
 )  # fmt: skip
+
+
+def answering(decorator: Callable[[Any], Any]) -> Callable[[type[Class]], type[Class]]:
+    """Class decorator: the class has the methods of `ANSWERS` as a decorator makes them of those of one series."""
+
+    def decorated(cls: type[Class]) -> type[Class]:
+        for name in ANSWERS:
+            setattr(cls, name, decorator(getattr(Diagnostics, name)))
+        return cls
+
+    return decorated
 
 
 def of_each(method: Any) -> Any:
@@ -79,6 +95,7 @@ def dense(text: str | None) -> str | None:
     return text and text.replace("{array-like, sparse matrix}", "array-like")
 
 
+@answering(of_each)
 class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
     """Several series in one long table, a `DynamicGLM` for each.
 
@@ -289,20 +306,6 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         self._set_totals(None)
         return self
 
-    predict = of_each(Diagnostics.predict)
-    predict_latent = of_each(Diagnostics.predict_latent)
-    predict_quantiles = of_each(Diagnostics.predict_quantiles)
-    predict_interval = of_each(Diagnostics.predict_interval)
-    sample_y = of_each(Diagnostics.sample_y)
-    log_predictive_density = of_each(Diagnostics.log_predictive_density)
-    forecast = of_each(Diagnostics.forecast)
-    forecast_latent = of_each(Diagnostics.forecast_latent)
-    simulate = of_each(Diagnostics.simulate)
-    filter = of_each(Diagnostics.filter)
-    residuals = of_each(Diagnostics.residuals)
-    summary = of_each(Diagnostics.summary)
-    score = of_each(Diagnostics.score)
-
     @property
     def series_(self) -> dict[Any, Any]:
         """A fitted `DynamicGLM` for each series."""
@@ -448,7 +451,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         )
         build = lambda member, table: member._build_model(table, periods)[0].dynamics  # noqa: E731
         dynamics, units = self._each(labels, copies, build, tables), [member._encoding.unit for member in copies]
-        whole = concatenated(tables)
+        whole = functools.reduce(Table.appended, tables)
         likelihood = base.start(*values_of(base, whole))
         unit = float(np.exp(np.mean(np.log(units))))
         together = JointPanel(dynamics, [len(table) for table in tables])
@@ -545,7 +548,7 @@ def of_one_series(method: Any, name: str = "") -> Any:
     return answered
 
 
-def fit_with_groups(estimator: Any, name: str, given: dict[str, Any]) -> Any:
+def fit_with_groups(estimator: Any, name: str, *given: Any) -> Any:
     """`fit` or `partial_fit` of a `DynamicGLM` with `groups`, by a panel; the estimator with the panel's totals."""
     if hasattr(estimator, "state_") and (estimator.warm_start or name == "partial_fit"):
         estimator._check_choices()
@@ -558,7 +561,7 @@ def fit_with_groups(estimator: Any, name: str, given: dict[str, Any]) -> Any:
         if panel is not None:
             fitted = {key: value for key, value in vars(panel).items() if key not in new.get_params(deep=False)}
             new.__dict__.update(fitted)
-        getattr(new, name)(**given)
+        getattr(new, name)(*given)
         forget(estimator)
         estimator._panel = new
         vars(estimator).update(new.totals)

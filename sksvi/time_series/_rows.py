@@ -97,7 +97,7 @@ def values_of(likelihood: Likelihood, data: Table) -> tuple[Array, Array | None]
     """Values that a likelihood begins with, those of rows that have weight without their offsets, and the weights."""
     if data.weight is not None:
         data = data.take(np.flatnonzero(data.weight > 0))
-    return data.y if data.offset is None or likelihood.traits.discrete else data.y - data.offset, data.weight
+    return data.y if likelihood.traits.discrete else data.centred, data.weight
 
 
 def observed(y: Array) -> Array:

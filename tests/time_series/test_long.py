@@ -8,9 +8,10 @@ import pytest
 from sksvi import DynamicGLM
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import TOGETHER
-from sksvi.time_series import _long
+from sksvi.time_series import _dynamic
+from sksvi.time_series._level import LONG, PARTS
 
-T = _long.LONG
+T = LONG
 
 
 def counts(seed, variances):
@@ -26,7 +27,7 @@ def counts(seed, variances):
 def both(monkeypatch, y, **parameters):
     """A fit, and one that learns nothing from a part."""
     own = DynamicGLM(**parameters).fit(None, y)
-    monkeypatch.setattr(_long, "LONG", len(y) + 1)
+    monkeypatch.setattr(_dynamic, "first_part", lambda *rows: None)
     return own, DynamicGLM(**parameters).fit(None, y)
 
 
@@ -35,7 +36,7 @@ def both(monkeypatch, y, **parameters):
 def test_ends_where_any_fit_does(monkeypatch, global_random_seed, still):
     variances = np.full(T, 0.02)
     if still:
-        variances[: T // _long.PARTS] = 0.0
+        variances[: T // PARTS] = 0.0
     own, other = both(monkeypatch, counts(global_random_seed, variances))
     assert own.converged_ and other.converged_
     assert own.lower_bound_ == pytest.approx(other.lower_bound_, abs=2e-6 * abs(other.lower_bound_))
@@ -45,7 +46,7 @@ def test_ends_where_any_fit_does(monkeypatch, global_random_seed, still):
 
 def test_a_part_that_says_nothing_is_left_aside(monkeypatch, global_random_seed):
     y = counts(global_random_seed, np.full(T, 0.02))
-    y[: T // _long.PARTS - 5] = np.nan
+    y[: T // PARTS - 5] = np.nan
     own, other = both(monkeypatch, y)
     assert own.n_iter_ == other.n_iter_ and own.lower_bound_ == other.lower_bound_
 
