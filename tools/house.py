@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 324,
-    "lines of code": 43_964,
+    "files": 323,
+    "lines of code": 43_939,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 25,
     "names of Likelihood": 45,
