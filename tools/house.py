@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 323,
-    "lines of code": 43_939,
+    "files": 319,
+    "lines of code": 43_889,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 25,
     "names of Likelihood": 45,
@@ -39,7 +39,7 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 71,
+    "files that a fit of a GLM enters": 67,
     "changes of file among a GLM's own classes": 15,
 }
 

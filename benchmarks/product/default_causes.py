@@ -19,7 +19,7 @@ from benchmarks.product import _default_peers as peers
 from benchmarks.product._default_cases import Case, cases
 from benchmarks.product.defaults import FOLDS, SEED, Mean, fold
 from sksvi.integrals import race
-from sksvi.linear_model._predictions import mixed_latents
+from sksvi.linear_model._integrated import mixed_latents
 
 GIBBS_SWEEPS = 1000
 #: Points of the rule for E log sum exp, the first what a fit takes where contrasts are wide.

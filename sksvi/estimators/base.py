@@ -27,10 +27,11 @@ from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import fit_warnings, fitting
 from sksvi.estimators.checks import check_flag
 from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
+from sksvi.estimators.fitting import SCORE, score_of_rows
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import check_parameters
 from sksvi.estimators.refit import NO_FIT, SHARED, FitRecord, ParameterChange, check_changes, kept_choices
-from sksvi.estimators.summary_text import SCORE, counted, score_of_rows, summary_text
+from sksvi.estimators.summary_text import counted, summary_text
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan

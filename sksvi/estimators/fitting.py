@@ -9,7 +9,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
@@ -26,6 +29,8 @@ from sksvi.inference.start import counting_on
 from sksvi.inference.state import State, with_own_lists
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.encoded import one_by_one
+
+Array = np.ndarray
 
 
 def fit(estimator: Any, given: GivenRows) -> Any:
@@ -124,6 +129,38 @@ def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
     if state.converged:
         return "converged"
     return "not converged" if state.passes >= passes else "stopped"
+
+
+# ---- the score of a fit
+#: Rows of a fit that are scored at most.
+SCORED = 4096
+#: Name of a score that is none of predictions.
+SCORE = "score"
+
+
+def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
+    """`score` of the rows of a fit and how many were scored: a sample of many, as a pass over all would cost a third.
+
+    None where `score` is none of predictions, and where rows are not in memory.
+    """
+    if estimator._score_name == SCORE or X is None or is_collection(X):
+        return None
+    beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
+    given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
+    if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
+        given = _of_rows(np.flatnonzero(weight > 0), given)
+    n = _num_samples(given["X"])
+    if n > SCORED:
+        given = _of_rows(parallel.sample(n, SCORED, 0), given)
+    if n <= 1:
+        return None
+    with np.errstate(all="ignore"):
+        return float(estimator.score(**given)), min(n, SCORED)
+
+
+def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
+    """Arrays with an entry per row, restricted to some rows; None and scalars as they are."""
+    return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 
 
 # ---- streams

@@ -311,8 +311,3 @@ def posterior_of_nodes(nodes_of: Callable[[Any], Any], columns_of: Callable[[Any
             Before a fit, and of one whose hyperparameters are a point.
         """,
     )
-
-
-def integrates(estimator: Any) -> bool:
-    """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-    return estimator.hyperparameters == "integrated" and not estimator._record.one_sided

@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from sksvi._names import apart
-from sksvi._runtime import parallel
+from sksvi.estimators.fitting import SCORED
 from sksvi.estimators.summaries import COLUMNS, RATIOS
-from sksvi.partitions.collections import is_collection
 
 Array = np.ndarray
 
 #: Rows that are printed at most, those of them that are the table's last, and the longest label.
 MOST_ROWS, LAST_ROWS, LONGEST = 40, 10, 40
-#: Rows of a fit that are scored at most.
-SCORED = 4096
 #: Significant digits of a standard deviation, and of a number that has none.
 DIGITS, OF_POINTS = 2, 3
 #: Decimals beyond those of the middle row, and digits of the largest number, that a column has at most: rows that ask
@@ -29,28 +24,6 @@ LENGTH = 3.3
 #: Relative distance from a whole number that sums of weights have by rounding.
 ROUNDING = 1e-9
 POINT = "-"
-#: Name of a score that is none of predictions.
-SCORE = "score"
-
-
-def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
-    """`score` of the rows of a fit and how many were scored: a sample of many, as a pass over all would cost a third.
-
-    None where `score` is none of predictions, and where rows are not in memory.
-    """
-    if estimator._score_name == SCORE or X is None or is_collection(X):
-        return None
-    beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
-    given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
-    if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
-        given = _of_rows(np.flatnonzero(weight > 0), given)
-    n = _num_samples(given["X"])
-    if n > SCORED:
-        given = _of_rows(parallel.sample(n, SCORED, 0), given)
-    if n <= 1:
-        return None
-    with np.errstate(all="ignore"):
-        return float(estimator.score(**given)), min(n, SCORED)
 
 
 def summary_text(estimator: Any, coverage: float, rows: dict[str, Any], options: dict[str, Any]) -> str:
@@ -100,11 +73,6 @@ def _end_text(estimator: Any, state: Any) -> str:
     if estimator.n_iter_ >= estimator._most_passes():
         return f"no, ended by the most passes ({estimator._most_passes():,})"
     return "no, stopped before"
-
-
-def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
-    """Arrays with an entry per row, restricted to some rows; None and scalars as they are."""
-    return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 
 
 # ---- lines

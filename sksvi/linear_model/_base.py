@@ -40,20 +40,21 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
+from sksvi.linear_model._design import in_basis, in_subspace, informed
 from sksvi.linear_model._encoding import GLMEncoding
 from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
 from sksvi.linear_model._integrated import (
     FittedWeights,
     NodeFit,
     integrated,
-    own_by_default,
+    latent_draws,
+    mixed_latents,
+    moved_effect,
+    predictive_mixture,
     rows_for_nodes,
-    scale_columns,
 )
-from sksvi.linear_model._predictions import latent_draws, mixed_latents, moved_effect, predictive_mixture
-from sksvi.linear_model._prior import prior_kind
-from sksvi.linear_model._subspace import in_basis, in_subspace, informed
-from sksvi.linear_model._summaries import effects_table, likelihood_tables, shown_coefficients
+from sksvi.linear_model._prior import own_by_default, prior_kind
+from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.predictive import Predictive

@@ -19,9 +19,8 @@ from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
-from sksvi.linear_model._design import NUMBERS, DesignReader, stored
+from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._prior import LinearPrior, prior_kind
-from sksvi.linear_model._subspace import merged
 from sksvi.models.base import Table
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.targets import starting

@@ -1,15 +1,19 @@
-"""Linear models whose hyperparameters have a posterior: nodes found after a fit, and the fit at each."""
+"""Linear models whose hyperparameters have a posterior: nodes found after a fit, the fit at each,
+and what they predict."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from sksvi.estimators.summaries import integrates
+from sksvi._runtime import parallel
+from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.posterior import MOST
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
@@ -17,9 +21,13 @@ from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.integrals.nodes import Nodes
+from sksvi.linear_model._prior import own_by_default, own_precision
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
-from sksvi.models.linear.scales import WIDEST
+from sksvi.models.linear.scales import own_sets
+from sksvi.predictive import MixturePredictive
+from sksvi.predictive.mixture import merged, mixed_moments
+from sksvi.predictive.plain import check_latents
 
 Array = np.ndarray
 
@@ -128,6 +136,11 @@ class Looked:
         return self.evaluated[key]
 
 
+def integrates(estimator: Any) -> bool:
+    """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
+    return estimator.hyperparameters == "integrated" and not estimator._record.one_sided
+
+
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:
     """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
     model, q = cast(LinearModel, problem.model), state.q
@@ -194,27 +207,6 @@ def node_fits(estimator: Any) -> list[NodeFit]:
     return [NodeFit(float(w), inner(c), likelihood_at(estimator, h), h) for w, c, h in parts]
 
 
-def scale_columns(estimator: Any, values: Array) -> dict[str, Any]:
-    """Scales of coefficients and learned parameters of the likelihood at nodes, in the user's units, by name."""
-    columns: dict[str, Any] = {}
-    precision = estimator._fitted.values_of("prior_precision", values)
-    if precision is not None:
-        # On one standard deviation of a column, half of its spread.
-        scales = 0.5 * np.exp(-0.5 * precision)
-        names = ["coefficients"] if scales.shape[1] == 1 else estimator._kind_names()
-        columns |= {f"scale({name})": scales[:, k] for k, name in enumerate(names)}
-    return columns | likelihood_columns(estimator, values)
-
-
-def likelihood_columns(estimator: Any, values: Array) -> dict[str, Any]:
-    """Learned parameters of the likelihood at nodes, as tables show them; none where they are a point."""
-    if "likelihood" not in estimator._fitted.places:
-        return {}
-    rows = [likelihood_at(estimator, h).reported for h in values]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-# ---- the prior of the coefficients, and a weak one of single effects
 def prior_at(estimator: Any, fit: NodeFit) -> Array:
     """Precision of the prior of the coefficients at a node, in the user's units, (D,)."""
     encoding, fitted = estimator._encoding, estimator._fitted
@@ -228,32 +220,112 @@ def prior_at(estimator: Any, fit: NodeFit) -> Array:
     return precision * np.exp(own - estimator.state_.q["prior_precision"].value)[kinds]
 
 
-def own_by_default(estimator: Any) -> bool:
-    """Whether rows are under a weak prior of their own where nobody asks: the learned one is for prediction."""
-    return estimator._prior_kind in ("auto", "ard") and estimator.covariance == "full"
+# ---- predictions: latents of new rows under each node, mixtures and draws of them
+def latents_at_nodes(estimator: Any, X: Any, offset: Any) -> list[tuple[NodeFit, Array, Array]]:
+    """Mean and variance of f under every node."""
+    given, X = X, estimator._validated(X)
+    offset = checked_offset(estimator, offset, given)
+    fits = node_fits(estimator)
+    models = [estimator._predicting(X, fit) for fit in fits]
+    size = max(parallel.chunk_rows(X.shape[1], False), 512)
+    size = size if not models[0].joint else max(64, size // 4)
+
+    def one(rows: slice) -> list[tuple[Array, Array]]:
+        part = estimator._encoding.in_units(X[rows])
+        own = None if offset is None else offset[rows]
+        return [model.predict_latent(fit.block, part, own) for fit, model in zip(fits, models, strict=True)]
+
+    with parallel.working():
+        for fit in fits:
+            fit.block.prepare()
+        parts = list(parallel.in_order(one, parallel.slices(X.shape[0], size), parallel.n_threads(estimator.n_jobs)))
+    found = []
+    for fit, blocks in zip(fits, zip(*parts, strict=True), strict=True):
+        m, v = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        check_latents(m, v, X.dtype, not estimator.likelihood_.traits.measured)
+        found.append((fit, m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)))
+    return found
 
 
-def own_precision(estimator: Any, effects: str | None) -> Array | None:
-    """Precision of the weak prior of each effect, (D,); None: rows are under the prior of the fit.
+def mixed_latents(estimator: Any, X: Any, offset: Any) -> tuple[Array, Array]:
+    """Moments of f over the nodes."""
+    parts = latents_at_nodes(estimator, X, offset)
+    if len(parts) == 1:
+        return parts[0][1:]
+    weights = np.array([fit.weight for fit, _, _ in parts])
+    m, v = mixed_moments([m for _, m, _ in parts], [v for _, _, v in parts], weights)
+    return m.astype(parts[0][1].dtype, copy=False), v.astype(parts[0][1].dtype, copy=False)
 
-    Raises
-    ------
-    ValueError
-        "own" effects of a prior that was given, or without correlations.
+
+def predictive_mixture(estimator: Any, X: Any, offset: Any) -> Any:
+    """Predictive distribution of y, a mixture over nodes."""
+    parts = latents_at_nodes(estimator, X, offset)
+    means, variances = [m for _, m, _ in parts], [v for _, _, v in parts]
+    likelihoods = [fit.likelihood for fit, _, _ in parts]
+    weights = np.array([fit.weight for fit, _, _ in parts])
+    if len(parts) > 1 and "likelihood" not in estimator._fitted.places:
+        # By the weights' own spread: what is said of a row is the same whatever rows stand beside it.
+        spreads = [float(np.mean(fit.block.variance)) for fit, _, _ in parts]
+        means, variances, weights = merged(means, variances, weights, spreads)
+    found = [estimator._distribution(*part) for part in zip(means, variances, likelihoods)]
+    return found[0] if len(found) == 1 else MixturePredictive(found, weights)
+
+
+def latent_draws(
+    estimator: Any, X: Any, n_draws: int, seed: int, offset: Any, effect: Array | None = None
+) -> Iterator[tuple[slice, Array, Array]]:
+    """Blocks of rows in turn: their slice, draws of f, and the variance that a row's latent has besides.
+
+    `effect`: coefficients of which draws are under a weak prior of their own.
     """
-    by_default = own_by_default(estimator)
-    if not (by_default if effects is None else effects == "own"):
+    given, X = X, estimator._validated(X)
+    offset = checked_offset(estimator, offset, given)
+    fits, rng = node_fits(estimator), check_random_state(seed)
+    shares = np.array([fit.weight for fit in fits])
+    counts = [n_draws] if len(fits) == 1 else rng.multinomial(n_draws, shares / shares.sum())
+    used = [(fit, estimator._predicting(X, fit), int(c)) for fit, c in zip(fits, counts, strict=True) if c]
+    draws = [
+        (model, own_draws(estimator, fit, fit.block.sample(c, rng), effect), c / n_draws) for fit, model, c in used
+    ]
+    size = sum(part[..., 0].size for _, part, _ in draws)
+    for rows in parallel.slices(X.shape[0], max(1, MOST // size)):
+        design = estimator._encoding.in_units(X[rows])
+        found = [(*model.latents_at(part, design), share) for model, part, share in draws]
+        f = np.concatenate([part for part, _, _ in found], axis=1)
+        left = np.asarray(sum(share * own for _, own, share in found))
+        yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
+
+
+def moved_effect(estimator: Any, low: Any, high: Any) -> Array | None:
+    """Coefficients in which rows differ, with the other levels of their columns; None: under the joint prior."""
+    if not own_by_default(estimator) or estimator._fitted.subspace is not None:
         return None
-    if not by_default:
-        raise ValueError(
-            "effects='own' replaces a prior that was learned, and needs the correlations of the coefficients: set "
-            "prior_precision='auto' and covariance='full', or effects='joint'; found "
-            f"{estimator.prior_precision!r} and {estimator.covariance!r}."
-        )
-    spread = estimator._encoding.columns.stats.spread
-    # Constant columns keep the prior of the fit.
-    precision = np.atleast_1d(estimator.prior_precision_)
-    # Of classes the difference of two is as wide as a coefficient of two labels is.
-    several = 2.0 if estimator.likelihood_.n_latents > 1 else 1.0
-    weak = several * np.square(spread / (2.0 * WIDEST * estimator._encoding.prior.unit))
-    return np.where(spread > 0, weak, precision)
+    low, high = (estimator._encoding.fixed_part(estimator._validated(part)) for part in (low, high))
+    off = abs(low - high)
+    moved = np.flatnonzero(np.asarray(off.max(axis=0).todense() if hasattr(off, "todense") else off.max(axis=0)))
+    own = estimator._encoding.categorical
+    for column, size in () if own is None else zip(own.columns, own.counts[own.columns], strict=True):
+        levels = own.at(column) + np.arange(size)
+        if np.any(np.isin(levels, moved)):
+            moved = np.union1d(moved, levels)
+    return moved
+
+
+def own_draws(estimator: Any, fit: NodeFit, draws: Array, effect: Array | None) -> Array:
+    """Draws of all weights with an effect under its own prior, the others following as they do under q."""
+    if effect is None or not len(effect):
+        return draws
+    d, scale = len(estimator._encoding.columns.scale), estimator._encoding.columns.scale
+    prior, own = prior_at(estimator, fit) / np.square(scale), own_precision(estimator, "own") / np.square(scale)
+    block = getattr(fit.block, "joint", fit.block)
+    flat = draws.reshape(len(draws), -1)
+    k = estimator.likelihood_.n_latents
+    at = (np.arange(k)[:, None] * (flat.shape[1] // k) + effect).ravel()
+    units = np.zeros((len(at), flat.shape[1]))
+    units[np.arange(len(at)), at] = 1.0
+    across = block.coloured(block.uncoloured(units))
+    S, m = across[:, at], np.ravel(block.mean)[at]
+    mean, cov = own_sets(m, S, np.tile(prior[:d][effect], k), np.tile(own[effect], k))
+    standard = np.linalg.solve(np.linalg.cholesky(S), (flat[:, at] - m).T)
+    moved = mean + (np.linalg.cholesky(cov) @ standard).T - flat[:, at]
+    return (flat + moved @ np.linalg.solve(S, across)).reshape(draws.shape)

@@ -14,7 +14,7 @@ from sksvi.likelihoods.scales import own_unit, weighted_median
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import best_constant
-from sksvi.models.linear.scales import ScalePrior
+from sksvi.models.linear.scales import WIDEST, ScalePrior
 
 Array = np.ndarray
 
@@ -212,3 +212,35 @@ class LinearPrior:
             j = int(np.argmin(precision))
             raise ValueError(f"prior_precision must be positive; found {precision[j]:g} for {names(j)}.")
         return precision
+
+
+# ---- a weak prior of single effects
+def own_by_default(estimator: Any) -> bool:
+    """Whether rows are under a weak prior of their own where nobody asks: the learned one is for prediction."""
+    return estimator._prior_kind in ("auto", "ard") and estimator.covariance == "full"
+
+
+def own_precision(estimator: Any, effects: str | None) -> Array | None:
+    """Precision of the weak prior of each effect, (D,); None: rows are under the prior of the fit.
+
+    Raises
+    ------
+    ValueError
+        "own" effects of a prior that was given, or without correlations.
+    """
+    by_default = own_by_default(estimator)
+    if not (by_default if effects is None else effects == "own"):
+        return None
+    if not by_default:
+        raise ValueError(
+            "effects='own' replaces a prior that was learned, and needs the correlations of the coefficients: set "
+            "prior_precision='auto' and covariance='full', or effects='joint'; found "
+            f"{estimator.prior_precision!r} and {estimator.covariance!r}."
+        )
+    spread = estimator._encoding.columns.stats.spread
+    # Constant columns keep the prior of the fit.
+    precision = np.atleast_1d(estimator.prior_precision_)
+    # Of classes the difference of two is as wide as a coefficient of two labels is.
+    several = 2.0 if estimator.likelihood_.n_latents > 1 else 1.0
+    weak = several * np.square(spread / (2.0 * WIDEST * estimator._encoding.prior.unit))
+    return np.where(spread > 0, weak, precision)

@@ -9,9 +9,9 @@ import numpy as np
 from sksvi._names import own_name
 from sksvi.estimators.summaries import COLUMNS, STEP, checked_reference, learned_rows, mixture_table, node_table
 from sksvi.families.gaussian.mixture import NodeMixture
-from sksvi.linear_model._contrasts import LevelContrasts
-from sksvi.linear_model._effects import Question, answers
-from sksvi.linear_model._integrated import likelihood_columns, node_fits, own_precision, prior_at
+from sksvi.linear_model._contrasts import LevelContrasts, Question, answers
+from sksvi.linear_model._integrated import likelihood_at, node_fits, prior_at
+from sksvi.linear_model._prior import own_precision
 
 Array = np.ndarray
 
@@ -101,6 +101,26 @@ def level_contrasts(estimator: Any, contrasts: str, reference_levels: Any) -> Le
     return LevelContrasts.of(
         categories, estimator._names_of_columns(), contrasts, reference_levels, estimator._encoding.shares
     )
+
+
+def scale_columns(estimator: Any, values: Array) -> dict[str, Any]:
+    """Scales of coefficients and learned parameters of the likelihood at nodes, in the user's units, by name."""
+    columns: dict[str, Any] = {}
+    precision = estimator._fitted.values_of("prior_precision", values)
+    if precision is not None:
+        # On one standard deviation of a column, half of its spread.
+        scales = 0.5 * np.exp(-0.5 * precision)
+        names = ["coefficients"] if scales.shape[1] == 1 else estimator._kind_names()
+        columns |= {f"scale({name})": scales[:, k] for k, name in enumerate(names)}
+    return columns | likelihood_columns(estimator, values)
+
+
+def likelihood_columns(estimator: Any, values: Array) -> dict[str, Any]:
+    """Learned parameters of the likelihood at nodes, as tables show them; none where they are a point."""
+    if "likelihood" not in estimator._fitted.places:
+        return {}
+    rows = [likelihood_at(estimator, h).reported for h in values]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def likelihood_tables(estimator: Any, coverage: float) -> list[Any]:

@@ -18,7 +18,7 @@ from sksvi.estimators.checks import interval_table
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import UNCHECKED, stays, text
-from sksvi.estimators.summaries import COLUMNS, integrates, node_table
+from sksvi.estimators.summaries import COLUMNS, node_table
 from sksvi.estimators.tables import Levels, as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions
@@ -26,7 +26,7 @@ from sksvi.families import InUnits, Marginal
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
-from sksvi.linear_model._integrated import NodeFit
+from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel

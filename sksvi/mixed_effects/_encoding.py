@@ -18,8 +18,15 @@ from sksvi.estimators.validation import validate_data
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows
-from sksvi.mixed_effects._kinds import LevelValues, kinds_of
-from sksvi.mixed_effects._levels import check_levels, coded, factor_names, slope_columns, slopes_among
+from sksvi.mixed_effects._levels import (
+    LevelValues,
+    check_levels,
+    coded,
+    factor_names,
+    kinds_of,
+    slope_columns,
+    slopes_among,
+)
 from sksvi.models.mixed.glm import Groups
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.partitions.summary import DataSummary

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from sksvi import GMERegressor
-from sksvi.mixed_effects import _kinds
-from sksvi.mixed_effects._kinds import LevelValues, kinds_of
+from sksvi.mixed_effects import _levels
+from sksvi.mixed_effects._levels import LevelValues, kinds_of
 
 NAMES = np.array(["a", "b", "c", "d", "e"])
 COLUMNS = 7
@@ -64,7 +64,7 @@ def test_values_of_levels(form, rng):
 def test_columns_are_looked_at_in_parts(form, rng, monkeypatch):
     codes, X = rows(rng)
     whole = LevelValues.of(NAMES, codes, form(X))
-    monkeypatch.setattr(_kinds, "TOGETHER", 3)
+    monkeypatch.setattr(_levels, "TOGETHER", 3)
     parts = LevelValues.of(NAMES, codes, form(X))
     np.testing.assert_array_equal(parts.columns, whole.columns)
     np.testing.assert_array_equal(parts.values, whole.values)
