@@ -274,7 +274,7 @@ class BetaProcess(Sampleable):
 
         K, D = self.shape
         n, mean_field = len(y), self.local_step == "mean-field"
-        q, residual, value = np.full((3, n, K), 0.5), np.empty((n, D)), np.empty(n)
+        q, residual, value = np.empty((3, n, K)), np.empty((n, D)), np.empty(n)
         logit = view.logit if mean_field else view.logit + view.slack
         variational(
             mean_field, y, batch.observed, view.scaled, view.scaled_spread, logit, view.precision,

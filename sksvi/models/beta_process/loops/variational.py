@@ -160,6 +160,56 @@ def _local_bound(
     return total
 
 
+@njit()
+def _greedy(
+    features: Array, width: int, size: Array, loose: Array, base: Array, precision: float, r: Array, q: Array
+) -> None:
+    """Set a row's q to features in certain use, that with the highest odds next; `r` becomes what they leave."""
+    q[0], q[1] = 0.0, 0.0
+    for _ in range(q.shape[1]):
+        best, highest, weight = -1, 0.0, 0.0
+        for k in range(q.shape[1]):
+            if q[0, k] == 0.0:
+                B, inverse = dot(features[k], r, width), 1.0 / (precision + size[k] + loose[k])
+                odds = base[k] + 0.5 * np.log(precision * inverse) + 0.5 * B * B * inverse
+                if odds > highest:
+                    best, highest, weight = k, odds, B * inverse
+        if best < 0:
+            return
+        q[0, best], q[1, best] = 1.0, weight
+        axpy(-weight, features[best], r, width)
+
+
+@njit()
+def _ascended(
+    mean_field: bool,
+    features: Array,
+    width: int,
+    size: Array,
+    loose: Array,
+    logit: Array,
+    precision: float,
+    max_sweeps: int,
+    tol: float,
+    r: Array,
+    q: Array,
+) -> None:
+    """Coordinate ascent of a row's local bound from q (3, K), whose residual is `r`."""
+    for _ in range(max_sweeps):
+        moved = 0.0
+        for k in range(q.shape[1]):
+            before, mean = q[0, k], q[0, k] * q[1, k]
+            B = dot(features[k], r, width) + mean * size[k]
+            theta, u, inverse = _factor(mean_field, B, size[k] + loose[k], logit[k], precision, before)
+            change = theta * u - mean
+            if change != 0.0:
+                axpy(-change, features[k], r, width)
+            q[0, k], q[1, k], q[2, k] = theta, u, inverse
+            moved = max(moved, abs(theta - before))
+        if moved < tol:
+            break
+
+
 @entry(
     "q (3, n, K) f",
     "phi (K, D) f",
@@ -185,35 +235,30 @@ def variational(
     residual: Array,
     value: Array,
 ) -> None:
-    """Coordinate ascent of each row's local bound, until no theta moves by `tol` in a sweep.
+    """Coordinate ascent of each row's local bound, until no theta moves by `tol` in a sweep, from the better of two starts.
 
-    mean_field: q(z_k) q(w_k), else the spike and slab q(z_k, w_k). q (3, n, K): theta, u, 1/kappa; theta comes in as
-    the start, with E z w = 0.
+    mean_field: q(z_k) q(w_k), else the spike and slab q(z_k, w_k). q (3, n, K): theta, u, 1/kappa. Ascent from even
+    odds lets the first features explain what later ones explain better, the more so the surer the features are; from a
+    greedy choice it keeps features where noise hides the best ones.
     """
     n_rows, K = q.shape[1:]
     D = phi.shape[1]
-    index, r = np.empty(D, np.int64), np.zeros(D + LANES)
-    own, size, loose = np.empty((K, D + LANES)), np.empty(K), np.empty(K)
+    index, r, other = np.empty(D, np.int64), np.zeros(D + LANES), np.empty((3, K))
+    own, size, loose, left = np.empty((K, D + LANES)), np.empty(K), np.empty(K), np.empty(D)
     shared = sizes(phi, spread)
     for i in range(n_rows):
         features, width = _prepared(phi, spread, shared, y[i], observed[i], index, own, size, loose, r)
-        for k in range(K):
-            q[1, i, k] = 0.0
-        for _ in range(max_sweeps):
-            moved = 0.0
-            for k in range(K):
-                before, mean = q[0, i, k], q[0, i, k] * q[1, i, k]
-                B = dot(features[k], r, width) + mean * size[k]
-                theta, u, inverse = _factor(mean_field, B, size[k] + loose[k], logit[k], precision, before)
-                change = theta * u - mean
-                if change != 0.0:
-                    axpy(-change, features[k], r, width)
-                q[0, i, k], q[1, i, k], q[2, i, k] = theta, u, inverse
-                moved = max(moved, abs(theta - before))
-            if moved < tol:
-                break
+        _greedy(features, width, size, loose, logit, precision, r, other)
+        _ascended(mean_field, features, width, size, loose, logit, precision, max_sweeps, tol, r, other)
+        square = _spill(r, observed[i], left)
+        greedy = _local_bound(mean_field, square, size, loose, logit, precision, other)
+        features, width = _prepared(phi, spread, shared, y[i], observed[i], index, own, size, loose, r)
+        q[0, i], q[1, i] = 0.5, 0.0
+        _ascended(mean_field, features, width, size, loose, logit, precision, max_sweeps, tol, r, q[:, i])
         square = _spill(r, observed[i], residual[i])
         value[i] = _local_bound(mean_field, square, size, loose, logit, precision, q[:, i])
+        if greedy > value[i]:
+            q[:, i], residual[i], value[i] = other, left, greedy
 
 
 @njit(fastmath=FAST)
