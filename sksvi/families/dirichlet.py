@@ -131,8 +131,13 @@ class Dirichlet(Flat):
         return self.of_theta(np.exp(values))
 
     def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
-        """Counts of at least -0.9 of the prior's: those of draws, V n, are noisy and may be negative."""
-        return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
+        """Counts that lead to a tenth of the prior at least: those of draws, V n, are noisy and may be negative.
+
+        The shorter the step, the fewer are raised and the less their mean is: it is unbiased but for those.
+        """
+        rate = np.reshape(rate, (*np.shape(rate), *[1] * (self.theta.ndim - np.ndim(rate))))
+        least = (LEAST_SHARE * prior.theta - (1.0 - rate) * self.theta) / rate - prior.theta
+        return (np.maximum(gradient[0], least),)
 
     @staticmethod
     def statistics(value: Array) -> Array:

@@ -118,3 +118,26 @@ def test_impossible_parameters_are_refused():
     ):
         with pytest.raises(NotPositiveDefinite):
             make()
+
+
+@pytest.mark.parametrize("rate", [0.3, np.array([0.02, 0.3])], ids=["one rate", "one per plate"])
+def test_short_steps_take_corrected_counts_as_they_are(rate, global_random_seed):
+    """E V n = n: raised wherever they fall under the prior, small counts were two to three per cent too many."""
+    rng = np.random.default_rng(global_random_seed)
+    prior, counts = Dirichlet(np.full((2, 500), 0.01)), 0.2 * rng.gamma(0.3, 1.0, (2, 500))
+    q, raised = Dirichlet(prior.theta + counts), 0
+    for _ in range(200):
+        found = q.corrected(q.drawn(rng), (counts,))
+        np.testing.assert_array_equal(q.in_domain(prior, found, rate)[0], found[0])
+        raised += np.sum(found[0] < -0.9 * prior.theta)
+    assert raised > 0  # so many were, of any step
+
+
+def test_no_step_leaves_the_domain(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    prior, q = Dirichlet(np.full((2, 50), 0.1)), Dirichlet(rng.gamma(0.5, 1.0, (2, 50)) + 0.05)
+    wild = (10.0 * rng.standard_normal((2, 50)),)
+    for rate in (1.0, 0.3, np.array([0.02, 0.9])):
+        share = np.reshape(rate, (-1, 1))
+        after = (1 - share) * q.theta + share * (prior.theta + q.in_domain(prior, wild, rate)[0])
+        assert np.all(after >= 0.1 * prior.theta * (1 - 1e-9))
