@@ -13,13 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms, expectations
 from sksvi._typing.arrays import MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
+from sksvi.callbacks import FitMonitor
 from sksvi.estimators.checks import check_count, check_seed
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.models.topics.anchors import first_counts
-from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics
+from sksvi.models.topics.correlated import (
+    BATCH_STEPS,
+    BATCH_VISIT,
+    PORTION_VISIT,
+    CorrelatedTopics,
+    judging_nodes,
+)
 from sksvi.topics._base import TopicModel, correlations
 from sksvi.topics._encoding import named
 
@@ -114,7 +123,8 @@ class CorrelatedTopicModel(TopicModel):
     posterior_ : mapping
         ``posterior_["topics"]``: ``mean``, ``std``, ``sample``.
     lower_bound_, lower_bounds_ : float, ndarray
-        Bound on the log evidence at `posterior_`, and per pass, nats.
+        Bound on the log evidence at `posterior_`, and per pass, nats. Documents are fitted to few nodes, where the
+        bounds of passes are a little too high; nodes of its own judge `lower_bound_`.
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
@@ -267,6 +277,11 @@ class CorrelatedTopicModel(TopicModel):
     def _model_at_start(self, problem: Problem, seed: int) -> Any:
         model = cast(CorrelatedTopics, problem.model)
         return model.replaced(start=first_counts(problem.data, model.word_prior, seed))
+
+    def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """The state with its bound at nodes that no document was fitted to."""
+        judging = cast(CorrelatedTopics, problem.model).replaced(judges=judging_nodes(int(self.n_components) - 1))
+        return replace(state, bound=exact_bound(replace(problem, model=judging), state)) if state.finished else state
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:

@@ -39,6 +39,10 @@ LOCAL_STEPS = {
 NODE_SETS, NODES = 256, 4
 #: Nodes where a document's posterior is asked for: transform and scores.
 EXACT_NODES = 32
+#: Nodes that judge a fit at its end: its own few were fitted to, and overstate the bound.
+JUDGING_NODES = 64
+#: Steps that give the nodes of one log odds the moments of a normal distribution, and the longest.
+MATCHING_STEPS, LONGEST_MATCHING = 50, 0.1
 #: Seed of the nodes that are the same in every fit.
 NODE_SEED = 20261121
 #: Numbers of a chunk's covariances at most.
@@ -113,6 +117,27 @@ def paired_nodes(sets: int, size: int, width: int, rng: Any) -> Array:
     return np.concatenate([half, -half], axis=1)
 
 
+def judging_nodes(width: int) -> Array:
+    """(1, S, width) nodes of equal weight that no document is fitted to: quasi-random ones, of one log odds a rule.
+
+    The rule is exact for polynomials of degree 9: quantiles, moved by the least that gives them a normal's moments.
+    """
+    from scipy.special import factorial2, ndtri
+    from scipy.stats import qmc
+
+    if width != 1:
+        half = ndtri(qmc.Sobol(max(width, 1), rng=NODE_SEED + 1).random(JUDGING_NODES // 2))[:, :width]
+        half /= np.sqrt(np.square(half).mean(0))
+        return np.concatenate([half, -half])[None]
+    orders = np.array([[2], [4], [6], [8]])
+    half, moments = -ndtri((np.arange(JUDGING_NODES) + 0.5) / (2 * JUDGING_NODES)), factorial2(orders[:, 0] - 1)
+    for _ in range(MATCHING_STEPS):
+        slopes = orders * half ** (orders - 1) / (len(half) * moments[:, None])
+        step = np.linalg.lstsq(slopes, 1.0 - (half**orders).mean(1) / moments, rcond=None)[0]
+        half = half + step * min(1.0, LONGEST_MATCHING / max(np.abs(step).max(), LONGEST_MATCHING))
+    return np.concatenate([half, -half])[None, :, None]
+
+
 class CorrelatedTopics(Local):
     """Model of counts by topics whose log odds are Gaussian.
 
@@ -155,6 +180,8 @@ class CorrelatedTopics(Local):
         self.start = start
         self.nodes = paired_nodes(NODE_SETS, NODES, n_topics - 1, np.random.default_rng(NODE_SEED))
         self.visit, self.rates = VISIT, Rates.of(AdaGrad() if adagrad is None else adagrad)
+        #: Nodes that documents' terms of the bound are taken at, where these are not those that they are fitted to.
+        self.judges: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -286,6 +313,8 @@ class CorrelatedTopics(Local):
         bound = BOUNDS[self.bound]
         repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
         bound_view = view.bounded or view
+        if self.judges is not None:
+            corpus = corpus._replace(nodes=self.judges, node_set=np.zeros(n, int))
         bounded = bound_view.topics if bound_view is not view else np.empty((0, K))
         sum_documents(corpus, view.topics, bounded, bound_view.offset, prior, bound, self.full, local, factors, found)
         factors = factors if roots else np.empty((0, 0, 0))

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import logsumexp, softmax
 
 from sksvi import CorrelatedTopicModel
@@ -407,3 +407,38 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local
     np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)
+
+
+HERMITE, HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+
+
+def true_term(bound, counts, logs, mean, variance, place):
+    """A document's term of the bound for two topics, by quadrature; q has the mean and the log sd in `place`."""
+    m, sd = place[0], np.exp(place[1])
+    eta, weights = m + sd * HERMITE, HERMITE_WEIGHTS / HERMITE_WEIGHTS.sum()
+    log_mass = np.logaddexp(0.0, eta)
+    log_theta = np.stack([eta - log_mass, -log_mass])
+    if bound == "simple":
+        value = weights @ (np.exp(log_theta).T @ (logs @ counts))
+    elif bound == "optimal":
+        value = weights @ (np.logaddexp(*(log_theta[:, :, None] + logs[:, None])) @ counts)
+    else:
+        value = counts @ np.logaddexp(m + logs[0], logs[1]) - counts.sum() * (weights @ log_mass)
+    return value - 0.5 * ((sd**2 + (m - mean) ** 2) / variance - 1.0 + np.log(variance) - 2.0 * place[1])
+
+
+@pytest.mark.parametrize("topics", ["point", "dirichlet"])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_no_fit_reports_more_than_the_largest_bound_at_its_topics(bound, topics, global_random_seed):
+    """Documents are fitted to four nodes each, where their terms are overstated; others judge them."""
+    X = make_ctm(60, 40, n_components=2, n_words=30.0, random_state=global_random_seed).data
+    options = {"batch_size": None, "tol": 1e-6, "max_iter": 200, "random_state": 0}
+    model = CorrelatedTopicModel(2, bound=bound, topics=topics, **options).fit(X)
+    q = model.state_.q
+    population = float(q["population"].location[0]), 1.0 / float(q["population"].precision[0, 0])
+    largest = -sum(q[name].kl(prior) for name, prior in model._model(X.shape[1]).prior(q).items())
+    for counts in sp.csr_array(X).toarray().astype(float):
+        seen = counts > 0
+        of_document = (counts[seen], q["topics"].moments[:, seen], *population)
+        largest -= minimize(lambda place: -true_term(bound, *of_document, place), [0.0, -1.0]).fun  # noqa: B023
+    assert largest - 0.01 * abs(largest) < model.lower_bound_ <= largest + 1e-3

@@ -235,7 +235,7 @@ def variational(
     residual: Array,
     value: Array,
 ) -> None:
-    """Coordinate ascent of each row's local bound, until no theta moves by `tol` in a sweep, from the better of two starts.
+    """Ascend each row's local bound from two starts, until no theta moves by `tol` in a sweep, and keep the better end.
 
     mean_field: q(z_k) q(w_k), else the spike and slab q(z_k, w_k). q (3, n, K): theta, u, 1/kappa. Ascent from even
     odds lets the first features explain what later ones explain better, the more so the surer the features are; from a
