@@ -144,12 +144,13 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
 
     A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
     slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes;
-    the first step is as long as steps may be. ``memory`` is the last coordinate, its slope and the bend trusted there.
+    the first step is a natural one. ``memory`` is the last coordinate, its slope and the bend trusted there.
     The slope changes with the other blocks too: a bend that vanishes or turns round says that they have moved more, and
     cannot make the step long.
     """
     here, slope = q.standard_values, q.standard_gradient(prior, gradient)
-    bend = np.minimum(-np.abs(slope) / SECANT_REACH, -np.finfo(float).tiny)
+    information = np.square(q.stretch) * q.fisher(np.ones_like(slope))
+    bend = -np.maximum(np.abs(slope) / SECANT_REACH, information)
     if memory is not None:
         before, its_slope, trusted = memory
         moved = here != before
