@@ -50,7 +50,7 @@ CHUNK_NUMBERS = 2**24
 #: Rounds (mean, then covariance), Newton steps and gain (nats) that ends them, for documents that are visited again.
 VISIT = Effort(2, 6, 0.01)
 #: The same in fits of all documents at once, whose bounds are compared: Newton steps, and other rules.
-BATCH_VISIT, BATCH_STEPS = Effort(1, 6, 1e-3), Effort(3, 20, 1e-4)
+BATCH_VISIT, BATCH_STEPS = Effort(1, 6, 1e-3), Effort(3, 20, 1e-4, judged=True)
 #: The same for the documents of a chunk.
 PORTION_VISIT = Effort(2, 20, 1e-2)
 #: The same for a document's posterior as such.
@@ -218,7 +218,7 @@ class CorrelatedTopics(Local):
     def _fresh(self, n: int) -> Array:
         width = self.n_topics - 1
         square = width**2 if self.full else width
-        more = {"natural": width, "hybrid": 2 * width, "standard": width + 2 * square, "messages": width + square}
+        more = {"natural": width, "hybrid": width + square, "standard": width + 2 * square, "messages": width + square}
         state = np.zeros((n, width + more[self.rule]))
         if self.rule == "standard":
             root = FIRST_ROOT * np.eye(width)

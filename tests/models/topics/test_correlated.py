@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from sksvi import CorrelatedTopicModel
 from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
-from sksvi.datasets import make_ctm
+from sksvi.datasets import make_ctm, make_lda
 from sksvi.families.implicit import corrected_counts, log_slope
 from sksvi.inference.problem import GLOBALS
 from sksvi.models.base import Table
@@ -442,3 +442,16 @@ def test_no_fit_reports_more_than_the_largest_bound_at_its_topics(bound, topics,
         of_document = (counts[seen], q["topics"].moments[:, seen], *population)
         largest -= minimize(lambda place: -true_term(bound, *of_document, place), [0.0, -1.0]).fun  # noqa: B023
     assert largest - 0.01 * abs(largest) < model.lower_bound_ <= largest + 1e-3
+
+
+@pytest.mark.parametrize("topics", ["point", pytest.param("dirichlet", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_gradient_steps_of_documents_lower_no_bound(bound, topics):
+    """Steps by AdaGrad that lowered it were blamed on the topics, whose step was halved to nothing."""
+    X = make_lda(60, 60, n_components=4, random_state=0).data
+    options = {"bound": bound, "topics": topics, "batch_size": None, "tol": 1e-6, "random_state": 0}
+    best = CorrelatedTopicModel(4, **options).fit(X).lower_bounds_[-1]
+    model = CorrelatedTopicModel(4, algorithm="h-mc-ssvi", max_iter=200, **options).fit(X)
+    assert model.converged_ and model.history_["rate"].min() > 1e-3
+    assert model.lower_bounds_[-1] >= best - 2e-3 * abs(best)
+    assert np.all(np.diff(model.lower_bounds_) >= -2e-6 * abs(best))

@@ -190,9 +190,70 @@ def root_step(
                 root[j, k] += min(max(step, -limit), limit)
 
 
+@compiled
+def hybrid_visit(
+    bound: int,
+    document: Document,
+    prior: LogOddsPopulation,
+    full: bool,
+    effort: Effort,
+    rates: Rates,
+    mean: Array,
+    sums: Array,
+    root: Array,
+    work: Work,
+    curved: Curvature,
+) -> int:
+    """Rounds of AdaGrad on the mean and of the covariance's fixed point; returns repairs."""
+    repairs = 0
+    for _ in range(effort.rounds):
+        for _ in range(effort.steps):
+            _, slope = look(bound, document, mean, root, work)
+            mean_step(slope, prior, rates, mean, sums)
+        repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+    return repairs
+
+
+@compiled
+def standard_visit(
+    bound: int,
+    document: Document,
+    prior: LogOddsPopulation,
+    full: bool,
+    effort: Effort,
+    rates: Rates,
+    mean: Array,
+    sums: Array,
+    root: Array,
+    root_sums: Array,
+    work: Work,
+) -> None:
+    """Steps by AdaGrad on the mean and on C."""
+    slopes = np.empty((len(document.nodes), len(mean)))
+    for _ in range(effort.steps):
+        _, slope = look(bound, document, mean, root, work)
+        node_slopes(bound, document, work, slopes)
+        root_step(slopes, document.nodes, prior, full, rates, root, root_sums)
+        mean_step(slope, prior, rates, mean, sums)
+
+
+@compiled
+def term_of(
+    bound: int, document: Document, mean: Array, root: Array, full: bool, prior: LogOddsPopulation, work: Work
+) -> float:
+    """The document's term of the bound."""
+    return local_value(look(bound, document, mean, root, work)[0], mean, root, full, prior)
+
+
+@compiled
+def shorter(rates: Rates, share: float) -> Rates:
+    """A share of the rates."""
+    return Rates(share * rates.mean, share * rates.root, rates.epsilon)
+
+
 @entry(
     *DOCUMENTS,
-    "state (n, 3*P) f",
+    "state (n, 2*P+P^) f",
 )
 @compiled
 def hybrid_documents(
@@ -205,20 +266,31 @@ def hybrid_documents(
     state: Array,
     roots: Array,
 ) -> int:
-    """As `newton_documents`, the mean by AdaGrad, whose sums `state` (n, 3P) holds between mean and diagonal."""
+    """As `newton_documents`, the mean by AdaGrad; `state` holds mean, its sums and C (of diagonal q its diagonal).
+
+    A judged visit that lowers the document's term is repeated at half the rates, and given up at last.
+    """
     p = topics.shape[1] - 1
     curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     repairs = 0
     for i in range(len(state)):
         document = opened(corpus, i, topics)
-        work, mean, root = workspace(document), state[i, :p], roots[i]
-        load_square(state[i, 2 * p :], False, root)
-        for _ in range(effort.rounds):
-            for _ in range(effort.steps):
-                _, slope = look(bound, document, mean, root, work)
-                mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
-            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
-        store_square(root, False, state[i, 2 * p :])
+        work, mean, sums, root = workspace(document), state[i, :p], state[i, p : 2 * p], roots[i]
+        load_square(state[i, 2 * p :], full, root)
+        if effort.judged:
+            old, old_sums, old_root = mean.copy(), sums.copy(), root.copy()
+            before = term_of(bound, document, mean, root, full, prior, work)
+            share = 1.0
+            for halvings in range(HALVINGS):
+                own = shorter(effort.rates, share)
+                repairs += hybrid_visit(bound, document, prior, full, effort, own, mean, sums, root, work, curved)
+                if term_of(bound, document, mean, root, full, prior, work) >= before:
+                    break
+                mean[:], sums[:], root[:] = old, old_sums, old_root
+                share = halved(share, halvings, HALVINGS)
+        else:
+            repairs += hybrid_visit(bound, document, prior, full, effort, effort.rates, mean, sums, root, work, curved)
+        store_square(root, full, state[i, 2 * p :])
     return repairs
 
 
@@ -237,23 +309,33 @@ def standard_documents(
     state: Array,
     roots: Array,
 ) -> int:
-    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals)."""
+    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals).
+
+    A judged visit is as in `hybrid_documents`.
+    """
     p = topics.shape[1] - 1
     size = p * p if full else p
-    sums = np.zeros((p, p))
+    root_sums = np.zeros((p, p))
     for i in range(len(state)):
         document = opened(corpus, i, topics)
-        work, mean, root = workspace(document), state[i, :p], roots[i]
-        slopes = np.empty((len(document.nodes), p))
+        work, mean, sums, root = workspace(document), state[i, :p], state[i, p : 2 * p], roots[i]
         load_square(state[i, 2 * p : 2 * p + size], full, root)
-        load_square(state[i, 2 * p + size :], full, sums)
-        for _ in range(effort.steps):
-            _, slope = look(bound, document, mean, root, work)
-            node_slopes(bound, document, work, slopes)
-            root_step(slopes, document.nodes, prior, full, effort.rates, root, sums)
-            mean_step(slope, prior, effort.rates, mean, state[i, p : 2 * p])
+        load_square(state[i, 2 * p + size :], full, root_sums)
+        if effort.judged:
+            old, old_sums, old_root, old_root_sums = mean.copy(), sums.copy(), root.copy(), root_sums.copy()
+            before = term_of(bound, document, mean, root, full, prior, work)
+            share = 1.0
+            for halvings in range(HALVINGS):
+                own = shorter(effort.rates, share)
+                standard_visit(bound, document, prior, full, effort, own, mean, sums, root, root_sums, work)
+                if term_of(bound, document, mean, root, full, prior, work) >= before:
+                    break
+                mean[:], sums[:], root[:], root_sums[:] = old, old_sums, old_root, old_root_sums
+                share = halved(share, halvings, HALVINGS)
+        else:
+            standard_visit(bound, document, prior, full, effort, effort.rates, mean, sums, root, root_sums, work)
         store_square(root, full, state[i, 2 * p : 2 * p + size])
-        store_square(sums, full, state[i, 2 * p + size :])
+        store_square(root_sums, full, state[i, 2 * p + size :])
     return 0
 
 

@@ -112,13 +112,14 @@ class Effort(NamedTuple):
     """How long a visit of a document is, and its steps.
 
     ``rounds`` of mean and covariance, ``steps`` of the mean in each, gain ``tol`` (nats) that ends a round, and all;
-    ``rates`` of steps by AdaGrad.
+    ``rates`` of steps by AdaGrad; ``judged``: whether these may not lower a document's term.
     """
 
     rounds: int
     steps: int
     tol: float
     rates: Rates = Rates.of(AdaGrad())
+    judged: bool = False
 
 
 class Sums(NamedTuple):
