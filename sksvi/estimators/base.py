@@ -1,6 +1,6 @@
 """BaseSVI: validate → encode → run, shared by every estimator.
 
-A subclass says which model and likelihood it stands for (`_encode`, `_build_model`) and what is predicted.
+A subclass says which model and likelihood it stands for (`_encoding`, `_build_model`) and what is predicted.
 """
 
 from __future__ import annotations
