@@ -239,7 +239,12 @@ def test_adadeltas_first_step_is_as_long_as_is_said():
 
 
 class Line:
-    """A block of one number whose gradient is handed over."""
+    """A block of one number whose gradient is handed over, and which has little information of its own."""
+
+    stretch = np.ones(1)
+
+    def fisher(self, v):
+        return 1e-3 * v
 
     def __init__(self, value):
         self.standard_values = np.array([value])
@@ -284,6 +289,15 @@ def test_a_secant_step_trusts_no_bend_that_turns_round_or_vanishes():
     np.testing.assert_array_equal(memory[2], [-10.0])
     still, _ = secant_step(here, None, np.zeros(1), 1.0, None)
     np.testing.assert_array_equal(still.standard_values, [1.0])
+
+
+@pytest.mark.parametrize("slope", [1e-3, -0.5, 40.0])
+def test_a_first_secant_step_is_natural_up_to_an_e_fold(slope):
+    """Else a block at its optimum would promise the gain of an e-fold, and no fit would end."""
+    q = Rayleigh(2.0)
+    gradient = ((slope - q.standard_gradient(q, (np.zeros(1),))) / (4.0 * q.scale**2),)
+    moved, _ = secant_step(q, q, gradient, 1.0, None)
+    np.testing.assert_allclose(np.log(moved.scale / q.scale), np.clip(slope / 4.0, -SECANT_REACH, SECANT_REACH))
 
 
 @pytest.mark.parametrize("rate", [0.2, 1.0])

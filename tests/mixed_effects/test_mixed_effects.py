@@ -805,3 +805,15 @@ def test_predictions_have_the_effects_of_known_levels(frame):
     assert np.std(effects) > 0.1
     expected = [np.ravel(effects.loc[school])[0] for school in rows["school"]]
     np.testing.assert_allclose(added, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
+def test_gradient_steps_with_noise_per_row_end_by_themselves(algorithm, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((200, 5))
+    y = rng.poisson(np.log1p(np.exp(0.4 * X.sum(1) + rng.standard_normal(200))))
+    options = {"likelihood": "poisson-softplus", "bound": "simple", "noise": True, "random_state": 0}
+    best = GMERegressor(**options).fit(X, y).lower_bound_
+    model = GMERegressor(algorithm=algorithm, **options).fit(X, y)
+    assert model.converged_ and model.n_iter_ < 1000
+    assert model.lower_bound_ > best - 1e-3 * abs(best)
