@@ -133,7 +133,7 @@ class Dirichlet(Flat):
     def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
         """Counts that lead to a tenth of the prior at least: those of draws, V n, are noisy and may be negative.
 
-        The shorter the step, the fewer are raised and the less their mean is: it is unbiased but for those.
+        A short step hardly ever needs it, and counts that are not raised keep their mean.
         """
         rate = np.reshape(rate, (*np.shape(rate), *[1] * (self.theta.ndim - np.ndim(rate))))
         least = (LEAST_SHARE * prior.theta - (1.0 - rate) * self.theta) / rate - prior.theta

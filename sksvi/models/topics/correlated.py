@@ -118,17 +118,14 @@ def paired_nodes(sets: int, size: int, width: int, rng: Any) -> Array:
 
 
 def judging_nodes(width: int) -> Array:
-    """(1, S, width) nodes of equal weight that no document is fitted to: quasi-random ones, of one log odds a rule.
+    """(1, S, width) nodes of equal weight that no document is fitted to; of one log odds they are a rule.
 
     The rule is exact for polynomials of degree 9: quantiles, moved by the least that gives them a normal's moments.
     """
     from scipy.special import factorial2, ndtri
-    from scipy.stats import qmc
 
     if width != 1:
-        half = ndtri(qmc.Sobol(max(width, 1), rng=NODE_SEED + 1).random(JUDGING_NODES // 2))[:, :width]
-        half /= np.sqrt(np.square(half).mean(0))
-        return np.concatenate([half, -half])[None]
+        return paired_nodes(1, JUDGING_NODES, width, np.random.default_rng(NODE_SEED + 1))
     orders = np.array([[2], [4], [6], [8]])
     half, moments = -ndtri((np.arange(JUDGING_NODES) + 0.5) / (2 * JUDGING_NODES)), factorial2(orders[:, 0] - 1)
     for _ in range(MATCHING_STEPS):

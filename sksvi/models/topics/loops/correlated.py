@@ -191,64 +191,81 @@ def root_step(
 
 
 @compiled
-def hybrid_visit(
+def gradient_visit(
+    by_gradient: bool,
     bound: int,
     document: Document,
     prior: LogOddsPopulation,
     full: bool,
     effort: Effort,
     rates: Rates,
-    mean: Array,
-    sums: Array,
+    state: Array,
     root: Array,
     work: Work,
     curved: Curvature,
 ) -> int:
-    """Rounds of AdaGrad on the mean and of the covariance's fixed point; returns repairs."""
-    repairs = 0
-    for _ in range(effort.rounds):
+    """Steps by AdaGrad on a document's mean, and of C `by_gradient` too, else by its fixed point; returns repairs.
+
+    `state` holds the mean, its sums, C, and of steps on C their sums.
+    """
+    p, repairs = len(root), 0
+    size = p * p if full else p
+    mean, sums, root_sums = state[:p], state[p : 2 * p], np.zeros((p, p))
+    if by_gradient:
+        load_square(state[2 * p + size :], full, root_sums)
+    slopes = np.empty((len(document.nodes), p))
+    for _ in range(1 if by_gradient else effort.rounds):
         for _ in range(effort.steps):
             _, slope = look(bound, document, mean, root, work)
+            if by_gradient:
+                node_slopes(bound, document, work, slopes)
+                root_step(slopes, document.nodes, prior, full, rates, root, root_sums)
             mean_step(slope, prior, rates, mean, sums)
-        repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+        if not by_gradient:
+            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+    store_square(root, full, state[2 * p : 2 * p + size])
+    if by_gradient:
+        store_square(root_sums, full, state[2 * p + size :])
     return repairs
 
 
 @compiled
-def standard_visit(
-    bound: int,
-    document: Document,
+def gradient_documents(
+    by_gradient: bool,
+    corpus: Corpus,
+    topics: Array,
     prior: LogOddsPopulation,
+    bound: int,
     full: bool,
     effort: Effort,
-    rates: Rates,
-    mean: Array,
-    sums: Array,
-    root: Array,
-    root_sums: Array,
-    work: Work,
-) -> None:
-    """Steps by AdaGrad on the mean and on C."""
-    slopes = np.empty((len(document.nodes), len(mean)))
-    for _ in range(effort.steps):
-        _, slope = look(bound, document, mean, root, work)
-        node_slopes(bound, document, work, slopes)
-        root_step(slopes, document.nodes, prior, full, rates, root, root_sums)
-        mean_step(slope, prior, rates, mean, sums)
-
-
-@compiled
-def term_of(
-    bound: int, document: Document, mean: Array, root: Array, full: bool, prior: LogOddsPopulation, work: Work
-) -> float:
-    """The document's term of the bound."""
-    return local_value(look(bound, document, mean, root, work)[0], mean, root, full, prior)
-
-
-@compiled
-def shorter(rates: Rates, share: float) -> Rates:
-    """A share of the rates."""
-    return Rates(share * rates.mean, share * rates.root, rates.epsilon)
+    state: Array,
+    roots: Array,
+) -> int:
+    """Visits of all documents; a judged one that lowers its term is repeated at half the rates, at last given up."""
+    p, repairs, rates = topics.shape[1] - 1, 0, effort.rates
+    size = p * p if full else p
+    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    for i in range(len(state)):
+        document, root = opened(corpus, i, topics), roots[i]
+        work, before, share = workspace(document), -np.inf, 1.0
+        load_square(state[i, 2 * p : 2 * p + size], full, root)
+        old, old_root = state[i].copy(), root.copy()
+        if effort.judged:
+            value, _ = look(bound, document, old[:p], root, work)
+            before = local_value(value, old[:p], root, full, prior)
+        for halvings in range(HALVINGS):
+            own = Rates(share * rates.mean, share * rates.root, rates.epsilon)
+            repairs += gradient_visit(
+                by_gradient, bound, document, prior, full, effort, own, state[i], root, work, curved
+            )
+            if not effort.judged:
+                break
+            value, _ = look(bound, document, state[i, :p], root, work)
+            if local_value(value, state[i, :p], root, full, prior) >= before:
+                break
+            state[i], root[:] = old, old_root
+            share = halved(share, halvings, HALVINGS)
+    return repairs
 
 
 @entry(
@@ -266,32 +283,8 @@ def hybrid_documents(
     state: Array,
     roots: Array,
 ) -> int:
-    """As `newton_documents`, the mean by AdaGrad; `state` holds mean, its sums and C (of diagonal q its diagonal).
-
-    A judged visit that lowers the document's term is repeated at half the rates, and given up at last.
-    """
-    p = topics.shape[1] - 1
-    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
-    repairs = 0
-    for i in range(len(state)):
-        document = opened(corpus, i, topics)
-        work, mean, sums, root = workspace(document), state[i, :p], state[i, p : 2 * p], roots[i]
-        load_square(state[i, 2 * p :], full, root)
-        if effort.judged:
-            old, old_sums, old_root = mean.copy(), sums.copy(), root.copy()
-            before = term_of(bound, document, mean, root, full, prior, work)
-            share = 1.0
-            for halvings in range(HALVINGS):
-                own = shorter(effort.rates, share)
-                repairs += hybrid_visit(bound, document, prior, full, effort, own, mean, sums, root, work, curved)
-                if term_of(bound, document, mean, root, full, prior, work) >= before:
-                    break
-                mean[:], sums[:], root[:] = old, old_sums, old_root
-                share = halved(share, halvings, HALVINGS)
-        else:
-            repairs += hybrid_visit(bound, document, prior, full, effort, effort.rates, mean, sums, root, work, curved)
-        store_square(root, full, state[i, 2 * p :])
-    return repairs
+    """As `newton_documents`, the mean by AdaGrad; `state` holds mean, its sums and C (of diagonal q its diagonal)."""
+    return gradient_documents(False, corpus, topics, prior, bound, full, effort, state, roots)
 
 
 @entry(
@@ -309,34 +302,8 @@ def standard_documents(
     state: Array,
     roots: Array,
 ) -> int:
-    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals).
-
-    A judged visit is as in `hybrid_documents`.
-    """
-    p = topics.shape[1] - 1
-    size = p * p if full else p
-    root_sums = np.zeros((p, p))
-    for i in range(len(state)):
-        document = opened(corpus, i, topics)
-        work, mean, sums, root = workspace(document), state[i, :p], state[i, p : 2 * p], roots[i]
-        load_square(state[i, 2 * p : 2 * p + size], full, root)
-        load_square(state[i, 2 * p + size :], full, root_sums)
-        if effort.judged:
-            old, old_sums, old_root, old_root_sums = mean.copy(), sums.copy(), root.copy(), root_sums.copy()
-            before = term_of(bound, document, mean, root, full, prior, work)
-            share = 1.0
-            for halvings in range(HALVINGS):
-                own = shorter(effort.rates, share)
-                standard_visit(bound, document, prior, full, effort, own, mean, sums, root, root_sums, work)
-                if term_of(bound, document, mean, root, full, prior, work) >= before:
-                    break
-                mean[:], sums[:], root[:], root_sums[:] = old, old_sums, old_root, old_root_sums
-                share = halved(share, halvings, HALVINGS)
-        else:
-            standard_visit(bound, document, prior, full, effort, effort.rates, mean, sums, root, root_sums, work)
-        store_square(root, full, state[i, 2 * p : 2 * p + size])
-        store_square(root_sums, full, state[i, 2 * p + size :])
-    return 0
+    """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals)."""
+    return gradient_documents(True, corpus, topics, prior, bound, full, effort, state, roots)
 
 
 # ---- message passing
