@@ -79,7 +79,7 @@ def test_natural_step_reaches_a_conjugate_optimum_at_once(global_random_seed):
 
 @KINDS
 def test_natural_step_is_the_weighted_mean_of_natural_parameters(full, global_random_seed):
-    """equations.md 1, in its uncentred form."""
+    """ρ of the prior and its messages to 1 - ρ of q, in the natural parameters themselves, to 1e-10."""
     target = Quadratic(3, global_random_seed, full)
     q, rate = target.start().replace((np.ones(3), target.start().precision)), 0.3
     g, curvature = target.gradient(q)

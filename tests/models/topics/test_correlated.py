@@ -316,7 +316,7 @@ def test_draws_of_gammas_move_with_their_shape(global_random_seed):
 
 
 def test_corrected_counts_are_right_on_average(global_random_seed):
-    """E V = I."""
+    """Over draws, V times the counts has the mean of the counts, within four standard errors."""
     from sksvi.families import Dirichlet
 
     rng = np.random.default_rng(global_random_seed)

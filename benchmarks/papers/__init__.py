@@ -1,0 +1,1 @@
+"""Every claim of the papers that this package implements, and what of them holds here."""
