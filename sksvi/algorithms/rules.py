@@ -138,7 +138,7 @@ SEARCHED = Searched()
 
 # ---- blocks with a prior
 class Natural(Rule):
-    """The natural step (equations.md 1), halved while it leaves the family's domain."""
+    """The natural step (doc/algorithms.md), halved while it leaves the family's domain."""
 
     scales = True
 

@@ -92,7 +92,7 @@ def by_plate(rate: Any, part: Array) -> Any:
 
 
 def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None) -> Any:
-    """theta <- (1 - rate) theta + rate (theta_prior + gradient): equations.md 1, every natural block of the library.
+    """theta <- (1 - rate) theta + rate (theta_prior + gradient), for every natural block of the library.
 
     Where hyperparameters have moved the prior from `left`, theta first changes by as much as the prior did: they moved
     to what is best for what the data said, and a part of the old prior would stay in q as if the data had said it.
@@ -247,7 +247,7 @@ def adam_step(block: Any, gradient: Array, memory: Any) -> tuple[Any, Any]:
 
 
 def site_step(sites: Array, target: Array, rate: float) -> Array:
-    """Damped messages: (1 - rate) site + rate target, one per datum (CVI, equations.md 1)."""
+    """Damped messages: (1 - rate) site + rate target, one per datum (CVI, doc/algorithms.md)."""
     return (1 - rate) * sites + rate * target
 
 

@@ -317,7 +317,7 @@ class Family:
         return Draw(self.mean)
 
     def corrected(self, draw: Draw, gradient: Any) -> Any:
-        """V gradient with V = F(θ)⁻¹ ∂t(x)/∂θ of this draw, E V = I (equations.md 8); here V = I."""
+        """V gradient with V = F(θ)⁻¹ ∂t(x)/∂θ of this draw, E V = I (Hoffman and Blei 2015); here V = I."""
         return gradient
 
     def of_slopes(self, draw: Draw, slope: Array) -> Any:

@@ -166,7 +166,7 @@ class Dirichlet(Flat):
         return draw.source - logsumexp(draw.source, axis=-1, keepdims=True)
 
     def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
-        """V of equations.md 8 on expected counts, (..., V)."""
+        """V of Hoffman and Blei 2015 on expected counts, (..., V)."""
         return (corrected_counts(self.concentration, draw.source, gradient[0]),)
 
     def in_statistics(self, draw: Draw, slope: Array) -> Array:
@@ -381,7 +381,7 @@ class Simplex(PointMass, Flat):
         return self.of_theta(self.total * weight / weight.sum(-1, keepdims=True))
 
     def standard_gradient(self, prior: Simplex, gradient: tuple[Array]) -> Array:
-        """Gradient of the bound in logistic coordinates: n + e - β Σ(n + e) (equations.md 6, eq. 62)."""
+        """Gradient of the bound in logistic coordinates: n + e - β Σ(n + e) (Sheth and Khardon 2016, eq. 62)."""
         counts = gradient[0] + prior.counts
         return counts - self.mean * counts.sum(-1, keepdims=True)
 

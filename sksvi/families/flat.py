@@ -1,6 +1,6 @@
 """Families with one array of natural parameters: all that a step, a message and a bound ask of them, once.
 
-With A the log normaliser and F = ∂η/∂θ the Fisher information (equations.md 0),
+With A the log normaliser and F = ∂η/∂θ the Fisher information,
 
     KL(q ‖ p) = η·(θ_q - θ_p) - A(θ_q) + A(θ_p),   ∂(bound)/∂u = (∂θ/∂u) F (θ_p + gradient - θ_q),
 
@@ -95,7 +95,7 @@ class Flat(Family):
         return self.stretch * self.fisher(gradient[0] + prior.theta - self.theta)
 
     def kl(self, prior: Any) -> float:
-        """KL(q ‖ prior), nats, summed over all distributions (equations.md 0)."""
+        """KL(q ‖ prior), nats, summed over all distributions."""
         between = np.sum((self.theta - prior.theta) * self.moments)
         here = self.log_normaliser
         there = np.broadcast_to(prior.log_normaliser, here.shape)
@@ -140,7 +140,7 @@ class Flat(Family):
         return draws, self.kl(prior) + off.reshape(n, -1).sum(1)
 
     def of_slopes(self, draw: Draw, slope: Array) -> tuple[Array]:
-        """∂/∂η E f(x) of equations.md 9: V of section 8 on the slopes of f in t(x)."""
+        """∂/∂η E f(x) (Khan and Lin 2017, eq. 15): V of Hoffman and Blei 2015 on the slopes of f in t(x)."""
         return self.corrected(draw, (self.in_statistics(draw, slope),))
 
     def of_values(self, nodes: Draw, values: Array) -> tuple[Array]:

@@ -110,7 +110,7 @@ class Gamma(Flat):
         return self._log_gamma - self.shape * np.log(self.rate)
 
     def kl(self, prior: Gamma) -> float:
-        """KL(q ‖ prior), nats, summed over coordinates (equations.md 0)."""
+        """KL(q ‖ prior), nats, summed over coordinates."""
         return float(np.sum(self.divergence(prior)))
 
     def divergence(self, prior: Gamma) -> Array:
@@ -178,7 +178,7 @@ class Gamma(Flat):
         return Draw(np.exp(np.maximum(logs, LEAST_LOG)) / self.rate, logs, weight)
 
     def of_draws(self, draws: Draw, slope: Any) -> tuple[Array]:
-        """∂/∂η E f(x) of equations.md 9, from slopes f'(x) at several draws or at nodes.
+        """∂/∂η E f(x) of Khan and Lin 2017, from slopes f'(x) at several draws or at nodes.
 
         With s = x f'(x) and p = ∂ log g / ∂a the gradient in E x is Cov(s, p) / Cov(x, p), that in E log x is
         E s - E x times it: a regression of s on x with p as its instrument, so that what is conjugate, s = n - r x, is
@@ -248,14 +248,14 @@ class Gamma(Flat):
         return (np.where(share == 1.0, gradient[0], theta + share * change / rate - prior.theta),)
 
     def corrected(self, draw: Draw, gradient: tuple[Array]) -> tuple[Array]:
-        """V of equations.md 8 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
+        """V of Hoffman and Blei 2015 on a gradient in (E log x, E x), (K, 2): F⁻¹ (p s, s/b), s the slope in log x."""
         slope = gradient[0][..., 0] + draw.value * gradient[0][..., 1]
         p, informed = log_slope(self.shape, draw.source), polygamma(1, self.shape)
         share = slope / excess(self.shape, informed)
         return (np.stack([share * (self.shape * p - 1.0), share * self.rate * (informed - p)], -1),)
 
     def of_parameters(self, in_shape: Array, in_rate: Array) -> tuple[Array]:
-        """The gradient in (E log x, E x), (..., 2), from derivatives in shape and rate (equations.md 9)."""
+        """The gradient in (E log x, E x), (..., 2), from derivatives in shape and rate (Khan and Lin 2017)."""
         informed = polygamma(1, self.shape)
         share = 1.0 / excess(self.shape, informed)
         in_log = share * (self.shape * in_shape + self.rate * in_rate)

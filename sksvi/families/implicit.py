@@ -1,4 +1,4 @@
-"""Implicit derivatives of gamma and Dirichlet draws in their parameters, at a fixed uniform number (equations.md 8)."""
+"""Implicit derivatives of gamma and Dirichlet draws in their parameters, at a fixed uniform number."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def beyond_inverse(x: float) -> float:
 )
 @njit()
 def corrected(concentration: Array, log_gamma: Array, counts: Array, large: float) -> Array:
-    """V n of equations.md 8, plate by plate."""
+    """V n of Hoffman and Blei 2015, plate by plate."""
     P, V = concentration.shape
     out, inverse = np.empty((P, V)), np.empty(V)
     for p in range(P):

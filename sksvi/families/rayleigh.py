@@ -88,7 +88,7 @@ class Rayleigh(Flat):
         return np.asarray(2.0 * np.log(self.scale))
 
     def kl(self, prior: Rayleigh) -> float:
-        """KL(q ‖ prior), nats (equations.md 0)."""
+        """KL(q ‖ prior), nats."""
         ratio = self.scale / prior.scale
         return float(ratio**2 - 1.0 - 2.0 * np.log(ratio))  # the square may be too small for a logarithm
 

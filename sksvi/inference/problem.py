@@ -75,7 +75,7 @@ class SampledGlobals(ExpectedGlobals):
 
 
 class CorrectedGlobals(SampledGlobals):
-    """One draw, and the matrix V of equations.md 8: how the draw moves with its parameters (SSVI)."""
+    """One draw, and the matrix V of Hoffman and Blei 2015: how the draw moves with its parameters (SSVI)."""
 
     def corrected(self, gradient: Gradient, q: Blocks, view: Any) -> Gradient:
         """The summed gradient, V applied block by block: V is linear, and costs as much as the block."""

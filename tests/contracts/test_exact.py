@@ -334,7 +334,7 @@ def test_gradient_against_the_bound_on_a_grid(name, full, global_random_seed):
 @pytest.mark.parametrize("expectation", ["auto", "monte-carlo"])
 @pytest.mark.parametrize("name", ["logit", "poisson", "gaussian"])
 def test_cvi_and_mc_ssvi_have_the_same_iterates(name, expectation, full, global_random_seed):
-    """From q = prior, full batches, equal rates and samples (equations.md 1): sites and natural parameters agree."""
+    """From q = prior, full batches, equal rates and samples: sites and natural parameters agree."""
     data = data_for(name, seed=global_random_seed)
     model = model_for(name, data, full, intercept=False)
     rate = 0.3

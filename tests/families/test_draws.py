@@ -1,4 +1,4 @@
-"""How draws move with the parameters of their family (equations.md 8 and 9), by quadrature over the draws."""
+"""How draws move with the parameters of their family (Hoffman and Blei 2015), by quadrature over the draws."""
 
 from __future__ import annotations
 

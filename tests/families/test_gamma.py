@@ -1,4 +1,4 @@
-"""Gradients of Gamma blocks from slopes at many draws and at nodes (equations.md 9), against closed forms."""
+"""Gradients of Gamma blocks from slopes at many draws and at nodes (Khan and Lin 2017), against closed forms."""
 
 from __future__ import annotations
 

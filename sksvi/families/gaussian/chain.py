@@ -1,7 +1,7 @@
 """A Gaussian over latents of points in time, whose prior is a chain of states, held as one message per latent.
 
 f_t = h_tᵀx_t with x_{t+1} = A x_t + noise, so that the states' joint precision is block-tridiagonal: what a dense prior
-covariance would say of f takes O(T) operations. The dual form of equations.md 1, as `dual.SiteGaussian`; messages may
+covariance would say of f takes O(T) operations. The dual form, as `dual.SiteGaussian`; messages may
 have negative precisions (Student-t) as long as the states' joint precision stays positive definite.
 """
 

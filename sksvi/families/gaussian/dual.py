@@ -1,6 +1,6 @@
 """A Gaussian over latents with a dense prior covariance, held as that covariance and one message per latent.
 
-The dual form of equations.md 1. x ~ N(0, K) has met a message N(y_i; x_i, 1/W_i) per coordinate, so that S⁻¹ = K⁻¹ + W;
+The dual form. x ~ N(0, K) has met a message N(y_i; x_i, 1/W_i) per coordinate, so that S⁻¹ = K⁻¹ + W;
 with B = I + W^½ K W^½ everything follows without K⁻¹ and without 1/W, so K may be singular and W may be zero:
 
     S = K - K W^½ B⁻¹ W^½ K,   m = K a,   KL = ½ [log|B| - Σ W_i S_ii + aᵀm].

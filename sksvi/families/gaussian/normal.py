@@ -150,7 +150,7 @@ class Normal(Family):
         return 0.5 * curvature[..., None] * np.eye(curvature.shape[-1]) if self.full else 0.5 * curvature
 
     def kl(self, prior: Any) -> float:
-        """KL(q ‖ prior), nats, summed over plates (equations.md 0)."""
+        """KL(q ‖ prior), nats, summed over plates."""
         size = self.mean.size
         return 0.5 * (prior.expected_quadratic(self) - size - prior.log_det_precision() - self.log_det_cov())
 
@@ -243,7 +243,7 @@ class StandardGaussian(Normal):
         return self.natural_form().over(prior)
 
     def standard_gradient(self, prior: Any, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Gradient of the bound in mean and C (equations.md 1, `standard`), KL included."""
+        """Gradient of the bound in mean and C (doc/algorithms.md, `standard`), KL included."""
         g, curvature = gradient
         in_mean = prior.dot(prior.mean - self.mean) + g
         if not self.full:

@@ -1,4 +1,4 @@
-"""Beta process factor analysis: y = (z∘w)Φ + noise, with sparse z and missing entries (equations.md 7).
+"""Beta process factor analysis: y = (z∘w)Φ + noise, with sparse z and missing entries (doc/beta_process.md).
 
 Rows come centred and scaled, with 0 where an entry is missing and a mask of observed entries. Global blocks:
 ``probabilities`` (Beta, K), ``features`` (diagonal Gaussian, K x D), ``weight_precision`` and ``noise_precision``
@@ -232,7 +232,7 @@ class BetaProcess(Sampleable):
 
     # ---- globals
     def view(self, q: dict[str, Any], rng: np.random.Generator | None) -> Globals:
-        """A draw of the globals, or their expectations, as the local step reads them (the table of equations.md 7)."""
+        """A draw of the globals, or their expectations, as the local step reads them."""
         return expected(q, self.shape[1]) if rng is None else draw(q, rng, self.shape[1])
 
     # ---- local variables

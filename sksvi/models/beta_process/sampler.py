@@ -1,6 +1,6 @@
 """Draws of beta process factor analysis: the globals that a local step reads, and the full Gibbs sampler of all.
 
-Globals are a draw, expectations, or given values. The sampler is the reference, and a way to start (equations.md 7). A
+Globals are a draw, expectations, or given values. The sampler is the reference, and a way to start. A
 sweep draws (z, w) of every row given the globals, by the compiled local step, and then every global given them. All
 rows and their local variables are in memory.
 """

@@ -1,6 +1,6 @@
 """Columns of a factorization: the likelihood of one user's or item's coordinates given the other side.
 
-Three routes to the gradient (equations.md 5), all of them through the rows of a generalized linear model:
+Three routes to the gradient (doc/factorization.md), all of them through the rows of a generalized linear model:
 
 ==================  ===================================================================================
 plain               f ~ N(m, v), gradient of the surrogate Σ E log p in mean and covariance
@@ -313,7 +313,7 @@ class SquaredColumns(SideColumns):
 
 
 class JointColumns(SideColumns):
-    """(z, f) jointly Gaussian, cov(z, f) = cov(z) x: the curvature of equations.md 5, for full covariances.
+    """(z, f) jointly Gaussian, cov(z, f) = cov(z) x: the curvature where covariances are full.
 
     By Stein's lemma its integrals are derivatives of E l''(f): with k = cov(z) x,
     D = ½ Σ [E l'' E zzᵀ + E l''' (m kᵀ + k mᵀ) + E l'''' k kᵀ].

@@ -1,4 +1,4 @@
-"""Factorization of a sparsely observed matrix: f_ij = offset + x_iᵀ z_j (equations.md 5).
+"""Factorization of a sparsely observed matrix: f_ij = offset + x_iᵀ z_j (doc/factorization.md).
 
 Users have coordinates x = (u, b, 1) and items z = (v, 1, c), so that f = uᵀv + b + c + offset and biases are factors
 whose other side is the constant one; without biases x = u and z = v. A column is one user or one item: given the other

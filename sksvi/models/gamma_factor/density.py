@@ -1,4 +1,4 @@
-"""The density ξ(Λ) = log p(Y | Λ) of the gamma factor model (equations.md 9), by matrices of K x K.
+"""The density ξ(Λ) = log p(Y | Λ) of the gamma factor model (doc/gamma_factors.md), by matrices of K x K.
 
 The data are sufficient statistics of rows: their number, their mean, and their scatter about it. Loadings L = Λᵀ (...,
 K, D), noise ψ (D,), C = Ψ + ΛΛᵀ. With P = LΨ⁻¹, B = I + PLᵀ and G = B⁻¹P = (C⁻¹Λ)ᵀ,

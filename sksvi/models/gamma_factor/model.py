@@ -1,4 +1,4 @@
-"""The gamma factor model (Knowles 2015; equations.md 9): y_n ~ N(mean, ΛΛᵀ + Ψ) with Λ_dk ~ Gamma, one block of them.
+"""The gamma factor model (Knowles 2015): y_n ~ N(mean, ΛΛᵀ + Ψ) with Λ_dk ~ Gamma, one block of them.
 
 The rows' factors and, if there is one, their mean under a flat prior are integrated out, so that the data enter only
 through their scatter and their number. E ξ(Λ) under q is taken over the points of `integrals.gamma_nodes`: it is smooth

@@ -1,4 +1,4 @@
-"""The bounds of a sparse GP per datum: f_i = h_iᵀv + e_i with var e_i = d_i (equations.md 4).
+"""The bounds of a sparse GP per datum: f_i = h_iᵀv + e_i with var e_i = d_i (doc/gaussian_processes.md).
 
 Each bound is a sum of T_i(mu_i, s_i, d_i), mu_i and s_i the mean and variance of h_iᵀv under q; all that a fit needs
 are T_i and its derivatives alpha, gamma and delta in the three, and in the likelihood's own parameters.
@@ -191,7 +191,7 @@ BOUNDS: dict[str, Callable[..., BoundTerms]] = {"simple": simple, "v1": v1, "v2"
 VALUES: dict[str, Callable[..., Array]] = {"simple": simple_at, "v1": v1_at, "v2": v1_at}
 
 
-# ---- the exact process with Gaussian noise, of which the optimal bound is made (equations.md 4, 6)
+# ---- the exact process with Gaussian noise, of which the optimal bound is made (doc/gaussian_processes.md)
 # A row of weight k is k rows with the same x and y, which one row with k times less noise stands for, up to a
 # constant.
 def _noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:

@@ -1,4 +1,4 @@
-"""A full Gaussian process under any scalar likelihood: one message per datum (equations.md 4, `full GP by cvi`)."""
+"""A full Gaussian process under any scalar likelihood: one message per datum (doc/gaussian_processes.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The sparse Gaussian process: a GLM whose rows are h_i = L⁻¹ k_w(x_i), each with a variance d_i of its own.
 
 The inducing values are held in white coordinates v = L⁻¹ f(Z), so that q(v) keeps its meaning while kernel and inducing
-inputs move (equations.md 4). Several latents (softmax) share kernel and inducing points: v_k of each is a part of one
+inputs move. Several latents (softmax) share kernel and inducing points: v_k of each is a part of one
 block, their prior is independent, and d_i adds to the variance of each.
 """
 

@@ -1,4 +1,4 @@
-"""The generalized linear model: f_i = x_iᵀw + offset_i, one weight vector per latent (equations.md 2)."""
+"""The generalized linear model: f_i = x_iᵀw + offset_i, one weight vector per latent (doc/glm.md)."""
 
 from __future__ import annotations
 
@@ -366,7 +366,7 @@ class LinearModel(LinearLatents):
     def _precision_step(self, q: dict[str, Any]) -> tuple[Array, float]:
         """log of (number of well-determined weights) / Σ m², whose fixed point is δ = D / (tr S + ‖m‖²).
 
-        The fixed point is that of equations.md 2 and is reached in fewer passes (MacKay 1992, eq. 4.10).
+        The fixed point is that of an EM step and is reached in fewer passes (MacKay 1992, eq. 4.10).
         """
         d = self.n_fixed
         delta = self.precision(q)[:d]

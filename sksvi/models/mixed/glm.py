@@ -1,4 +1,4 @@
-"""The mixed-effects GLM: noise per datum and effects per level of grouping factors (equations.md 3).
+"""The mixed-effects GLM: noise per datum and effects per level of grouping factors (doc/mixed_effects.md).
 
 f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, s_f²). The levels' effects
 are further weights, so that their posterior is one Gaussian with the fixed effects. w2 has a Rayleigh posterior; a

@@ -1,6 +1,6 @@
 """A datum's share of the bounds of the mixed effects GLM: f | u ~ N(u, w2), u ~ N(m, v), w2 ~ Rayleigh(sigma).
 
-Three bounds (equations.md 3), each with its derivatives in m, in v and in the noise's moment g = E w2^2 = 2 sigma^2:
+Three bounds, each with its derivatives in m, in v and in the noise's moment g = E w2^2 = 2 sigma^2:
 `optimal` averages log E p(y | f) over u and w2, `simple` averages log p(y | f) itself, `mean_field` has a Gaussian
 q(f) of its own per datum.
 """

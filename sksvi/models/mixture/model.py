@@ -1,4 +1,4 @@
-"""Mixture of independent columns of values, zeros and ones among them (equations.md 8).
+"""Mixture of independent columns of values, zeros and ones among them (doc/mixtures.md).
 
 π ~ Dir(α/K), φ_kd ~ Dir(c) over the values of column d, row n of component z_n ~ π has value v in column d with
 probability φ_{z_n d v}; a missing cell says nothing. Global blocks: ``weights``, and per number of values m the columns

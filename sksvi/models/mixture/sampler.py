@@ -1,4 +1,4 @@
-"""Collapsed Gibbs sampling of a mixture's labels: the reference (equations.md 8)."""
+"""Collapsed Gibbs sampling of a mixture's labels: the reference (doc/mixtures.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gamma process NMF (equations.md 8): y_nf ~ Poisson(Σ_k θ_k W_fk H_nk), components and their weights global, H local.
+"""Gamma process NMF (doc/nmf.md): y_nf ~ Poisson(Σ_k θ_k W_fk H_nk), components and their weights global, H local.
 
 W_fk ~ Gamma(a, a), H_nk ~ Gamma(b, b), θ_k ~ Gamma(α/K, αc). Blocks ``components`` (K, F) and ``weights`` (K,). A row
 is left as N_n (K,), its expected counts from each component: q(H_nk) = Gamma(b + N_nk, b + θ_k Σ_f W_fk), the sum over

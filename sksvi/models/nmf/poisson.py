@@ -1,4 +1,4 @@
-"""Gamma-Poisson factorization (equations.md 9): y_nf ~ Poisson(Σ_k W_fk H_nk), components W global, H local.
+"""Gamma-Poisson factorization (doc/gamma_poisson.md): y_nf ~ Poisson(Σ_k W_fk H_nk), components W global, H local.
 
 W_fk ~ Gamma(a, s), H_nk ~ Gamma(b, r). Blocks: ``components`` (K, F), and the logarithms of both rates, which are found
 by empirical Bayes: at their best r = b N K / Σ E H and s = a F K / Σ E W, so that the scale, which data leave open,

@@ -1,4 +1,4 @@
-"""A latent in time under any scalar likelihood: one message per point (equations.md 9, `DynamicGLM`)."""
+"""A latent in time under any scalar likelihood: one message per point (doc/time_series.md)."""
 
 from __future__ import annotations
 

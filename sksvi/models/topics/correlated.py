@@ -1,4 +1,4 @@
-"""The correlated topic model (equations.md 6): topics and the population of proportions are global, documents local.
+"""The correlated topic model (doc/topics.md): topics and the population of proportions are global, documents local.
 
 η_d ~ N(μ, Σ) over K - 1 log odds against the last topic, θ_d = softmax(η_d, 0), words of document d ~ θ_dᵀβ. A
 document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled loops (`LOCAL_STEPS`); what it says about the

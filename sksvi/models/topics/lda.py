@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation (equations.md 8): topics are global, proportions of documents local.
+"""Latent Dirichlet allocation (doc/lda.md): topics are global, proportions of documents local.
 
 θ_d ~ Dir(α), words of document d ~ θ_dᵀβ, β_k ~ Dir(η). A document is left as N_d (K,), its expected number of words
 from each topic, by one of `LOCAL_STEPS`: q(θ_d) = Dir(α + N_d) by mean field, or N_d with θ_d integrated out. How

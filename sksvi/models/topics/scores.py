@@ -1,4 +1,4 @@
-"""Scores of documents that need no bound: importance sampling from a widened posterior (equations.md 6)."""
+"""Scores of documents that need no bound: importance sampling from a widened posterior (doc/topics.md)."""
 
 from __future__ import annotations
 

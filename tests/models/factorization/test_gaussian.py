@@ -158,7 +158,7 @@ def test_joint_route_is_the_sum_over_a_jointly_gaussian_row(name, global_random_
 
 
 def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
-    """K = 10, posterior variance 0.2, logistic: errors of about 2 and 8 % (equations.md 5); draws are the truth."""
+    """K = 10, posterior variance 0.2, logistic: errors of about 2 and 8 %; draws are the truth."""
     rng = np.random.default_rng([global_random_seed, 3])
     k, n = 10, 20
     pairs = np.column_stack([np.arange(n), np.arange(n)])

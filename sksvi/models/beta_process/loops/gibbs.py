@@ -1,4 +1,4 @@
-"""Compiled Gibbs draws of beta process factor analysis: local steps of a block's rows, and features (equations.md 7).
+"""Compiled Gibbs draws of beta process factor analysis: local steps of a block's rows, and features.
 
 Units are those of ``loops/variational.py``. A row works in its observed columns alone, of which it has a copy that fits
 the cache; without missing entries in the K x K matrix ``gram`` = phi phiᵀ. Features come in chunks of a fixed size, a

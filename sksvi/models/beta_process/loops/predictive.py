@@ -1,4 +1,4 @@
-"""Compiled means, second moments and densities of a row's entries, its weights integrated out (equations.md 7).
+"""Compiled means, second moments and densities of a row's entries, its weights integrated out.
 
 Draws of the weights differ by more than a few dozen of them can average over: the mean of the densities is then that of
 the luckiest draw, and a posterior that is spread looks worse than one that is wrong. Given z the weights are Gaussian.

@@ -1,4 +1,4 @@
-"""Compiled mean-field local steps of beta process factor analysis, and what all local steps hand on (equations.md 7).
+"""Compiled mean-field local steps of beta process factor analysis, and what all local steps hand on.
 
 Rows ``y`` (n, D) and features ``phi`` (K, D) come times the root of the noise precision, missing entries of y as 0
 with ``observed`` False; so noise has precision 1 here, and with the residual r = o (y - omega phi) it is

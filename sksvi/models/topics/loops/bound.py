@@ -1,4 +1,4 @@
-"""Compiled terms of a document in the correlated topic model's bounds, and their derivatives (equations.md 6).
+"""Compiled terms of a document in the correlated topic model's bounds, and their derivatives (doc/topics.md).
 
 q(η) = N(m, CᵀC) over K - 1 coordinates, the last topic's is 0; expectations are means over η_s = m + Cᵀε_s. The
 `prior` is N(μ, Σ); records are in `records`. Sums over documents are taken at the q(η) that a local step left.
