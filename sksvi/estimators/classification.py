@@ -73,6 +73,13 @@ class ClassificationMethods(ClassifierMixin):
         elif classes is not None and not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
+    def _check_y(self, X: Any, y: Any) -> Array:
+        """Labels of a test set, checked, as positions in ``classes_``."""
+        check_is_fitted(self)
+        y = check_labels(y)
+        check_same_rows(X, y)
+        return self._codes(y)
+
     # ---- rows in partitions
     @contextmanager
     def _class_weights_of(self, y: Any, sample_weight: Any) -> Iterator[None]:
@@ -170,10 +177,8 @@ class ClassificationMethods(ClassifierMixin):
         -------
         ndarray of shape (n,)
         """
-        check_is_fitted(self)
-        y = check_labels(y)
-        check_same_rows(X, y)
-        return self._predictive(X, offset).log_prob(self._codes(y))
+        codes = self._check_y(X, y)
+        return self._predictive(X, offset).log_prob(codes)
 
     def score(
         self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None

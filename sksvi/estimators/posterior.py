@@ -1,15 +1,18 @@
-"""The posterior as users see it: blocks by name, the density that q stands for, the mean of y given a draw."""
+"""The posterior as users see it: blocks by name, its density, bounds row by row, the mean of y given a draw."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
-from sksvi.inference.problem import Problem
+from sksvi.inference.engine import prepare
+from sksvi.inference.problem import Problem, divergence
+from sksvi.inference.state import State
 from sksvi.models.base import Blocks
 
 Array = np.ndarray
@@ -129,6 +132,57 @@ def check_same_rows(estimator: Any, weight: float, offset: Any) -> None:
             f"this {name} counts what its stream said as that of {meant:g} rows, and has seen {fitted:g} "
             "(total_samples, forgetting or half_life): its posterior is not that of rows which count once each."
         )
+
+
+# ---- bounds on the log evidence at one and the same q of the globals, row by row
+@dataclass(frozen=True)
+class RowBounds:
+    """Terms of rows under several bounds at one q.
+
+    Parameters
+    ----------
+    fitted : str
+        The bound that q was fitted by.
+    values : dict
+        Bound to the term of every row times its weight, (n,), nats.
+    gaps : tuple of (str, str)
+        Pairs of bounds, a row's term under the first at least as large as under the second.
+    divergence : float
+        What every bound takes off the sum of the terms, nats: the divergence of q from the prior, less the log density
+        of hyperparameters.
+    weight : ndarray of shape (n,)
+    sums : dict
+        Bound to the data's part of it, nats, where it is no sum over rows.
+    groups : dict
+        Grouping column to the level of each row.
+    """
+
+    fitted: str
+    values: dict[str, Array]
+    gaps: tuple[tuple[str, str], ...]
+    divergence: float
+    weight: Array
+    sums: dict[str, float] = field(default_factory=dict)
+    groups: dict[Any, Array] = field(default_factory=dict)
+
+
+def row_terms(problem: Problem, q: Blocks) -> Array:
+    """Term of every row at q times its weight, (n,), nats, by the integrals that a fit reports its bound with."""
+    prepare(q)
+    there = problem.for_bound
+    model, data = there.model, there.data
+    view = there.globals.view(model, q, None)  # type: ignore[arg-type]
+
+    def of_chunk(rows: Any) -> Array:
+        return model.terms(view, model.batch(data, rows), there.expect, None).value
+
+    chunks = model.chunks(slice(0, len(data)), data)
+    return np.concatenate(list(parallel.in_order(of_chunk, chunks, there.threads)))
+
+
+def divergence_at(problem: Problem, q: Blocks) -> float:
+    """Divergence of q from the prior less the log density of hyperparameters, nats; of a stream's rows as of others."""
+    return divergence(problem, State(q, 0), q)
 
 
 # ---- the mean of y given a draw: averages over rows, slopes and contrasts are made of these

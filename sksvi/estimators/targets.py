@@ -150,6 +150,10 @@ class TargetEncoding(ABC):
     def positions(self, y: Array) -> Array:
         """Targets in the user's words as numbers."""
 
+    def row_weight(self, estimator: Any, codes: Array, weight: Array | None) -> Array | None:
+        """Weights of rows as a fit counts them, given their targets as numbers."""
+        return weight
+
     def few(self, summary: DataSummary) -> Any:
         """Rows by whose targets a fit starts, as positions or numbers."""
         rows: Any = summary.few
@@ -292,6 +296,10 @@ class LabelTarget(TargetEncoding):
                 "Leave it out."
             )
         return self
+
+    def row_weight(self, estimator: Any, codes: Array, weight: Array | None) -> Array | None:
+        """Weights of rows times those of their classes."""
+        return weighted_by_class(estimator.class_weight, self.names, codes, weight)
 
     def positions(self, y: Array) -> Array:
         """Positions of labels, in double precision."""

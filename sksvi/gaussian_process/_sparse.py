@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.algorithms import Algorithm
+from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.offsets import remember_exposure, with_exposure
+from sksvi.estimators.posterior import RowBounds, divergence_at, row_terms
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._encoding import LabelProcessEncoding, ValueProcessEncoding
-from sksvi.gaussian_process._start import checked_noise, noiseless, refused
+from sksvi.gaussian_process._start import OPTIMAL_ROWS, checked_noise, noiseless, refused
 from sksvi.likelihoods import Likelihood
+from sksvi.models.base import Table
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel
@@ -233,6 +240,37 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         """
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
+
+    def _row_bounds(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowBounds:
+        """Terms of rows under every bound at the fitted q; "optimal", which is no sum over them, of few rows."""
+        check_is_fitted(self)
+        if self.likelihood_.noise_variance is None:
+            raise TypeError(
+                f"SparseGPRegressor has a choice of bound with Gaussian noise alone, not {self.likelihood_}."
+            )
+        twin = copy.copy(self).set_params(bound="simple")  # validation writes to it
+        rows = self._encoding.read(twin, GivenRows(X, y, None, offset), self._encoding, CHUNK)
+        data = self._encoding.encode(twin, rows, CHUNK)
+        weight = check_row_values(sample_weight, len(data), "sample_weight", weights=True)
+        data, q = replace(data, weight=weight), self.state_.shown
+        problem = twin._problem(twin._model(data, "nothing"), data)
+
+        def terms(bound: str, data: Table) -> Array:
+            return row_terms(replace(problem, model=problem.model.replaced(bound=bound), data=data), q)
+
+        sums = {}
+        if len(data) <= OPTIMAL_ROWS:  # a row of no weight is none
+            sums["optimal"] = float(
+                terms("optimal", data if weight is None else data.take(np.flatnonzero(weight))).sum()
+            )
+        return RowBounds(
+            fitted=self.bound,
+            values={name: terms(name, data) for name in ("simple", "v1", "v2")},
+            gaps=(("v1", "simple"), ("v2", "v1")),
+            divergence=divergence_at(problem, q),
+            weight=np.ones(len(data)) if weight is None else weight,
+            sums=sums,
+        )
 
     def _base_likelihood(self) -> Likelihood:
         noise = checked_noise(self.noise_variance)

@@ -208,8 +208,8 @@ def check_posterior(
     0.9, 57 draws
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
-    _check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, X = _inner_and_rows(model, X)
+    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+    inner, X = inner_and_rows(model, X, "_joint", "cannot weigh draws of its posterior", SUPPORTED)
     seed = drawn_seed(random_state)
     with parallel.working():
         joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
@@ -236,20 +236,18 @@ def check_posterior(
         )
 
 
-def _check_in_memory(**rows: Any) -> None:
+def check_in_memory(**rows: Any) -> None:
     """An error that names a collection."""
     for name, values in rows.items():
         if is_collection(values):
-            raise TypeError(
-                f"{name} is a Dask collection, and draws are weighed by rows in memory: give {name}.compute()."
-            )
+            raise TypeError(f"{name} is a Dask collection, and rows are looked at in memory: give {name}.compute().")
 
 
-def _inner_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator inside wrappers, and the rows as it takes them; TypeError if its draws cannot be weighed."""
+def inner_and_rows(model: Any, X: Any, method: str, fault: str, supported: str) -> tuple[Any, Any]:
+    """The estimator inside wrappers, and the rows as it takes them; TypeError where it has no such method."""
     inner, steps, inverses = unwrapped(model)
-    if not hasattr(inner, "_joint"):
-        raise TypeError(f"{type(inner).__name__} cannot weigh draws of its posterior: {SUPPORTED}.")
+    if not hasattr(inner, method):
+        raise TypeError(f"{type(inner).__name__} {fault}: {supported}.")
     if inverses:
         raise TypeError(
             "a transformed target has another density: give the regressor_ inside, with y as the transformer has it."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -14,12 +15,13 @@ from sklearn.utils._param_validation import Interval
 from sksvi import algorithms
 from sksvi._runtime import memory
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow
-from sksvi.estimators.checks import interval_table
+from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.encoding import GivenRows
-from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.posterior import Posterior, RowBounds, divergence_at, row_terms
 from sksvi.estimators.refit import UNCHECKED, stays, text
 from sksvi.estimators.summaries import COLUMNS, node_table
-from sksvi.estimators.tables import Levels, as_table
+from sksvi.estimators.tables import Levels, as_table, column_of
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, Marginal
@@ -30,6 +32,7 @@ from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.models.base import Table, summed
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
+from sksvi.models.mixed.noise_bounds import BOUNDS
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -167,6 +170,30 @@ class MixedEffects(BayesianGLM):
     def _scales_before(self, scales: Any) -> Any:
         kinds = self._encoding.kinds_before
         return scales if scales is None or kinds is None else replace(scales, kinds=kinds)
+
+    # ---- rows under each bound
+    _check_y: Callable[[Any, Any], Array]
+
+    def _row_bounds(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowBounds:
+        """Terms of rows under every bound at the fitted q, with levels as in predictions."""
+        codes, twin = self._check_y(X, y), copy.copy(self)  # validation writes to it
+        design, q, encoding = twin._validated(X), self.state_.shown, self._encoding
+        weight = check_row_values(sample_weight, len(codes), "sample_weight", weights=True)
+        weight = encoding.target.row_weight(self, codes, weight)
+        rows = Table(encoding.in_units(design), codes, weight, checked_offset(self, offset, X, y=y))
+        model, rows = twin._model_of_fit(rows)
+        unseen = None if self.groups is None else np.exp(2.0 * q["group_std"].value)
+        alone = model.replaced(unseen=unseen, table=None)
+        problem, under = twin._problem(alone, rows), {name: alone.replaced(bound=name) for name in BOUNDS}
+        levels = zip(self._group_names(), encoding.grouping, strict=True) if self.groups is not None else ()
+        return RowBounds(
+            fitted=model.bound,
+            values={name: row_terms(replace(problem, model=own.tabulated(codes)), q) for name, own in under.items()},
+            gaps=(("optimal", "mean-field"), ("optimal", "simple")),
+            divergence=divergence_at(problem, q),
+            weight=np.ones(len(rows)) if weight is None else weight,
+            groups={name: column_of(as_table(X), j).to_numpy() for name, j in levels},
+        )
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any, looks: Any = None, along: Any = None) -> None:

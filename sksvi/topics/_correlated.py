@@ -11,16 +11,19 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import MatrixLike, Names, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.checks import check_count, check_seed
+from sksvi.estimators.posterior import RowBounds, divergence_at
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
+from sksvi.models.base import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import (
     BATCH_STEPS,
@@ -304,6 +307,23 @@ class CorrelatedTopicModel(TopicModel):
     def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
         found = self._documents(self._fitted_model, X)
         return found.proportions, found.deviations
+
+    def _row_bounds(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowBounds:
+        """Terms of documents under every bound at the fitted topics."""
+        check_is_fitted(self)
+        given = {"sample_weight": sample_weight, "offset": offset}
+        if beside := [name for name, values in given.items() if values is not None]:
+            raise ValueError(f"{beside[0]} is given, and documents have none: leave it out.")
+        X, model = self._counts(X), cast(CorrelatedTopics, self._fitted_model)
+        values = model.terms_by_bound(self._globals, X, parallel.n_threads(self.n_jobs))
+        problem = self._problem(model, Table(X, np.zeros(X.shape[0])))
+        return RowBounds(
+            fitted=model.bound,
+            values=values,
+            gaps=(("optimal", "mean-field"), ("optimal", "simple")),
+            divergence=divergence_at(problem, self._globals),
+            weight=np.ones(X.shape[0]),
+        )
 
     def importance_score(
         self, X: MatrixLike, n_samples: int = 1000, random_state: RandomState = 0, feature_names: Names | None = None

@@ -18,7 +18,7 @@ from sksvi import (
     GMERegressor,
     SparseGPRegressor,
 )
-from sksvi.inspection import PosteriorCheck, check_posterior, marginal_effects
+from sksvi.inspection import BoundReport, PosteriorCheck, bound_report, check_posterior, marginal_effects
 
 
 def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
@@ -86,6 +86,9 @@ def groups(table: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
     model: GMERegressor = GMERegressor(groups=["g"], max_iter=20, random_state=0).fit(table, y)
     effects: pd.DataFrame = model.group_effects_
     deviations: pd.DataFrame = model.group_std_
+    report: BoundReport = bound_report(model, table, y)
+    worst: pd.DataFrame = report.worst(3)
+    assert len(worst) == 3
     return pd.concat([effects, deviations])
 
 

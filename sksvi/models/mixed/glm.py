@@ -168,6 +168,13 @@ class MixedModel(LinearModel):
         return SlopeStarts(self.groups, self.slope_mean_norms)
 
     # ---- gradients
+    def terms(self, view: dict[str, Any], batch: Any, expect: Any, rng: Any) -> LinearTerms:
+        """Terms per datum; a row without a known level has the variance of any level's effect, as in predictions."""
+        if self.unseen is None:
+            return super().terms(view, batch, expect, rng)
+        v = self.latent_variance(view, batch) + self.unseen_variance(batch.data.X)
+        return self.terms_at(view, batch, expect, rng, v)
+
     def expected(
         self, q: dict[str, Any], likelihood: Any, y: Array, m: Array, v: Array, expect: Any, rng: Any
     ) -> LinearTerms:

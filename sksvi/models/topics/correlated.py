@@ -57,6 +57,8 @@ PORTION_VISIT = Effort(2, 20, 1e-2)
 SETTLE = Effort(3, 50, 1e-5)
 #: Documents of a block whose posteriors are asked for.
 POSTERIOR_CHUNK = 64
+#: Documents whose covariances are in memory while bounds are compared.
+JUDGED_TOGETHER = 1024
 #: AdaGrad's steps of a visit.
 GRADIENT_STEPS = 10
 #: Passes over mini-batches in which documents see E β and not exp(E log β), which would starve the rare words of topics
@@ -336,6 +338,38 @@ class CorrelatedTopics(Local):
         value, local, mean, std, root = (np.concatenate([getattr(f, name) for f in found]) for name in names)
         none = np.empty((0, 0))
         return CorrelatedTerms(value, local, none, none, proportions=mean, deviations=std, roots=root)
+
+    def terms_by_bound(self, q: dict[str, Any], X: Any, threads: int) -> dict[str, Array]:
+        """Term of each document under every bound, each at its own q(η), (n,), nats.
+
+        They are taken at nodes that no q(η) was fitted to. q(η) of the optimal bound is the best of its own and those
+        of the others, at which its term is never below theirs.
+        """
+        judges = judging_nodes(self.n_topics - 1)
+        models = {name: self.replaced(bound=name, judges=judges) for name in BOUNDS}
+        values = {name: np.empty(X.shape[0]) for name in BOUNDS}
+        for part in parallel.slices(X.shape[0], JUDGED_TOGETHER):
+            rows = X[part]
+            found = {name: model.documents(q, rows, threads, roots=True) for name, model in models.items()}
+            at = [models["optimal"].terms_at(q, rows, own.local, own.roots) for own in found.values()]
+            for name, own in found.items():
+                values[name][part] = own.value if name != "optimal" else np.max(at, axis=0)
+        return values
+
+    def terms_at(self, q: dict[str, Any], X: Any, local: Array, roots: Array) -> Array:
+        """Term of each document at a q(η) of mean `local` (n, >=K-1) and root `roots`, (n,), nats, at the judges."""
+        from sksvi.models.topics.loops import records
+        from sksvi.models.topics.loops.bound import sum_documents
+
+        assert self.judges is not None
+        view, n, none = self.view(q, None), X.shape[0], np.empty((0, 0))
+        nodes = np.zeros(n, int)
+        corpus = records.Corpus(X.indptr, X.indices, np.ascontiguousarray(X.data, np.float64), self.judges, nodes)
+        prior = records.LogOddsPopulation(view.location, view.precision, view.log_det)
+        found = records.Sums(np.zeros(n), none, none, none, none)
+        none = np.empty((0, self.n_topics))
+        sum_documents(corpus, view.topics, none, view.offset, prior, BOUNDS[self.bound], self.full, local, roots, found)
+        return found.values
 
     def grown(self, q: dict[str, Any], data: Table) -> dict[str, Any]:
         """The topics with new words at their prior."""
