@@ -22,6 +22,7 @@ from sksvi.likelihoods import NegativeBinomial
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.mixed_effects import GMEClassifier, GMERegressor
 from sksvi.mixture import BernoulliMixture, CategoricalMixture
+from sksvi.network import Beta, Binomial, Categorical, Dirichlet, Gamma, Gaussian, Likelihood, Link, Network, Rayleigh
 from sksvi.time_series import DynamicGLM
 from sksvi.topics import CorrelatedTopicModel, StructuredLDA
 
@@ -90,6 +91,29 @@ def fit_in_chunks(model: Any, *tables: Any, **options: Any) -> Any:
         chunk = (table.iloc[rows] if hasattr(table, "iloc") else table[rows] for table in tables)
         model.partial_fit(*chunk, **options)
     return model
+
+
+def stream_of_network(d: dict[str, Any]) -> Network:
+    """Fit a network of every family to two portions of rows, each with local nodes of its own."""
+    nodes = {
+        "line": Gaussian(0.0, 1.0, size=3, covariance="full"),
+        "noise": Rayleigh(2.0),
+        "spread": Gamma(2.0, 1.0),
+        "shares": Dirichlet([1.0, 1.0]),
+        "p": Beta(1.0, 1.0),
+        "label": Categorical("shares"),
+        "heads": Binomial("p", trials=3),
+        "f": Gaussian(Link("line", design="X"), variance="noise", size="y", integrated=True),
+        "y": Likelihood("poisson", "f", offset="offset"),
+        "g": Gaussian(0.0, "spread", size="z"),
+        "z": Gaussian("g", 4.0),
+    }
+    label, offset = (d["two"] == "yes").astype(int), 0.25 * d["X"][:, 0]
+    rows = {"X": d["X"], "y": d["count"], "label": label, "heads": d["level"], "z": d["real"], "offset": offset}
+    network = Network(nodes)
+    for part in (slice(None, 25), slice(25, None)):
+        network.partial_fit({name: values[part] for name, values in rows.items()}, max_iter=5)
+    return network
 
 
 #: Parameters of several fits.
@@ -192,6 +216,7 @@ FITS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "loadings-stream": ("X", lambda d: fit_in_chunks(GammaFactorModel(**_FACTORS), d["X"])),
     "sparse-factors": ("X", lambda d: BetaProcessFA(**_FACTORS).fit(d["X"])),
     "sparse-factors-gibbs": ("X", lambda d: BetaProcessFA(algorithm="gibbs", **_FACTORS).fit(d["X"])),
+    "network": ("X", stream_of_network),
     "sparse-factors-stream": ("X", lambda d: fit_in_chunks(BetaProcessFA(**_FACTORS), d["X"])),
 }
 #: Methods whose results are compared.

@@ -13,9 +13,11 @@ from sksvi.models.network.distributions import (
     Gaussian,
     Likelihood,
     Poisson,
+    Rayleigh,
 )
 from sksvi.models.network.function import Function, SampledFunction
-from sksvi.models.network.model import Factor, Link
+from sksvi.models.network.model import Factor
+from sksvi.models.network.slots import Link
 from sksvi.network._network import Network
 
 __all__ = [
@@ -31,5 +33,6 @@ __all__ = [
     "Link",
     "Network",
     "Poisson",
+    "Rayleigh",
     "SampledFunction",
 ]

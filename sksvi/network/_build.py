@@ -12,14 +12,23 @@ from sksvi import families
 from sksvi._typing.arrays import WHOLE
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.base import Blocks
-from sksvi.models.network.distributions import Beta, Dirichlet, Distribution, DistributionFactor, Gamma, Gaussian
+from sksvi.models.network.distributions import (
+    Beta,
+    Dirichlet,
+    Distribution,
+    DistributionFactor,
+    Gamma,
+    Gaussian,
+    Likelihood,
+    Rayleigh,
+)
 from sksvi.models.network.function import RULES, Function
-from sksvi.models.network.model import Factor, Link, Slot, zero
+from sksvi.models.network.integrated import LEAST_SHAPE, IntegratedFactor
+from sksvi.models.network.model import Factor, zero
+from sksvi.models.network.slots import Link, Slot
+from sksvi.network._structure import CALLED, check_name, in_order
 
 Array = np.ndarray
-
-#: Families of nodes as users call them.
-CALLED = {"gaussian": "a Gaussian", "gamma": "a Gamma", "beta": "a Beta", "dirichlet": "a Dirichlet"}
 
 
 class Built:
@@ -29,16 +38,28 @@ class Built:
     ----------
     nodes, factors : dict
     data : dict
+    centres : dict of str to Family, default={}
+        Blocks of nodes whose q is there already: priors of their children are made at these.
     """
 
     def __init__(
-        self, nodes: Mapping[str, Distribution], factors: Mapping[str, Factor], data: Mapping[str, Any]
+        self,
+        nodes: Mapping[str, Distribution],
+        factors: Mapping[str, Factor],
+        data: Mapping[str, Any],
+        centres: Mapping[str, Any] | None = None,
     ) -> None:
+        parts: list[Any] = [*nodes.values(), *factors.values()]
+        columns = {name for part in parts for name in part.data_names}
         for name in data:
-            check_name("data", name, nodes)
+            if name not in columns:
+                check_name("data", name, nodes)
+        nodes = {name: completed(f"node {name!r}", node, data) for name, node in nodes.items()}
+        self.centres = {} if centres is None else centres
         self.priors: Blocks = {}
         self.sizes: dict[str, int] = {}
         self.factors: dict[str, Factor] = {}
+        self.integrated: dict[str, Gaussian] = {}
         for name in in_order(nodes):
             if name in data:
                 self._observe(name, nodes[name], check_data(name, nodes[name], data[name]))
@@ -47,24 +68,45 @@ class Built:
         if not self.priors:
             raise ValueError("every node is observed: there is nothing to fit.")
         for name, factor in factors.items():
-            self._add_factor(name, factor, set(data))
+            self._add_factor(name, completed(f"factor {name!r}", factor, data), set(data))
 
     def _observe(self, name: str, node: Distribution, y: Array) -> None:
         """Add the factor of an observed node: its data given their parameters."""
         self._check_parents(name, node)
         size_of(f"data[{name!r}]", parameter_sizes(f"node {name!r}", node, self.sizes), len(y))
-        for extra in ("exposure", "trials", "offset"):
-            values = np.asarray(getattr(node, extra, 0.0), float)
+        for extra in node.of_rows:
+            values = np.asarray(getattr(node, extra), float)
             if values.size not in (1, len(y)) or not np.all(np.isfinite(values)):
                 raise ValueError(f"node {name!r}: {extra} must be finite numbers, 1 or {len(y)}; found {values.shape}.")
         for parameter, link in node.links.items():
-            block = self.priors[link.name]
-            if node.kinds[parameter] == "dirichlet" and y.max() >= block.concentration.shape[-1]:
+            kind = node.kinds[parameter]
+            if kind == "dirichlet" and y.max() >= (n := self.priors[link.name].concentration.shape[-1]):
+                raise ValueError(f"data[{name!r}] has category {y.max():g}; node {link.name!r} has {n}.")
+        local = next((link.name for link in node.links.values() if link.name in self.integrated), None)
+        if local is not None:
+            assert isinstance(node, Likelihood)
+            if self.sizes[local] != len(y):
                 raise ValueError(
-                    f"data[{name!r}] has category {y.max():g}; node {link.name!r} has {block.concentration.shape[-1]}."
+                    f"node {local!r} is integrated and has {self.sizes[local]} elements, and data[{name!r}] {len(y)} "
+                    f"rows: each needs its own. Set size={name!r}."
                 )
+            above = self.integrated[local]
+            self._check_spread(local, above)
+            rows = 0 if self._by_element(above, len(y)) else len(y)
+            self.factors[name] = IntegratedFactor(above, node, y, rows)
+            return
         rows = 0 if self._by_element(node, len(y)) else len(y)
         self.factors[name] = DistributionFactor(name, node, y, rows)
+
+    def _check_spread(self, name: str, node: Gaussian) -> None:
+        """Raise ValueError for a precision whose prior is wider than integrals over a local node can follow."""
+        link = node.links.get("precision")
+        if link is not None and (least := self.priors[link.name].shape.min()) < LEAST_SHAPE:
+            raise ValueError(
+                f"node {name!r} is integrated, and its precision {link.name!r} has a prior of shape {least:g}, under "
+                f"which the variance has no bound: the shape must be at least {LEAST_SHAPE:g}. Or set "
+                "integrated=False."
+            )
 
     def _by_element(self, node: Distribution, n: int) -> bool:
         """Whether a node has an element for every row, so that no mini-batch informs all of it."""
@@ -82,8 +124,12 @@ class Built:
             raise ValueError(f"node {name!r} is {type(node).__name__}, which must be observed: pass data[{name!r}].")
         self._check_parents(name, node)
         sizes = parameter_sizes(f"node {name!r}", node, self.sizes)
+        assert not isinstance(node.size, str)  # which the data have replaced
         n = size_of(f"node {name!r}", sizes, node.size)
         self.sizes[name] = n
+        if isinstance(node, Gaussian) and node.integrated:
+            self.integrated[name] = node
+            return
         constants = node if not node.links else self._without_links(node, n)
         try:
             self.priors[name] = block_of(constants, n)
@@ -94,12 +140,14 @@ class Built:
             self.factors[f"{name}/prior"] = DistributionFactor(name, constants, None, 0, -1.0)
 
     def _without_links(self, node: Distribution, n: int) -> Distribution:
-        """The distribution at the means of its parents' priors."""
-        values = {}
-        for parameter, kind in node.kinds.items():
-            moments = node.slot(parameter).moments(self.priors, slice(None))
-            values[parameter] = np.broadcast_to(moments[:, 0 if kind == "gaussian" else 1], n).copy()
-        return type(node)(**values, **({"covariance": node.covariance} if isinstance(node, Gaussian) else {}))
+        """The distribution at the means of its parents' priors, or of their q."""
+        values, blocks = {}, {**self.priors, **self.centres}
+        for parameter in node.kinds:
+            moments = node.slot(parameter).moments(blocks, slice(None))
+            values[parameter] = np.broadcast_to(node.constant(parameter, moments), n).copy()
+        new = copy.copy(node)
+        vars(new).update(values)
+        return new
 
     def _add_factor(self, name: str, factor: Factor, observed: set[str]) -> None:
         """Add a factor of the user's, whose first messages must fit their nodes."""
@@ -158,85 +206,18 @@ def block_of(node: Distribution, n: int) -> Any:
     parts = [np.asarray(part, float) for part in node.parameters.values()]
     if isinstance(node, Dirichlet):
         return families.Dirichlet(parts[0])
+    if isinstance(node, Rayleigh):
+        return families.Rayleigh(parts[0].item())
     first, second = (np.broadcast_to(part, n).copy() for part in parts)
     if isinstance(node, Gaussian):
         if not np.all((second > 0) & (second < np.inf)):
-            raise NotPositiveDefinite(f"the precision of a Gaussian is {second.min():g}")
+            raise NotPositiveDefinite(f"the {node.spread} of a Gaussian is {second.min():g}")
+        second = 1.0 / second if node.spread == "variance" else second
         if node.covariance not in ("diag", "full"):
             raise NotPositiveDefinite(f"covariance must be 'diag' or 'full', not {node.covariance!r}")
         full = node.covariance == "full"
         return families.Gaussian(first, np.diag(second)) if full else families.DiagonalGaussian(first, second)
     return {Gamma: families.Gamma, Beta: families.Beta}[type(node)](first, second)
-
-
-def check_structure(nodes: Mapping[str, Distribution], factors: Mapping[str, Factor]) -> None:
-    """Raise ValueError or TypeError where names, families or the order of nodes make no network."""
-    if not nodes:
-        raise ValueError("a network needs at least one node: pass nodes={'name': distribution}.")
-    for name, node in nodes.items():
-        if not isinstance(name, str) or not name or "/" in name:
-            raise ValueError(f"names of nodes are strings without '/'; found {name!r}.")
-        if not isinstance(node, Distribution):
-            raise TypeError(
-                f"node {name!r} is {type(node).__name__}, not a distribution of sksvi.network such as Gaussian(0.0, "
-                "1.0); terms of your own are factors."
-            )
-        without = [parameter for parameter, given in node.parameters.items() if given is None]
-        if without:
-            raise ValueError(
-                f"node {name!r} has no prior: {type(node).__name__} needs {' and '.join(without)}, numbers or names of "
-                "nodes."
-            )
-        for parameter, link in node.links.items():
-            check_link(f"node {name!r}: {parameter}", link, nodes, node.kinds[parameter])
-    for name, factor in factors.items():
-        if not isinstance(factor, Factor):
-            raise TypeError(f"factor {name!r} is {type(factor).__name__}: make it a subclass of sksvi.network.Factor.")
-        if not factor.nodes:
-            raise ValueError(f"factor {name!r} joins no node: set its attribute nodes to their names.")
-        for neighbour in factor.nodes:
-            check_name(f"factor {name!r}", neighbour, nodes)
-    in_order(nodes)
-
-
-def check_name(who: str, name: str, nodes: Mapping[str, Distribution]) -> None:
-    """Raise ValueError for a name that is no node's."""
-    if name not in nodes:
-        raise ValueError(f"{who} names {name!r}, which is no node; nodes are {sorted(nodes)}.")
-
-
-def check_link(who: str, link: Link, nodes: Mapping[str, Distribution], kind: str) -> None:
-    """Raise ValueError for a node that cannot stand in the place of the parameter."""
-    check_name(who, link.name, nodes)
-    found = nodes[link.name].latent
-    if found != kind:
-        is_ = CALLED.get(str(found), type(nodes[link.name]).__name__)
-        raise ValueError(f"{who} needs a number or {CALLED[kind]} node; {link.name!r} is {is_}.")
-    if link.design is not None and kind != "gaussian":
-        raise ValueError(f"{who} comes through a design, which only a Gaussian node can; use index.")
-    if link.design is not None and link.index is not None:
-        raise ValueError(f"{who} has both an index and a design: index the rows of the design.")
-
-
-def in_order(nodes: Mapping[str, Distribution]) -> list[str]:
-    """Names, parents before their children; ValueError where they depend on each other in a circle."""
-    done: list[str] = []
-    path: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in path:
-            circle = " -> ".join([*path[path.index(name) :], name])
-            raise ValueError(f"nodes depend on each other in a circle: {circle}. One of them needs a prior of its own.")
-        if name in done:
-            return
-        path.append(name)
-        for link in nodes[name].links.values():
-            visit(link.name)
-        done.append(path.pop())
-
-    for name in nodes:
-        visit(name)
-    return done
 
 
 # ---- shapes
@@ -295,8 +276,18 @@ def linked_size(who: str, link: Link, sizes: Mapping[str, int]) -> int:
     return have
 
 
+def completed(who: str, part: Any, data: Mapping[str, Any]) -> Any:
+    """A distribution or factor with rows of the data in the place of their names."""
+    for name in part.data_names:
+        if name not in data:
+            raise ValueError(f"{who} takes {name!r} from data, which has {sorted(data)}: pass data[{name!r}].")
+    return part.with_data(data) if part.data_names else part
+
+
 def check_data(name: str, node: Distribution, y: Any) -> Array:
     """The data of an observed node as numbers (n,)."""
+    if node.integrated:
+        raise ValueError(f"node {name!r} is integrated, and data[{name!r}] gives it: set integrated=False.")
     if not node.observed:
         raise ValueError(f"node {name!r} is {CALLED[str(node.latent)]}, which cannot be observed: take it out of data.")
     try:

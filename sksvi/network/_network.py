@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sksvi import schedules
+from sksvi import families, schedules
 from sksvi._runtime.user import warn_user
-from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState, Schedule
+from sksvi._typing.arrays import ArrayLike, DataFrame, PathLike, RandomState, Schedule
 from sksvi.algorithms import CVI
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.base import drawn_seed
@@ -20,39 +21,30 @@ from sksvi.estimators.summary_text import counted, page
 from sksvi.families.base import Family, Message
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
-from sksvi.inference.passes.line_search import in_whole_nats
-from sksvi.inference.problem import Problem
+from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
-from sksvi.inference.state import NonFinite, State
-from sksvi.models.base import Blocks
+from sksvi.inference.state import State
+from sksvi.inference.stream import as_one_pass
+from sksvi.inference.stream_state import StreamState
 from sksvi.models.network.distributions import Distribution
-from sksvi.models.network.model import Factor, NetworkModel, NetworkRows
-from sksvi.network._build import Built, check_structure
+from sksvi.models.network.model import Factor, NetworkModel, NetworkRows, zero
+from sksvi.network._start import checked_start, first_blocks, improper, initialized
+from sksvi.network._stream import Messages, Portion, faded
+from sksvi.network._structure import check_structure, local_nodes, named
 from sksvi.partitions.collections import is_collection
 
-#: By how much Gaussian nodes are narrowed at a time until the first bound is a number, and how often at most.
-NARROWING, NARROWINGS = 4.0, 20
-#: Least precision that a Gaussian node begins with: exp(f) of a wide one is no number.
-LEAST_PRECISION = 1.0
-
-
-class Decay(NamedTuple):
-    """The parameter that makes the density of a node fall: its name, and its values in a family."""
-
-    name: str
-    of: Callable[[Any], Any]
-
-
-#: By family of a node.
-DECAY = {
-    "gaussian": Decay("precision", lambda block: 1.0 / block.variance),
-    "gamma": Decay("rate", lambda block: block.rate),
+#: What a node of each family of q is called.
+FAMILIES: dict[type, str] = {
+    families.Gaussian: "gaussian",
+    families.DiagonalGaussian: "gaussian",
+    families.Gamma: "gamma",
+    families.Rayleigh: "rayleigh",
+    families.Beta: "beta",
+    families.Dirichlet: "dirichlet",
 }
-#: Share of its prior's below which factors have undone that.
-UNDONE = 1e-6
 
 
-class Network:
+class Network(BaseEstimator):
     """A mean-field network: q is a product over nodes, and every factor sends its nodes messages.
 
     The log joint density of nodes x and data is a sum of terms: of every node, or datum, given its parameters, and of
@@ -111,25 +103,30 @@ class Network:
     [1.  2.7 8.2] True
     """
 
+    #: What ties the attributes of a fit to each other, for files.
+    LAYOUT = """
+        state_ State; state_.messages StreamState; posterior_ Posterior; converged_ flag; n_iter_ count
+        lower_bound_ number; lower_bounds_ list; lower_bounds_[*] number
+        _messages dict; _messages[*] dict; _messages[*][*] Message
+        nodes dict where self._is_consistent
+    """
+
+    state_: State
     posterior_: Posterior
     lower_bound_: float
     lower_bounds_: list[float]
     converged_: bool
     n_iter_: int
+    _messages: Messages
 
     def __init__(
         self, nodes: Mapping[str, Distribution], factors: Mapping[str, Factor] | Sequence[Factor] = ()
     ) -> None:
-        named = (
-            dict(factors)
-            if isinstance(factors, Mapping)
-            else {f"factor {number}": factor for number, factor in enumerate(factors)}
-        )
-        check_structure(nodes, named)
-        self.nodes, self.factors = dict(nodes), named
+        check_structure(nodes, named(factors))
+        self.nodes, self.factors = nodes, factors
 
     def __repr__(self) -> str:
-        return f"Network({', '.join([*self.nodes, *self.factors])})"
+        return f"Network({', '.join([*self.nodes, *named(self.factors)])})"
 
     def fit(
         self,
@@ -184,30 +181,116 @@ class Network:
         UserWarning
             For a node whose prior factors have all but undone: the joint density may be improper.
         """
-        schedule, data = _schedule(rate), {} if data is None else data
-        _check_call(data, order, max_iter, tol)
-        built = Built(self.nodes, self.factors, data)
-        starts = {**_starts(built.priors), **_checked_start(start or {}, built.priors)}
+        data = _checked_call(data, order, max_iter, tol)
+        portion, schedule = self._portion(data), _schedule(rate)
+        built = portion.built
+        starts = {**first_blocks(built.priors, built.factors), **checked_start(start or {}, built.priors)}
         n_rows = 0 if batch_size is None else _rows(built.factors, batch_size)
         model = NetworkModel(built.priors, built.factors.values(), starts, n_rows, order == "in turn")
         problem = plan.problem(model, NetworkRows(np.arange(max(n_rows, 1))), CVI(schedule), batch_size=batch_size)
         first = first_state(problem, drawn_seed(random_state))
-        state = plan.run(problem, _initialized(problem, first, built.factors), max_iter, tol)
+        state = plan.run(problem, initialized(problem, first, built.factors), max_iter, tol)
         if model.traits.bound.noisy:
             finer = NetworkModel(built.priors, [factor.finer() for factor in built.factors.values()])
             state.bound = exact_bound(
                 replace(problem, model=finer, data=NetworkRows(np.arange(1)), batch_size=None), state
             )
-        self.state_, self._all_factors = state, built.factors
-        self.posterior_, self.lower_bound_ = Posterior(state.q), float(state.bound)
-        improper = list(_improper(self.factors, self.nodes, built.priors, state.q))
-        self.lower_bounds_, self.n_iter_ = list(state.bounds), state.passes
-        self.converged_ = state.converged and not improper
-        fit_warnings.warn_all(improper)
-        if not state.converged and not improper and tol > 0:  # more passes would be no remedy
-            warn_user(
-                f"Network has not converged after {state.passes} passes: raise max_iter or tol.", ConvergenceWarning
-            )
+        return self._publish(portion, *portion.ended(state, {}, StreamState({})), tol, f"after {state.passes} passes")
+
+    def partial_fit(
+        self,
+        data: Mapping[str, ArrayLike],
+        *,
+        order: str = "in turn",
+        rate: float | Schedule | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-9,
+        forgetting: float = 1.0,
+    ) -> Network:
+        """Take one portion of rows of a stream: their local nodes are new, global nodes go on from where they are.
+
+        Local are nodes whose size, index or design has a name in the data (``size="y"``), and nodes that depend on
+        these; all others are global. What earlier rows said of the global nodes stays as natural parameters, so that
+        memory does not grow and the posterior before a portion is its prior. Portions then end where one fit of all
+        rows does if each message of theirs is conjugate and depends on no other node; else near it, the nearer the
+        more rows a portion has.
+
+        Parameters
+        ----------
+        data : dict of str to array-like of shape (n,)
+            Numbers of the observed nodes, and what distributions and factors name in the data, for the new rows.
+        order, rate, max_iter, tol
+            As in `fit`, of the passes over the portion.
+        forgetting : float, default=1.0
+            Share that is left of what earlier rows said, in (0, 1].
+
+        Returns
+        -------
+        network : Network
+            Itself: ``posterior_`` has the global nodes after all rows, and the local nodes of this portion.
+
+        Raises
+        ------
+        ValueError
+            For what `fit` refuses, and for global nodes that are not those before. Nothing has changed then.
+        TypeError
+            For factors that are drawn: their steps do not end on a portion.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_iter` ended the passes over the portion.
+
+        Examples
+        --------
+        >>> from sksvi.network import Gamma, Network, Poisson
+        >>> network = Network({"rate": Gamma(1.0, 1.0), "y": Poisson("rate", exposure="hours")})
+        >>> for y, hours in (([3.0, 5.0], [1.0, 2.0]), ([4.0], [1.0])):
+        ...     network = network.partial_fit({"y": y, "hours": hours})
+        >>> print(network.posterior_["rate"].shape, network.posterior_["rate"].rate)
+        [13.] [5.]
+        """
+        data = _checked_call(data, order, max_iter, tol)
+        if not 0 < forgetting <= 1:
+            raise ValueError(f"forgetting must lie in (0, 1]; found {forgetting}.")
+        before = getattr(self, "state_", None)
+        drawn = [name for name, factor in named(self.factors).items() if factor.drawn]
+        if drawn:
+            raise TypeError(f"partial_fit takes no factor that is drawn, which {drawn[0]!r} is: fit all rows.")
+        portion, schedule = self._portion(data, before), _schedule(rate)
+        earlier = StreamState({}) if before is None else before.messages.faded(forgetting)
+        built = portion.built
+        starts = {**first_blocks(built.priors, built.factors), **portion.first}
+        model = NetworkModel(built.priors, built.factors.values(), starts, 0, order == "in turn")
+        problem = plan.problem(model, NetworkRows(np.arange(1)), CVI(schedule), prior_factors=earlier)
+        first = first_state(problem, 0 if before is None else before.seed)
+        state = as_one_pass(problem, initialized(problem, first, built.factors), before, portion.n_rows, max_iter, tol)
+        messages = faded(self._messages, forgetting) if before is not None else {}
+        return self._publish(
+            portion, *portion.ended(state, messages, earlier), tol, f"on this portion after {max_iter} passes"
+        )
+
+    def _portion(self, data: Mapping[str, Any], before: State | None = None) -> Portion:
+        """The network with the rows of a call."""
+        check_structure(self.nodes, named(self.factors))
+        return Portion(self.nodes, named(self.factors), data, before)
+
+    def _publish(self, portion: Portion, state: State, messages: Messages, tol: float, where: str) -> Network:
+        """Set the attributes of a fit, all at once, and warn of what it has not reached."""
+        undone = list(improper(named(self.factors), self.nodes, portion.priors, state.q))
+        found = {
+            "state_": state,
+            "posterior_": Posterior(state.q),
+            "lower_bound_": float(state.bound),
+            "lower_bounds_": list(state.bounds),
+            "n_iter_": state.passes,
+            "converged_": state.converged and not undone,
+            "_messages": messages,
+        }
+        self.__dict__.update(found)
+        fit_warnings.warn_all(undone)
+        if not state.converged and not undone and tol > 0:  # more passes would be no remedy
+            warn_user(f"Network has not converged {where}: raise max_iter or tol.", ConvergenceWarning)
         return self
 
     def messages(self, name: str) -> dict[str, Message]:
@@ -242,12 +325,7 @@ class Network:
             raise NotFittedError("messages are there after fit.")
         if name not in self.posterior_:
             raise ValueError(f"{name!r} is no latent node; those are {list(self.posterior_)}.")
-        q = dict(self.posterior_)
-        return {
-            key: q[name].message_from_gradient(factor.terms(q, slice(None))[1][name])
-            for key, factor in self._all_factors.items()
-            if name in factor.nodes
-        }
+        return dict(self._messages[name])
 
     def summary(self) -> DataFrame:
         """Mean and standard deviation of every element of every latent node.
@@ -303,15 +381,81 @@ class Network:
         lines = [("lower bound", bound), ("passes", passes), ("converged", "yes" if self.converged_ else "no")]
         return page(type(self).__name__, lines, table)
 
+    def save(self, path: PathLike, training_rows: bool = True) -> None:
+        """Write the network to `path`; ``sksvi.load`` reads it back, and `partial_fit` goes on from there.
 
-def _check_call(data: Mapping[str, Any], order: str, max_iter: int, tol: float) -> None:
-    """An error for arguments of `fit` that cannot be."""
+        The file has nodes and posterior, and no data but those that nodes have in themselves (arrays in the place of
+        names, such as an index).
+
+        Parameters
+        ----------
+        path : str or path-like
+        training_rows : bool, default=True
+            Whether the file has the posterior of local nodes.
+
+        Raises
+        ------
+        TypeError
+            For a network with factors that are code, a `Function` or a class of one's own: files hold none.
+        OSError
+            Where no file can be made at `path`.
+
+        Examples
+        --------
+        >>> import os, tempfile, sksvi
+        >>> from sksvi.network import Gamma, Network, Poisson
+        >>> network = Network({"rate": Gamma(1.0, 1.0), "y": Poisson("rate")}).fit({"y": [3.0, 5.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     network.save(os.path.join(folder, "rates.sksvi"))
+        ...     print(sksvi.load(os.path.join(folder, "rates.sksvi")).posterior_["rate"].mean)
+        [3.]
+        """
+        from sksvi.persistence import save
+
+        for name in named(self.factors):
+            raise TypeError(
+                f"factor {name!r} is code, which files do not hold: keep the numbers of summary(), or pickle the "
+                "network where you trust the file."
+            )
+        save(self, path, training_rows)
+
+    def _without_rows(self) -> Network:
+        """Copy without what belongs to local nodes, for files without rows."""
+        bare = copy.copy(self)
+        if hasattr(self, "state_"):
+            local = local_nodes(self.nodes)
+            q, messages = ({k: v for k, v in x.items() if k not in local} for x in (self.state_.q, self._messages))
+            bare.state_, bare._messages = replace(self.state_, q=q), messages
+            bare.posterior_ = Posterior(q)
+        return bare
+
+    @property
+    def _is_consistent(self) -> bool:
+        """Whether nodes, posterior and messages belong together, as a file may say that they do not."""
+        check_structure(self.nodes, named(self.factors))
+        q, latent = self.state_.q, {name: getattr(node, "latent", None) for name, node in self.nodes.items()}
+        whole = q.keys() == self._messages.keys() == {*self.posterior_}
+        return whole and all(
+            self.posterior_[name] is block
+            and latent.get(name) == FAMILIES.get(type(block))
+            and all(
+                list(map(np.shape, message.parts)) == list(map(np.shape, zero(block)))
+                for message in self._messages[name].values()
+            )
+            for name, block in q.items()
+        )
+
+
+def _checked_call(data: Any, order: str, max_iter: int, tol: float) -> dict[str, Any]:
+    """The data by name; an error for arguments of a fit that cannot be."""
     if order not in ("in turn", "parallel"):
         raise ValueError(f"order must be 'in turn' or 'parallel', not {order!r}.")
     if max_iter < 1 or not tol >= 0:
         raise ValueError(f"max_iter must be at least 1 and tol at least 0; found {max_iter} and {tol}.")
+    data = {} if data is None else dict(data)
     if any(is_collection(values) for values in data.values()):
         raise TypeError("Network takes no Dask collection: give it the numbers (.compute()).")
+    return data
 
 
 def _schedule(rate: Any) -> Any:
@@ -336,72 +480,3 @@ def _rows(factors: Mapping[str, Factor], batch_size: int) -> int:
     if len(set(rows.values())) > 1:
         raise ValueError(f"batch_size={batch_size}: factors have different numbers of rows, {rows}. Set it to None.")
     return next(iter(rows.values()))
-
-
-def _starts(priors: Blocks) -> Blocks:
-    """First blocks of Gaussian nodes: their priors, no wider than standard deviation one."""
-    starts = {}
-    for name, block in priors.items():
-        if block.column == "gaussian":
-            precision = np.maximum(1.0 / block.variance, LEAST_PRECISION)
-            starts[name] = type(block)(block.mean, np.diag(precision) if block.full else precision)
-    return starts
-
-
-def _checked_start(start: Mapping[str, Any], priors: Blocks) -> Blocks:
-    """The user's first blocks, of the families and shapes that the nodes have."""
-    for name, block in start.items():
-        if name not in priors:
-            raise ValueError(f"start names {name!r}, which is no latent node; those are {list(priors)}.")
-        if type(block) is not type(priors[name]) or block.mean.shape != priors[name].mean.shape:
-            raise ValueError(
-                f"start[{name!r}] must be a {type(priors[name]).__name__} of shape {priors[name].mean.shape}."
-            )
-    return dict(start)
-
-
-def _bound(problem: Problem, state: State) -> float:
-    """The bound, nats; minus infinity where it is no number."""
-    try:
-        return exact_bound(problem, state)
-    except NonFinite:
-        return -np.inf
-
-
-def _initialized(problem: Problem, state: State, factors: Mapping[str, Factor]) -> State:
-    """The first state, its Gaussian nodes narrowed until the bound is informative; else an error names the factor."""
-    here = _bound(problem, state)
-    for _ in range(NARROWINGS):
-        if not in_whole_nats(here):
-            return state
-        blocks = {name: block.narrowed(NARROWING) or block for name, block in state.q.items()}
-        narrower = replace(state, q=blocks)
-        there = _bound(problem, narrower)
-        if np.isfinite(here) and not there > here / 2:
-            return state  # it is not that they are wide
-        state, here = narrower, there
-    if np.isfinite(here):
-        return state
-    with np.errstate(all="ignore"):
-        worth = {name: np.sum(factor.terms(state.q, slice(None))[0]) for name, factor in factors.items()}
-    bad = [name for name, value in worth.items() if not np.isfinite(value)]
-    raise ValueError(f"{', '.join(map(repr, bad))} has no finite expectation at the first q: pass a start.")
-
-
-def _improper(
-    factors: Mapping[str, Factor], nodes: Mapping[str, Distribution], priors: Blocks, q: Blocks
-) -> Iterator[str]:
-    """Warnings for nodes whose prior the user's factors have all but cancelled: that density has no finite integral."""
-    affected = dict.fromkeys(node for factor in factors.values() for node in factor.nodes)
-    for name in affected:
-        decay = DECAY.get(str(nodes[name].latent))
-        if decay is None or nodes[name].links:
-            continue
-        left = float(np.min(decay.of(q[name]) / decay.of(priors[name])))
-        if left < UNDONE:
-            named = ", ".join(repr(key) for key, factor in factors.items() if name in factor.nodes)
-            yield (
-                f"node {name!r} has {left:.1g} of its prior's {decay.name} left: the joint density may "
-                f"be improper, without a finite integral, so that the bound has no top and the posterior no meaning. "
-                f"Look whether {named} grows faster than the prior falls."
-            )

@@ -21,6 +21,7 @@ from sksvi.models.network.distributions import Distribution
 from sksvi.models.network.model import Factor
 from sksvi.network import Beta, Function, Gamma, Gaussian, Likelihood, Link, Network
 from sksvi.network._build import Built
+from sksvi.network._structure import named
 
 Array = np.ndarray
 Factors = Mapping[str, Factor] | Sequence[Factor]
@@ -169,8 +170,8 @@ class Bound:
     """
 
     def __init__(self, nodes: Mapping[str, Distribution], factors: Factors, data: Mapping[str, Any]) -> None:
-        network = Network(nodes, factors)
-        built = Built(network.nodes, network.factors, data)
+        Network(nodes, factors)  # checks them
+        built = Built(nodes, named(factors), data)
         self.priors, self.factors = built.priors, list(built.factors.values())
 
     def value(self, q: Blocks) -> float:

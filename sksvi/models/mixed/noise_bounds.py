@@ -68,6 +68,12 @@ def optimal(
     return tuple(rayleigh.over_noise(scores, changes, sigma, abrupt))
 
 
+def optimal_at(likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array, expect: Expectation) -> Terms:
+    """E log E[p(y | f) | u] at a given variance w2 > 0 of each row, (n,), and its derivatives in m, in v and in w2."""
+    value, r1, r2, square = _log_phi(likelihood, y, m, v, w2, expect)
+    return value, r1, 0.5 * r2, 0.5 * (r2 + square)
+
+
 def simple(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:

@@ -113,7 +113,9 @@ def _tilted(likelihood: Likelihood, y: Array, u: Array, w2: Array, parameters: b
                 r2 = ((square - mean * mean) / w2[at] - 1.0) / w2[at]
             else:
                 slope = terms[1] - terms[1][count // 2]
-                mean, square = _moments(p, slope, terms[2] + slope * slope, total)
+                weighed = p.any(axis=1)  # where p is zero a slope may be no number
+                slope, curve = np.where(weighed, slope, 0.0), np.where(weighed, terms[2], 0.0)
+                mean, square = _moments(p, slope, curve + slope * slope, total)
                 r1, r2 = mean + terms[1][count // 2], square - mean * mean
             write(out, [value, r1, r2], at, n)
     return out

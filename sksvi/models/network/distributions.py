@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import gammaln
 
 from sksvi import families, likelihoods
 from sksvi._typing.parameters import LikelihoodLike
 from sksvi.expectations import Auto, Expectation
 from sksvi.models.base import Blocks, Gradient
-from sksvi.models.network.model import Factor, Given, Link, Slot
+from sksvi.models.network.model import Factor
+from sksvi.models.network.slots import Given, Link, ShapeSlot, Slot, VarianceSlot
 
 Array = np.ndarray
 #: By parameter the moments of its elements, or the gradient in them.
@@ -23,16 +26,22 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 class Distribution:
     """What a node, or data, are distributed as given their parameters: numbers, arrays, names of nodes or links.
 
-    ``kinds`` : by parameter the family of a node in its place, "gaussian", "gamma", "beta" or "dirichlet". ``latent`` :
-    the family of a node that is distributed so; None: only data are. ``not_conjugate`` : parameters whose node has to
-    be stepped to more than once.
+    ``kinds`` : by parameter the family of a node in its place, "gaussian", "gamma", "rayleigh", "beta" or "dirichlet".
+    ``latent`` : the family of a node that is distributed so; None: only data are. ``not_conjugate`` : parameters whose
+    node has to be stepped to more than once. ``of_rows`` : what may be a name in the data of a fit.
     """
 
-    kinds: ClassVar[dict[str, str]] = {}
+    #: Nodes are parameters of a network, checked where they are used.
+    LAYOUT: ClassVar[str] = ""
+
+    kinds: Mapping[str, str] = {}
     latent: ClassVar[str | None] = None
     observed: ClassVar[bool] = True
     not_conjugate: ClassVar[frozenset[str]] = frozenset()
-    size: int | None = None
+    of_rows: ClassVar[tuple[str, ...]] = ()
+    size: int | str | None = None
+    #: Whether the node is integrated out given its parents, rather than having a q of its own.
+    integrated: bool = False
     #: Axes that a parameter has for one element.
     own_axes: ClassVar[int] = 0
 
@@ -47,12 +56,35 @@ class Distribution:
         found = {name: Link(given) if isinstance(given, str) else given for name, given in self.parameters.items()}
         return {name: given for name, given in found.items() if isinstance(given, Link)}
 
+    @property
+    def data_names(self) -> list[str]:
+        """Names in the data of a fit that the distribution takes rows, or its size, from."""
+        own = [getattr(self, name) for name in (*self.of_rows, "size")]
+        links = [name for link in self.links.values() for name in link.data_names]
+        return [one for one in own if isinstance(one, str)] + links
+
+    def with_data(self, data: Mapping[str, Any]) -> Self:
+        """The distribution with rows of the data in the place of their names."""
+        new = copy.copy(self)
+        for name in self.of_rows:
+            if isinstance(getattr(self, name), str):
+                setattr(new, name, data[getattr(self, name)])
+        if isinstance(self.size, str):
+            new.size = len(data[self.size])
+        for name, link in self.links.items():
+            setattr(new, name, link.with_data(data))
+        return new
+
     def slot(self, name: str) -> Slot:
         """The slot of a parameter."""
         links = self.links
         if name in links:
             return Slot(links[name])
         return Slot(None, as_moments(self.kinds[name], self.parameters[name]))
+
+    def constant(self, name: str, moments: Array) -> Array:
+        """Numbers for a parameter from its moments (n, d): its mean, and of a node of probabilities their statistic."""
+        return np.asarray(moments[:, 0 if self.kinds[name] == "gaussian" else 1])
 
     def expected(
         self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
@@ -85,7 +117,7 @@ def as_moments(kind: str, value: Any) -> Array:
 
 
 class Gaussian(Distribution):
-    """x ~ N(mean, 1/precision): a node of real numbers, or data.
+    """x ~ N(mean, 1/precision) or N(mean, variance): a node of real numbers, or data.
 
     Parameters
     ----------
@@ -93,10 +125,17 @@ class Gaussian(Distribution):
         A Gaussian node in its place may come through a design.
     precision : float, array-like of shape (n,), str or Link
         1 / variance; a Gamma node in its place.
-    size : int, optional
-        Elements of the node; by default as many as the parameters have.
+    size : int or str, optional
+        Elements of the node; by default as many as the parameters have. A string is a name in the data: one element for
+        each of these rows, local to them.
     covariance : {"diag", "full"}, default="diag"
         Of q where it is a latent node.
+    variance : float, array-like of shape (n,) or str, optional
+        In the place of a precision; a Rayleigh node in its place.
+    integrated : bool, default=False
+        Whether the node has no q of its own: each element is integrated out by quadrature given mean and spread, which
+        makes the bound the best one for the q of these (Sheth and Khardon 2016, equations 6 and 8). It takes an
+        observed `Likelihood` with a row for each element, and nothing else that depends on the node.
 
     Examples
     --------
@@ -104,29 +143,57 @@ class Gaussian(Distribution):
     >>> effects = Gaussian("centre", "precision", size=8)
     """
 
-    kinds = {"mean": "gaussian", "precision": "gamma"}
     latent = "gaussian"
 
     def __init__(
         self,
         mean: Given | None = None,
         precision: Given | None = None,
-        size: int | None = None,
+        size: int | str | None = None,
         covariance: str = "diag",
+        variance: Given | None = None,
+        integrated: bool = False,
     ) -> None:
         self.mean, self.precision, self.size, self.covariance = mean, precision, size, covariance
+        self.variance, self.integrated = variance, integrated
+
+    @property
+    def kinds(self) -> dict[str, str]:  # type: ignore[override]
+        """Families of nodes in the place of the parameters: of a variance where it is given, else of a precision."""
+        return {"mean": "gaussian", self.spread: {"variance": "rayleigh", "precision": "gamma"}[self.spread]}
+
+    @property
+    def spread(self) -> str:
+        """Name of the parameter that says how wide it is, variance or precision."""
+        return "precision" if self.variance is None else "variance"
+
+    @property
+    def not_conjugate(self) -> frozenset[str]:  # type: ignore[override]
+        """A variance, whose node has to be stepped to more than once."""
+        return frozenset({"variance"} & {self.spread})
+
+    def slot(self, name: str) -> Slot:
+        """The slot of a parameter; that of a variance has the moments of a precision."""
+        if name != "variance":
+            return super().slot(name)
+        link = self.links.get(name)
+        return VarianceSlot(link, None if link else np.atleast_1d(np.asarray(self.variance, float)))
+
+    def constant(self, name: str, moments: Array) -> Array:
+        """Numbers for a parameter from its moments; a variance from that of the precision."""
+        return 1.0 / moments[:, 1] if name == "variance" else super().constant(name, moments)
 
     def expected(
         self, of: Array, given: Moments, y: Array | None, expect: Expectation | None
     ) -> tuple[Array, Array, Moments]:
         """½ (E log τ - log 2π - E τ E (x - μ)²)."""
-        mean, (log_tau, tau) = given["mean"], given["precision"].T
+        mean, (log_tau, tau) = given["mean"], given[self.spread].T
         away = of[:, 0] - mean[:, 0]
         square = np.square(away) + of[:, 1] + mean[:, 1]
         value = 0.5 * (log_tau - LOG_2PI - tau * square)
         slope, bend = tau * away, np.broadcast_to(-0.5 * tau, square.shape)
-        in_precision = np.stack([np.full(square.shape, 0.5), -0.5 * square], -1)
-        return value, np.stack([-slope, bend], -1), {"mean": np.stack([slope, bend], -1), "precision": in_precision}
+        in_spread = np.stack([np.full(square.shape, 0.5), -0.5 * square], -1)
+        return value, np.stack([-slope, bend], -1), {"mean": np.stack([slope, bend], -1), self.spread: in_spread}
 
 
 class Gamma(Distribution):
@@ -138,8 +205,9 @@ class Gamma(Distribution):
     ----------
     shape, rate : float, array-like of shape (n,), str or Link
         Gamma nodes in their place; a rate is conjugate, a shape is not.
-    size : int, optional
-        Elements of the node; by default as many as the parameters have.
+    size : int or str, optional
+        Elements of the node; by default as many as the parameters have. A string is a name in the data: one element for
+        each of these rows, local to them.
 
     Examples
     --------
@@ -151,7 +219,7 @@ class Gamma(Distribution):
     latent = "gamma"
     not_conjugate = frozenset({"shape"})
 
-    def __init__(self, shape: Given | None = None, rate: Given | None = None, size: int | None = None) -> None:
+    def __init__(self, shape: Given | None = None, rate: Given | None = None, size: int | str | None = None) -> None:
         self.shape, self.rate, self.size = shape, rate, size
 
     def slot(self, name: str) -> Slot:
@@ -178,34 +246,15 @@ class Gamma(Distribution):
         return None if np.all(y > 0) else "has numbers that are not positive"
 
 
-class ShapeSlot(Slot):
-    """A shape: beside its own moments E log Γ of it, which has no closed form, (n, 3)."""
-
-    def __init__(self, link: Link | None, constant: Array | None = None) -> None:
-        if constant is not None:
-            constant = np.concatenate([constant, gammaln(constant[:, 1:])], -1)
-        super().__init__(link, constant)
-
-    def by_element(self, block: Any) -> Array:
-        """Moments E log a, E a and E log Γ(a) of each element of the node, (K, 3)."""
-        nodes = block.nodes()
-        return np.concatenate([block.moments, nodes.average(gammaln(nodes.value))[..., None]], -1)
-
-    def pulled(self, block: Any, gradient: Array, rows: Any) -> tuple[Array, ...]:
-        """The gradient in the node's moments, that of E log Γ(a) included: its coefficient times its own gradient."""
-        each = self.summed(gradient, len(block.shape), rows)
-        (own,) = block.of_draws(block.nodes(), digamma)
-        return (each[:, :2] + each[:, 2:] * own,)
-
-
 class Beta(Distribution):
     """x ~ Beta(a, b), of mean a/(a + b): a node of probabilities.
 
     Parameters
     ----------
     a, b : float or array-like of shape (n,)
-    size : int, optional
-        Elements of the node; by default as many as the parameters have.
+    size : int or str, optional
+        Elements of the node; by default as many as the parameters have. A string is a name in the data: one element for
+        each of these rows, local to them.
 
     Examples
     --------
@@ -215,13 +264,38 @@ class Beta(Distribution):
 
     latent, observed = "beta", False
 
-    def __init__(self, a: Given | None = None, b: Given | None = None, size: int | None = None) -> None:
+    def __init__(self, a: Given | None = None, b: Given | None = None, size: int | str | None = None) -> None:
         self.a, self.b, self.size = a, b, size
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters a and b by name, which are numbers."""
         return {"a": self.a, "b": self.b}
+
+
+class Rayleigh(Distribution):
+    """x ~ Rayleigh(scale), density (x / scale²) exp(-x² / (2 scale²)): a node of one variance.
+
+    Parameters
+    ----------
+    scale : float
+        Mode of x.
+
+    Examples
+    --------
+    >>> from sksvi.network import Gaussian, Rayleigh
+    >>> nodes = {"noise": Rayleigh(5.0), "f": Gaussian("line", variance="noise", size=20)}
+    """
+
+    latent, observed = "rayleigh", False
+
+    def __init__(self, scale: float | None = None) -> None:
+        self.scale = scale
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameter scale by name, which is a number."""
+        return {"scale": self.scale}
 
 
 class Dirichlet(Distribution):
@@ -256,8 +330,8 @@ class Poisson(Distribution):
     ----------
     rate : str or Link
         A Gamma node.
-    exposure : float or array-like of shape (n,), default=1.0
-        Positive.
+    exposure : float, array-like of shape (n,) or str, default=1.0
+        Positive numbers, or their name in the data.
 
     See Also
     --------
@@ -270,6 +344,7 @@ class Poisson(Distribution):
     """
 
     kinds = {"rate": "gamma"}
+    of_rows = ("exposure",)
 
     def __init__(self, rate: Given | None = None, exposure: Given = 1.0) -> None:
         self.rate, self.exposure = rate, exposure
@@ -298,7 +373,8 @@ class Binomial(Distribution):
     ----------
     p : str or Link
         A Beta node.
-    trials : int or array-like of shape (n,), default=1
+    trials : int, array-like of shape (n,) or str, default=1
+        Numbers of trials, or their name in the data.
 
     Examples
     --------
@@ -307,6 +383,7 @@ class Binomial(Distribution):
     """
 
     kinds = {"p": "beta"}
+    of_rows = ("trials",)
 
     def __init__(self, p: Given | None = None, trials: Given = 1) -> None:
         self.p, self.trials = p, trials
@@ -397,8 +474,8 @@ class Likelihood(Distribution):
         "negative-binomial" and "ordinal" are instances with theirs, as ``likelihoods.Gaussian(variance=1.0)``.
     f : str or Link
         A Gaussian node; through a design it is a generalized linear model.
-    offset : float or array-like of shape (n,), default=0.0
-        Log exposure of counts.
+    offset : float, array-like of shape (n,) or str, default=0.0
+        Log exposure of counts, or its name in the data.
 
     Raises
     ------
@@ -412,6 +489,7 @@ class Likelihood(Distribution):
     """
 
     kinds = {"f": "gaussian"}
+    of_rows = ("offset",)
     not_conjugate = frozenset({"f"})
 
     def __init__(self, likelihood: LikelihoodLike, f: Given | None = None, offset: Given = 0.0) -> None:

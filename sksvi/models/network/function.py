@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from sksvi._typing.arrays import ArrayLike
 from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient
-from sksvi.models.network.model import Factor, Link, Slot
+from sksvi.models.network.model import Factor
+from sksvi.models.network.slots import Link, Slot
 
 Array = np.ndarray
 
@@ -37,8 +38,8 @@ class Function(Factor):
     slopes : callable, optional
         The same arguments to a sequence of derivatives, one per node. None: gradients come from values alone, as they
         do for Beta nodes. Derivatives are more exact where q is narrow.
-    data : sequence of array-like of shape (n,), default=()
-        What the rows are of; without any the factor is one term.
+    data : sequence of array-like of shape (n,) or str, default=()
+        What the rows are of, or their names in the data of a fit; without any the factor is one term.
 
     Examples
     --------
@@ -61,12 +62,22 @@ class Function(Factor):
         nodes: Sequence[str | Link],
         log_density: Callable[..., Array],
         slopes: Callable[..., Sequence[Array]] | None = None,
-        data: Sequence[ArrayLike] = (),
+        data: Sequence[ArrayLike | str] = (),
     ) -> None:
-        links = [Link(node) if isinstance(node, str) else node for node in nodes]
-        self.slots, self.log_density, self.slopes = [Slot(link) for link in links], log_density, slopes
-        self.nodes, self.data = tuple(link.name for link in links), [np.asarray(part, float) for part in data]
+        self.links = [Link(node) if isinstance(node, str) else node for node in nodes]
+        self.slots, self.log_density, self.slopes = [Slot(link) for link in self.links], log_density, slopes
+        self.nodes, self.data = tuple(link.name for link in self.links), as_rows(data)
         self.n_rows = len(self.data[0]) if self.data else 0
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names in the data of a fit of its rows, and of those of links."""
+        return names_in(self.data) + [name for link in self.links for name in link.data_names]
+
+    def with_data(self, data: Mapping[str, Any]) -> Function:
+        """The factor with rows of the data in the place of their names."""
+        links = [link.with_data(data) for link in self.links]
+        return type(self)(links, self.log_density, self.slopes, with_rows(self.data, data))
 
     def terms(self, q: Blocks, rows: slice | np.ndarray, expect: Expectation | None = None) -> tuple[Array, Gradient]:
         """Value and messages, by the product of the quadrature rules of each row's numbers."""
@@ -121,8 +132,8 @@ class SampledFunction(Factor):
         The same arguments to a sequence of derivatives of the sum over rows, one per node and of its shape.
     n_draws : int, default=20
         Per step, at least 4.
-    data : sequence of array-like of shape (n,), default=()
-        What the rows are of; without any the factor is one term.
+    data : sequence of array-like of shape (n,) or str, default=()
+        What the rows are of, or their names in the data of a fit; without any the factor is one term.
 
     Raises
     ------
@@ -160,11 +171,20 @@ class SampledFunction(Factor):
         log_density: Callable[..., Array],
         slopes: Callable[..., Sequence[Array]],
         n_draws: int = 20,
-        data: Sequence[ArrayLike] = (),
+        data: Sequence[ArrayLike | str] = (),
     ) -> None:
         self.nodes, self.log_density, self.slopes, self.n_draws = tuple(nodes), log_density, slopes, n_draws
-        self.data = [np.asarray(part, float) for part in data]
+        self.data = as_rows(data)
         self.n_rows = len(self.data[0]) if self.data else 0
+
+    @property
+    def data_names(self) -> list[str]:
+        """Names in the data of a fit of its rows."""
+        return names_in(self.data)
+
+    def with_data(self, data: Mapping[str, Any]) -> SampledFunction:
+        """The factor with rows of the data in the place of their names."""
+        return type(self)(self.nodes, self.log_density, self.slopes, self.n_draws, with_rows(self.data, data))
 
     def finer(self) -> SampledFunction:
         """The factor with at least `BOUND_DRAWS` draws."""
@@ -196,6 +216,21 @@ class SampledFunction(Factor):
             for name, draw, slope in zip(self.nodes, draws, slopes, strict=True)
         }
         return value, messages
+
+
+def as_rows(data: Sequence[ArrayLike | str]) -> list[Any]:
+    """Rows of a factor as arrays, or names of these in the data of a fit."""
+    return [part if isinstance(part, str) else np.asarray(part, float) for part in data]
+
+
+def names_in(data: Sequence[Any]) -> list[str]:
+    """Names among the rows of a factor."""
+    return [part for part in data if isinstance(part, str)]
+
+
+def with_rows(own: Sequence[Any], data: Mapping[str, Any]) -> list[Any]:
+    """Rows of a factor, those of the data in the place of their names."""
+    return [data[part] if isinstance(part, str) else part for part in own]
 
 
 def _along(part: Array, axis: int, d: int) -> Array:

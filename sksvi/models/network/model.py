@@ -13,16 +13,13 @@ Where it is not, it is the gradient at the node as it is (Khan and Lin 2017, Alg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.expectations import Expectation
 from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
 from sksvi.models.traits import BoundTraits, StepTraits, Traits
@@ -99,100 +96,18 @@ class Factor:
         """Whether its message to a node does not depend on that node."""
         return self.conjugate
 
+    @property
+    def data_names(self) -> list[str]:
+        """Names in the data of a fit that it takes rows from; such a factor is of each portion of a stream."""
+        return []
+
+    def with_data(self, data: Mapping[str, Any]) -> Factor:
+        """The factor with rows of the data in the place of their names."""
+        return self
+
     def finer(self) -> Factor:
         """The factor as the bound of a fit is reported with: where that is drawn, from more draws."""
         return self
-
-
-@dataclass(frozen=True)
-class Link:
-    """A node in the place of a parameter: element by element, by index, or through a design.
-
-    Parameters
-    ----------
-    name : str
-        Of the node.
-    index : array-like of int of shape (n,), optional
-        Element of the node for each element of the child: groups.
-    design : array-like of shape (n, K), optional
-        Rows h: the parameter of a child's element is hᵀ times the (Gaussian) node.
-
-    Examples
-    --------
-    >>> from sksvi.network import Gaussian, Link
-    >>> effects = Gaussian(Link("mean", index=[0, 0, 1]), 1.0)
-    """
-
-    name: str
-    index: ArrayLike | None = None
-    design: MatrixLike | None = None
-
-
-#: A parameter of a node: numbers, the name of another node, or a link to it.
-Given: TypeAlias = "npt.ArrayLike | str | Link"
-
-
-class Slot:
-    """A parameter of a distribution in each of its n elements: a constant, or a node seen through a link.
-
-    Its moments are mean and variance of a Gaussian, (n, 2), else the expected statistics of the family, (n, d).
-    """
-
-    def __init__(self, link: Link | None, constant: Array | None = None) -> None:
-        self.link, self.constant = link, constant
-        self.index = None if link is None or link.index is None else np.asarray(link.index)
-        self.design = None if link is None or link.design is None else np.asarray(link.design, float)
-
-    @property
-    def name(self) -> str | None:
-        """Name of the node; None for a constant."""
-        return None if self.link is None else self.link.name
-
-    def moments(self, q: Blocks, rows: slice | np.ndarray) -> Array:
-        """Moments of the parameter in each element of the child, (n, d); (1, d) where all are alike."""
-        if self.constant is not None:
-            return self.constant if len(self.constant) == 1 else self.constant[rows]
-        block = q[self.link.name]  # type: ignore[union-attr]
-        if self.design is not None:
-            design = self.design[rows]
-            return np.stack([design @ block.mean, block.spread(design)], -1)
-        return self.gathered(self.by_element(block), rows)
-
-    def by_element(self, block: Any) -> Array:
-        """Moments of each element of the node, (K, d): mean and variance of a Gaussian, else expected statistics."""
-        if block.column == "gaussian":
-            return np.stack([block.mean, block.variance], -1)
-        return np.atleast_2d(block.moments)
-
-    def gathered(self, each: Array, rows: slice | np.ndarray) -> Array:
-        """Numbers of the node's elements (..., K, d) for the child's elements, (..., n, d)."""
-        if self.index is not None:
-            return each[..., self.index[rows], :]
-        return each if each.shape[-2] == 1 else each[..., rows, :]
-
-    def summed(self, gradient: Array, size: int, rows: slice | np.ndarray) -> Array:
-        """A gradient by child's element (..., n, d), summed for the node's elements, (..., K, d)."""
-        if self.index is None:
-            if size == 1:
-                return gradient.sum(-2, keepdims=True)
-            if isinstance(rows, slice) and rows == slice(None):
-                return gradient
-        n, at = gradient.shape[-2], np.arange(size)[rows] if self.index is None else self.index[rows]
-        chosen = sp.csr_matrix((np.ones(n), (at, np.arange(n))), shape=(size, n))
-        flat = np.moveaxis(gradient, -2, 0)
-        return np.moveaxis((chosen @ flat.reshape(n, -1)).reshape(size, *flat.shape[1:]), 0, -2)
-
-    def pulled(self, block: Any, gradient: Array, rows: slice | np.ndarray) -> tuple[Array, ...]:
-        """A gradient by child's element, (n, d), as one in the block's moments."""
-        if self.design is not None:
-            design = self.design[rows]
-            weighted = design * gradient[:, 1:]
-            return design.T @ gradient[:, 0], design.T @ weighted if block.full else (design * weighted).sum(0)
-        size = block.mean.shape[-1] if block.column == "gaussian" else len(np.atleast_2d(block.moments))
-        each = self.summed(gradient, size, rows)
-        if block.column == "gaussian":
-            return each[:, 0], np.diag(each[:, 1]) if block.full else each[:, 1]
-        return (each.reshape(block.moments.shape),)
 
 
 # ---- the model
@@ -353,7 +268,8 @@ def zero(block: Any) -> tuple[Any, ...]:
     """A gradient of nothing in the block's moments."""
     if block.column == "gaussian":
         return np.zeros_like(block.mean), np.zeros_like(block.precision)
-    return (np.zeros_like(block.theta),)
+    slope = np.zeros_like(block.theta)
+    return (slope,) if block.instead is None else (slope, np.zeros((slope.size, slope.size)))
 
 
 def added(total: Gradient, messages: Gradient) -> Gradient:

@@ -36,6 +36,7 @@ NAMES = (
     "latent-classes",
     "sparse-factors",
     "sparse-factors-gibbs",
+    "network",
 )
 
 
