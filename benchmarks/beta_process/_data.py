@@ -39,11 +39,11 @@ def middle(name: str, size: int | None) -> Array:
     return whole[top : top + size, left : left + size]
 
 
-def hidden(name: str) -> tuple[Array, Array, Array]:
-    """An image, its missing pixels and its patches."""
+def hidden(name: str, size: int | None = None) -> tuple[Array, Array, Array]:
+    """An image or its middle, its missing pixels and its patches."""
     from sksvi.images import extract_patches
 
-    truth = image(name)
+    truth = middle(name, size)
     missing = ~observed_mask(truth.shape)
     return truth, missing, extract_patches(np.where(missing, np.nan, truth), 8, mask=missing)
 

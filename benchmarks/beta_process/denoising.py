@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib import Array
+from benchmarks._lib.cells import by_cells
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.beta_process._data import IMAGES, cover, filled, middle, observed_mask, psnr
 from benchmarks.beta_process._methods import METHODS, fitted, model_of
@@ -64,23 +65,27 @@ def default_runs(quick: bool) -> None:
 
 
 def compared_runs(quick: bool) -> None:
-    """The five algorithms on one image."""
+    """The five algorithms on one image; fits that are stored are not run again."""
     notes = [
         f"House, noise of standard deviation {SIGMA:g} (seed 1), batches of 250, 3 + 3 Gibbs sweeps, random start, the "
         "weights' precision at 1, one thread. The image is estimated for all five as the default of `denoise` does it, "
         "but from every other patch in each direction. CPU seconds are those of the fit."
     ]
+    cells = [
+        {"image": "house", "method": method, "passes": 1 if quick else PASSES[local_step]}
+        for method, (_, local_step) in METHODS.items()
+    ]
+    by_cells("beta_process/denoising_algorithms", "Denoising by the five algorithms", cells, compared, notes, quick)
+
+
+def compared(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """One of the five."""
     from sksvi.images import extract_patches
 
-    rows: list[dict[str, Any]] = []
-    truth, data = covered("house", 1.0)
-    patches = extract_patches(data)
-    for method, (_, local_step) in METHODS.items():
-        model = model_of(method, 1 if quick else PASSES[local_step], weight_precision=1.0)
-        clean, row = fitted(model, patches, truth.shape)
-        rows.append({"image": "house", "method": method, "PSNR": psnr(clean, truth)} | row)
-        progress(rows[-1])
-        report("beta_process/denoising_algorithms", "Denoising by the five algorithms", rows, notes, quick)
+    truth, data = covered("house", 1.0, size=64 if cell["passes"] == 1 else None)
+    model = model_of(cell["method"], cell["passes"], weight_precision=1.0)
+    clean, row = fitted(model, extract_patches(data), truth.shape)
+    return [{"PSNR": psnr(clean, truth)} | row]
 
 
 def precision_runs(quick: bool) -> None:

@@ -7,18 +7,20 @@ population, normalised.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib import Array
+from benchmarks._lib.cells import by_cells
 from benchmarks._lib.loaders import data_folder
-from benchmarks._lib.tables import arguments, progress, report
+from benchmarks._lib.tables import arguments
 from benchmarks.beta_process._methods import METHODS
 
 SCORED, PEER_ROWS = 2000, 10_000
+PEERS = ("FactorAnalysis", "MiniBatchDictionaryLearning")
 #: Data, share held out, factors, and passes of draws and of the others; each is a fit of its own. The paper has 500.
 CELLS = (("cytof", 0.05, 500, (1, 8), (1, 3)),)
 GENES = (
@@ -46,36 +48,53 @@ def load(name: str) -> tuple[Array, Any]:
     return (np.arcsinh(X / 100) if name == "leukemia" else X), None
 
 
-def scored(name: str, method: str, model: Any, known: Array, asked: Array, label: Any) -> dict[str, Any]:
-    """One fit as a row of the table."""
+def scored(model: Any, known: Array, asked: Array, label: Any) -> dict[str, Any]:
+    """One fit: what it cost, and its scores."""
     few, start = slice(0, SCORED), time.process_time()
     model.fit(known)
-    row = {"data": name, "method": method, "K": model.n_components, "passes": model.n_iter_}
-    row["CPU seconds"] = time.process_time() - start
+    row: dict[str, Any] = {"CPU seconds": time.process_time() - start}
     held = ~np.isnan(asked[few])
     row["log density"] = float(model.log_predictive_density(known[few], asked[few]).sum() / held.sum())
     row |= {"factors": model.n_effective_components_, "used": float(model.feature_probability_.sum())}
     if label is not None:
         row["NMI"] = information(model.transform(known[few]), model.components_, label[few])
-    progress(row)
     return row
 
 
-def fits(name: str, factors: int, draws: tuple[int, ...], others: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """Names and models of the rows for a data set."""
+def cells_of(sets: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Data, factors, method and passes of every row, the other models first."""
+    cells: list[dict[str, Any]] = []
+    for name in dict.fromkeys(chosen[0] for chosen in sets):
+        others = ["columns alone", *(PEERS if name == "cytof" else ())]
+        cells += [{"data": name, "K": None, "method": method, "passes": None} for method in others]
+    for name, _, factors, draws, steps in sets:
+        for method, (_, local_step) in METHODS.items():
+            limits = draws if local_step == "gibbs" else steps
+            cells += [{"data": name, "K": factors, "method": method, "passes": limit} for limit in limits]
+    for variant, parameters in VARIANTS.items() if sets == CELLS else ():
+        row = {"data": "cytof", "K": parameters["n_components"], "method": f"Gibbs-SSVI, {variant}"}
+        cells.append(row | {"passes": VARIANT_PASSES})
+    return cells
+
+
+def run(cell: dict[str, Any], shares: dict[str, float], quick: bool) -> list[dict[str, Any]]:
+    """The columns of one row."""
     from sksvi import BetaProcessFA
 
-    for method, (algorithm, local_step) in METHODS.items():
-        for limit in draws if local_step == "gibbs" else others:
-            shared = {"algorithm": algorithm, "local_step": local_step, "max_iter": limit}
-            yield method, BetaProcessFA(factors, tol=0.0, random_state=0, weight_precision="learned", **shared)
-    for variant, parameters in VARIANTS.items() if name == "cytof" else ():
-        yield (
-            f"Gibbs-SSVI, {variant}",
-            BetaProcessFA(max_iter=VARIANT_PASSES, tol=0.0, random_state=0, weight_precision="learned", **parameters),
-        )
+    name, method = cell["data"], cell["method"]
+    X, known, asked, label = split_of(name, shares[name], quick)
+    if method == "columns alone":
+        return [{"log density": columns_alone(known, asked)}]
+    if method in PEERS:
+        return [peer(method, X[:PEER_ROWS], label[:PEER_ROWS])]
+    algorithm, local_step = METHODS[method.split(",")[0]]
+    parameters = VARIANTS.get(method.partition(", ")[2], {"n_components": cell["K"]})
+    options = {"algorithm": algorithm, "local_step": local_step, "max_iter": cell["passes"], **parameters}
+    model = BetaProcessFA(tol=0.0, random_state=0, weight_precision="learned", **options)
+    return [scored(model, known, asked, label)]
 
 
+@functools.lru_cache(maxsize=1)
 def split_of(name: str, share: float, quick: bool) -> tuple[Array, Array, Array, Any]:
     """Shuffled rows, what is known of them, what is asked, and labels."""
     X, label = load(name)
@@ -97,16 +116,12 @@ COLUMNS = ("data", "method", "K", "passes", "CPU seconds", "log density", "facto
 
 
 def tabulated(table: str, title: str, sets: tuple[Any, ...], quick: bool) -> None:
-    """Every fit to these data sets, stored after each."""
-    rows: list[dict[str, Any]] = []
-    for name, share, factors, draws, others in sets[:1] if quick else sets:
-        X, known, asked, label = split_of(name, share, quick)
-        rows.append({"data": name, "method": "columns alone", "log density": columns_alone(known, asked)})
-        if label is not None:
-            rows += peers(name, X[:PEER_ROWS], label[:PEER_ROWS])
-        for method, model in fits(name, factors, (1,) if quick else draws, (1,) if quick else others):
-            rows.append(scored(name, method, model, known, asked, label))
-            report(table, title, [{key: row.get(key) for key in COLUMNS} for row in rows], NOTES, quick)
+    """Every fit to these data sets, stored after each; those that are stored are not run again."""
+    cells = cells_of(sets)
+    if quick:
+        cells = [cell | {"passes": cell["passes"] and 1} for cell in cells if cell["data"] == cells[0]["data"]][:8]
+    shares = {name: share for name, share, *_ in sets}
+    by_cells(table, title, cells, lambda cell: run(cell, shares, quick), NOTES, quick, COLUMNS)
 
 
 def main(quick: bool = False) -> None:
@@ -134,32 +149,21 @@ def information(codes: Array, components: Array, label: Array) -> float:
     return float(normalized_mutual_info_score(label, strongest))
 
 
-def peers(name: str, X: Array, label: Array) -> list[dict[str, Any]]:
-    """scikit-learn's factor analysis and dictionary learning."""
+def peer(method: str, X: Array, label: Array) -> dict[str, Any]:
+    """scikit-learn's factor analysis or dictionary learning."""
     from sklearn.decomposition import FactorAnalysis, MiniBatchDictionaryLearning
 
-    found = []
     models = {
         "FactorAnalysis": FactorAnalysis(20, random_state=0),
         "MiniBatchDictionaryLearning": MiniBatchDictionaryLearning(
             50, transform_algorithm="lasso_lars", max_iter=3, random_state=0
         ),
     }
-    for method, model in models.items():
-        start = time.process_time()
-        model.fit(X)
-        seconds = time.process_time() - start
-        codes = model.transform(X[:SCORED])
-        found.append(
-            {
-                "data": name,
-                "method": method,
-                "CPU seconds": seconds,
-                "NMI": information(codes, model.components_, label[:SCORED]),
-            }
-        )
-        progress(found[-1])
-    return found
+    model, start = models[method], time.process_time()
+    model.fit(X)
+    seconds = time.process_time() - start
+    codes = model.transform(X[:SCORED])
+    return {"CPU seconds": seconds, "NMI": information(codes, model.components_, label[:SCORED])}
 
 
 if __name__ == "__main__":

@@ -326,12 +326,17 @@ class CorrelatedTopicModel(TopicModel):
         )
 
     def importance_score(
-        self, X: MatrixLike, n_samples: int = 1000, random_state: RandomState = 0, feature_names: Names | None = None
+        self,
+        X: MatrixLike,
+        n_samples: int = 1000,
+        random_state: RandomState = 0,
+        feature_names: Names | None = None,
+        inflation: float = 0.1,
     ) -> tuple[Array, Array]:
         """Log likelihood of whole documents by importance sampling from their posteriors, widened.
 
-        log p(w) ≈ log mean of p(w | η) N(η | μ, Σ) / N(η | m, S + 0.1 I) with the posterior mean of the topics; it
-        comes from below where the effective sample size is small.
+        log p(w) ≈ log mean of p(w | η) N(η | μ, Σ) / N(η | m, S + c I), c the inflation, with the posterior mean of
+        the topics (Sheth and Khardon 2016, (105)); it comes from below where the effective sample size is small.
 
         Parameters
         ----------
@@ -342,6 +347,9 @@ class CorrelatedTopicModel(TopicModel):
         random_state : int, RandomState or None, default=0
         feature_names : array-like of shape (V,), default=None
             Words of X's columns, where X has no column names.
+        inflation : float, default=0.1
+            Added to the variances of a document's posterior, at least 0: without it the weights are unbounded.
+            Infinite: samples are drawn from the prior N(μ, Σ) and weigh the same but for the words.
 
         Returns
         -------
@@ -349,12 +357,21 @@ class CorrelatedTopicModel(TopicModel):
             In nats, without the multinomial coefficient.
         effective_samples : ndarray of shape (n,)
             Samples that the weights are worth.
+
+        Raises
+        ------
+        ValueError
+            Where `inflation` is negative or no number, or `n_samples` no count.
         """
         from sksvi.models.topics.scores import importance_sampling
 
         check_is_fitted(self)
+        if not inflation >= 0.0:
+            raise ValueError(
+                f"inflation must be a number of at least 0, got {inflation!r}; np.inf draws from the prior."
+            )
         X = self._counts(named(X, feature_names))
         found = self._documents(self._fitted_model, X, roots=True)
         rng = check_seed(random_state)
         n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self.components_))
-        return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng)
+        return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng, inflation)

@@ -19,14 +19,12 @@ def shares_of_topics(counts: Array) -> Array:
     return np.asarray(counts / max(counts.sum(), FEWEST_WORDS))
 
 
-#: Variance added to the posterior in every direction, so that weights are bounded.
-WIDENING = 0.1
 #: Words that are scored at once.
 SCORED = 2**14
 
 
 def importance_sampling(
-    X: Any, components: Array, population: Any, found: Any, n_samples: int, rng: Any
+    X: Any, components: Array, population: Any, found: Any, n_samples: int, rng: Any, inflation: float
 ) -> tuple[Array, Array]:
     """log p(words) and effective sample size of every row of a CSR matrix.
 
@@ -39,6 +37,8 @@ def importance_sampling(
         With local means and roots of every document.
     n_samples : int
     rng : RandomState
+    inflation : float
+        Added to the variances of the proposal; infinite: the proposal is the population.
 
     Returns
     -------
@@ -46,10 +46,12 @@ def importance_sampling(
     """
     n, width = X.shape[0], len(population.location)
     out, sizes = np.empty(n), np.empty(n)
+    prior = population.location, np.linalg.cholesky(np.linalg.inv(population.precision))
     for i in range(n):
-        mean, root = found.local[i, :width], found.roots[i]
-        wide = root.T @ root + WIDENING * np.eye(width)
-        factor = np.linalg.cholesky(wide)
+        mean, factor = prior
+        if np.isfinite(inflation):
+            mean, root = found.local[i, :width], found.roots[i]
+            factor = np.linalg.cholesky(root.T @ root + inflation * np.eye(width))
         z = rng.standard_normal((n_samples, width))
         eta = mean + z @ factor.T
         log_q = -0.5 * np.square(z).sum(1) - np.log(np.diagonal(factor)).sum()

@@ -283,6 +283,27 @@ def test_importance_sampling_agrees_with_annealing(global_random_seed):
     assert np.all(np.abs(found - truth[:, 0]) <= 4 * error)
 
 
+@pytest.mark.parametrize("inflation", [0.0, 1.0, np.inf])
+def test_every_proposal_estimates_the_same_likelihood(inflation, global_random_seed):
+    """The posterior as it is, widened more, or the prior: the four columns of the paper's Figure 13."""
+    X = make_ctm(40, 20, n_components=3, n_words=15, random_state=2).data.astype(float)
+    model = CorrelatedTopicModel(3, max_iter=10, random_state=0, covariance="full").fit(X)
+    part = sp.csr_matrix(X[:6])
+    truth, many = model.importance_score(part, n_samples=20_000, random_state=global_random_seed)
+    found, size = model.importance_score(
+        part, n_samples=20_000, random_state=global_random_seed + 1, inflation=inflation
+    )
+    assert np.all(np.abs(found - truth) <= 4 * np.sqrt(1.0 / size + 1.0 / many) + 0.01)
+
+
+@pytest.mark.parametrize("inflation", [-0.1, np.nan])
+def test_an_inflation_that_is_no_number_of_at_least_0_is_refused(inflation):
+    X = make_ctm(40, 20, n_components=3, n_words=15, random_state=2).data
+    model = CorrelatedTopicModel(3, max_iter=10, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="inflation must be a number of at least 0"):
+        model.importance_score(X[:2], inflation=inflation)
+
+
 def test_completion_agrees_with_importance_sampling(global_random_seed):
     """log p(both halves) - log p(known half), word by word, is what completion estimates."""
     from sksvi.estimators.completion import halved
