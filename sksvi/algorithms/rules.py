@@ -5,6 +5,7 @@
 `OneNumber`     the same for a single scale, along secants without noise and cut to a trust region with it
 `Hybrid`        AdaGrad on a Gaussian mean, the natural step on its covariance
 `Euclidean`     AdaGrad on a Gaussian mean and Cholesky factor
+`LiteralHybrid`, `LiteralEuclidean`  both as printed in their source
 `StandardCoordinates`          AdaGrad on the unconstrained standard coordinates of any other family
 `Newton`        a point along its gradient and curvature, data and memory together
 `ClosedForm`    a point that only the prior of other blocks reads: its best value needs no data
@@ -26,11 +27,14 @@ from sklearn.base import clone
 from sksvi.algorithms.steps import (
     AdaGradMemory,
     FlatMemory,
+    GradientSums,
     adam_step,
     beyond_step,
     euclidean_step,
     flat_step,
     hybrid_step,
+    literal_euclidean_step,
+    literal_hybrid_step,
     natural_step,
     secant_step,
     shortened,
@@ -39,6 +43,9 @@ from sksvi.algorithms.steps import (
 
 Array = np.ndarray
 Blocks = dict[str, Any]
+
+#: Variance of every coordinate where a fit by rules as printed begins.
+FIRST_VARIANCE = 10.0
 
 
 class StepSize(NamedTuple):
@@ -79,6 +86,10 @@ class Rule:
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """The block in the coordinates that this rule steps in, and an empty memory."""
         return block, None
+
+    def first(self, block: Any) -> Any:
+        """The block that a fit begins with: the model's, but where the rule has a start of its own."""
+        return block
 
     def knows(self, memory: Any) -> bool:
         """Whether a memory is of this rule."""
@@ -232,6 +243,46 @@ class Euclidean(_GaussianRule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.euclidean_step`."""
         return StepResult(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+
+
+class _LiteralRule(_ByAdaGrad):
+    """Base of rules as printed: raw coordinates, no longest step, nothing halved."""
+
+    def first(self, block: Any) -> Any:
+        """N(0, 10 I)."""
+        precision = np.full_like(block.mean, 1.0 / FIRST_VARIANCE)
+        return type(block)(np.zeros_like(block.mean), block.structure.of_diagonal(precision, block))
+
+    def knows(self, memory: Any) -> bool:
+        """Whether a memory is sums of squared gradients."""
+        return isinstance(memory, GradientSums)
+
+
+class LiteralHybrid(_LiteralRule):
+    """AdaGrad on a Gaussian mean, the natural step on its covariance, as Sheth and Khardon (2016) print them."""
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """Natural coordinates, and empty sums."""
+        return block, GradientSums.start(block)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
+        """See `steps.literal_hybrid_step`."""
+        return StepResult(*literal_hybrid_step(q[name], prior, gradient, pace.rate, memory, self.adagrad))
+
+
+class LiteralEuclidean(_LiteralRule):
+    """AdaGrad on a Gaussian mean and upper triangular factor, as Sheth and Khardon (2016) print it."""
+
+    natural_coordinates = False
+
+    def start(self, block: Any, weight: float) -> tuple[Any, Any]:
+        """Mean and factor, and empty sums."""
+        block = block.standard()
+        return block, GradientSums.start(block)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
+        """See `steps.literal_euclidean_step`."""
+        return StepResult(*literal_euclidean_step(q[name], prior, gradient, memory, self.adagrad))
 
 
 class StandardCoordinates(_ByAdaGrad):

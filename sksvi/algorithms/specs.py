@@ -9,19 +9,30 @@ sksvi.algorithms.steps : the updates themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
 from sksvi._typing.arrays import Schedule
-from sksvi.algorithms.rules import Euclidean, Hybrid, Natural, OneNumber, Rule, StandardCoordinates
+from sksvi.algorithms.rules import (
+    Euclidean,
+    Hybrid,
+    LiteralEuclidean,
+    LiteralHybrid,
+    Natural,
+    OneNumber,
+    Rule,
+    StandardCoordinates,
+)
 from sksvi.schedules import AdaGrad, RobbinsMonro
 
 #: Rates of mini-batch and sampled steps when none is given (benchmarks/product/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
 #: Rates of messages, t counts passes: they remember, so that mini-batches bring no lasting noise to be damped.
 MESSAGE_RATE = RobbinsMonro(delay=0.0, kappa=0.3)
+#: Rates as Sheth and Khardon (2016) print them: of natural steps 1/t, of others AdaGrad's.
+LITERAL_RATE, LITERAL_ADAGRAD = RobbinsMonro(delay=0.0, kappa=1.0), AdaGrad(rate=1.0)
 
 #: Up to this many rows a natural step takes all of them: it gains what a Newton step does.
 FULL_BATCH_ROWS = 2**20
@@ -72,6 +83,8 @@ class AlgorithmSpec:
         Draws from the posterior itself: a model that has one runs its own sweeps.
     local : str, default="natural"
         The step of local variables inside a model that has several.
+    literal : bool, default=False
+        Steps are those of the source: from m = 0 and S = 10 I, neither judged nor averaged.
     rows : callable
         Number of rows to those of a batch, where the user leaves it to us; None: all.
     """
@@ -86,6 +99,7 @@ class AlgorithmSpec:
     natural: bool = True
     sampler: bool = False
     local: str = "natural"
+    literal: bool = False
     rows: Callable[[int], int | None] = many_rows
 
 
@@ -100,6 +114,11 @@ SPECS = {
     "ssvi": AlgorithmSpec(natural, natural, globals="corrected", structured=True),
     "map": AlgorithmSpec(natural, natural, globals="mean", structured=True),
     "gibbs": AlgorithmSpec(natural, natural, sampler=True),
+}
+#: The two whose source prints other settings than those that need no tuning.
+LITERAL_SPECS = {
+    "h-mc-ssvi": replace(SPECS["h-mc-ssvi"], gaussian=LiteralHybrid, literal=True),
+    "s-dsvi": replace(SPECS["s-dsvi"], gaussian=LiteralEuclidean, literal=True),
 }
 #: Rules that families ask for in the place of a natural step (`Family.instead`).
 REPLACEMENTS: dict[str, Callable[[AdaGrad], Rule]] = {
@@ -181,25 +200,63 @@ class CVI(Algorithm):
         self.schedule = schedule
 
 
-class HybridMCSSVI(Algorithm):
+class _ByGradients(Algorithm):
+    """What the two algorithms with AdaGrad share: its step sizes, and whether all is done as printed."""
+
+    def __init__(self, schedule: Schedule | None = None, adagrad: AdaGrad | None = None, literal: bool = False) -> None:
+        self.schedule = schedule
+        self.adagrad = adagrad
+        self.literal = literal
+
+    @property
+    def spec(self) -> AlgorithmSpec:
+        """Properties of the algorithm, as printed or with the steps that need no tuning."""
+        return (LITERAL_SPECS if self.literal else SPECS)[self.name]
+
+    def rule(self, block: Any) -> Rule:
+        """The rule by which a block of q with a prior moves."""
+        if not self.literal:
+            return super().rule(block)
+        if block.column != "gaussian":
+            raise ValueError(
+                f"algorithm={self!r} takes the printed steps of Gaussian blocks, and this model has a block of the "
+                f"family {type(block).__name__}: leave literal=False."
+            )
+        return self.spec.gaussian(LITERAL_ADAGRAD if self.adagrad is None else self.adagrad)
+
+    def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:
+        """Rate of the natural step t."""
+        if self.literal and self.schedule is None:
+            return LITERAL_RATE.rate(t)
+        return super().rate(t, deterministic, messages)
+
+
+class HybridMCSSVI(_ByGradients):
     """AdaGrad on Gaussian means, natural steps on everything else (Sheth and Khardon 2016, H-MC-SSVI).
 
     Parameters
     ----------
     schedule : schedule, default=None
-        Of the natural steps.
+        Of the natural steps; with `literal` None is 1/t.
     adagrad : AdaGrad, default=None
-        Of the means, and of blocks that have no natural step; None: ``AdaGrad()``.
+        Of the means, and of blocks that have no natural step; None: ``AdaGrad()``, with `literal`
+        ``AdaGrad(rate=1.0)``.
+    literal : bool, default=False
+        Whether the paper's equations (24) and (63) are iterated as printed: from mean 0 and covariance 10 I, in the
+        coordinates of the model (those of the prior for Gaussian processes), without a longest step, with no step
+        judged, and the last iterate returned in the place of an average. For models with Gaussian blocks only.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import HybridMCSSVI
+    >>> HybridMCSSVI(literal=True).rate(3, True)
+    0.25
     """
 
     name = "h-mc-ssvi"
 
-    def __init__(self, schedule: Schedule | None = None, adagrad: AdaGrad | None = None) -> None:
-        self.schedule = schedule
-        self.adagrad = adagrad
 
-
-class SDSVI(Algorithm):
+class SDSVI(_ByGradients):
     """Standard gradients on mean and Cholesky factor with AdaGrad (doubly stochastic variational inference).
 
     Parameters
@@ -207,14 +264,19 @@ class SDSVI(Algorithm):
     schedule : schedule, default=None
         Of hyperparameters only.
     adagrad : AdaGrad, default=None
-        None: ``AdaGrad()``.
+        None: ``AdaGrad()``, with `literal` ``AdaGrad(rate=1.0)``.
+    literal : bool, default=False
+        Whether equations (63), (64) and (67) of Sheth and Khardon (2016) are iterated as printed, see `HybridMCSSVI`:
+        with an upper triangular factor, where the other steps have a lower triangular one.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import SDSVI
+    >>> SDSVI(literal=True)
+    SDSVI(literal=True)
     """
 
     name = "s-dsvi"
-
-    def __init__(self, schedule: Schedule | None = None, adagrad: AdaGrad | None = None) -> None:
-        self.schedule = schedule
-        self.adagrad = adagrad
 
 
 class FixedPoint(Algorithm):

@@ -203,6 +203,71 @@ def euclidean_step(
 
 
 @dataclass(frozen=True)
+class GradientSums:
+    """Sums of squared gradients of mean and C as they are: AdaGrad as printed, in the coordinates of the block."""
+
+    LAYOUT = "mean (…,D) f >=0; root (…,D) f >=0 or (…,D,D) f >=0"
+
+    mean: Array
+    root: Array
+
+    @classmethod
+    def start(cls, q: Any) -> GradientSums:
+        """Empty sums for a Gaussian block."""
+        return cls(np.zeros_like(q.mean), np.zeros_like(q.root))
+
+    def faded(self, share: float) -> GradientSums:
+        """The memory with a share of its sums."""
+        return GradientSums(share * self.mean, share * self.root)
+
+
+def literal_mean(q: Any, prior: Any, gradient: Any, memory: GradientSums, adagrad: AdaGrad) -> tuple[Array, Array]:
+    """The mean after the step of Sheth and Khardon's (63), whose rates are AdaGrad's, and the new sums."""
+    step, total = adagrad.step(prior.dot(prior.mean - q.mean) + gradient[0], memory.mean)
+    return q.mean + step, total
+
+
+def literal_hybrid_step(
+    q: Any, prior: Any, gradient: Any, rate: Any, memory: GradientSums, adagrad: AdaGrad
+) -> tuple[Any, GradientSums]:
+    """Sheth and Khardon's (63) for the mean and (24) for the covariance, as printed."""
+    mean, total = literal_mean(q, prior, gradient, memory, adagrad)
+    moved = natural_step(q, prior, gradient, rate)
+    return type(q)(mean, moved.precision, moved.root), replace(memory, mean=total)
+
+
+def literal_euclidean_step(
+    q: Any, prior: Any, gradient: Any, memory: GradientSums, adagrad: AdaGrad
+) -> tuple[Any, GradientSums]:
+    """Sheth and Khardon's (63) and (64), of plates (67), as printed: S = CᵀC with C upper triangular for the step.
+
+    A row of C whose diagonal entry has passed zero is turned round, which changes neither S nor squares of gradients.
+    """
+    mean, mean_total = literal_mean(q, prior, gradient, memory, adagrad)
+    C = upper_root(q.root) if q.full else q.root
+    towards = 2.0 * gradient[1] - prior.precision_like(q)
+    if q.full:
+        entropy = np.eye(C.shape[-1]) / np.diagonal(C, axis1=-2, axis2=-1)[..., None]
+        in_root = np.triu(entropy + C @ towards)
+    else:
+        in_root = 1.0 / C + C * towards
+    step, root_total = adagrad.step(in_root, memory.root)
+    C = lower_root(C + step) if q.full else np.abs(C + step)
+    return type(q)(mean, C), GradientSums(mean_total, root_total)
+
+
+def upper_root(root: Array) -> Array:
+    """The upper triangular C with the product CᵀC of a root and a diagonal that is not negative."""
+    C: Array = np.linalg.qr(root, mode="r")  # type: ignore[assignment]
+    return np.where(np.diagonal(C, axis1=-2, axis2=-1)[..., None] < 0, -C, C)
+
+
+def lower_root(root: Array) -> Array:
+    """The lower triangular C with the product CᵀC of a root: blocks are in its coordinates."""
+    return np.ascontiguousarray(upper_root(root[..., ::-1])[..., ::-1, ::-1])
+
+
+@dataclass(frozen=True)
 class FlatMemory:
     """AdaGrad's sums for a block of a few unconstrained standard coordinates (a log scale), and its first step."""
 

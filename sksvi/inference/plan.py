@@ -57,7 +57,7 @@ def problem(
     exact = expect if expect.exact else Auto()
     bare = Problem(model, data, algorithm, expect, exact, batch_size=batch_size, threads=threads, **options)
     ready = decided(bare)
-    own = algorithm.schedule is None and not algorithm.spec.sampler
+    own = algorithm.schedule is None and not (algorithm.spec.sampler or algorithm.spec.literal)
     steps = model.traits.steps
     few = ready.steps_per_pass <= steps.full_batch_steps and not ready.stream
     rate = steps.full_batch_schedule if few and steps.full_batch_schedule is not None else steps.schedule

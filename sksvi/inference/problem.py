@@ -184,9 +184,10 @@ class Problem:
 
     @property
     def deterministic(self) -> bool:
-        """Whether steps are without mini-batches and sampling noise."""
+        """Whether steps are judged one by one: without mini-batches and sampling noise, and not as printed."""
         drawn = self.model.traits.bound.noisy or not self.globals.judged
-        return self.full_batch and self.expect.exact and not self.stream and not drawn
+        judged = self.expect.exact and not (self.stream or drawn or self.algorithm.spec.literal)
+        return self.full_batch and judged
 
     def in_warmup(self, number: int) -> bool:
         """Whether pass (or portion) `number` looks for a start."""
@@ -220,7 +221,8 @@ class Problem:
     @property
     def moves(self) -> str:
         """Key of a fit's memories and messages (algorithm, full batch or not, messages): only its equal reads them."""
-        return f"{self.algorithm.name}, {'all rows' if self.full_batch else 'batches'}, {type(self.messages).__name__}"
+        name = f"{self.algorithm.name} as printed" if self.algorithm.spec.literal else self.algorithm.name
+        return f"{name}, {'all rows' if self.full_batch else 'batches'}, {type(self.messages).__name__}"
 
     @property
     def local_rule(self) -> str:

@@ -29,7 +29,22 @@ def first_state(problem: Problem, seed: int) -> State:
         q = dict(problem.model.begin(problem.data, rng))
     except NotPositiveDefinite as error:
         raise impossible(problem, State({}, seed), error) from error
+    for name in q.keys() - problem.model.hyper.keys():
+        q[name] = beginning(problem, name, q)
     return restarted(problem, State(q, seed))
+
+
+def beginning(problem: Problem, name: str, q: dict[str, Any]) -> Any:
+    """The block that a fit begins with: the model's, or one that its rule brings.
+
+    Plates keep their means: those of two sides that are all zero are a saddle, which gradients without noise stay on.
+    """
+    block, rule = q[name], problem.rule(name, q)
+    if not isinstance(problem.model, Bipartite):
+        return rule.first(block)
+    own = block.for_step()
+    found = rule.first(own)
+    return block if found is own else block.from_step(type(own)(own.mean, found.precision))
 
 
 def restarted(problem: Problem, state: State) -> State:

@@ -107,6 +107,7 @@ REGISTRY: dict[str, str] = {
     "Beta": "sksvi.families.dirichlet:Beta",
     "Gamma": "sksvi.families.gamma:Gamma",
     "AdaGradMemory": "sksvi.algorithms.steps:AdaGradMemory",
+    "GradientSums": "sksvi.algorithms.steps:GradientSums",
     "FlatMemory": "sksvi.algorithms.steps:FlatMemory",
     "State": "sksvi.inference.state:State",
     "Sites": "sksvi.inference.messages:Sites",

@@ -64,7 +64,7 @@ class Noisy:
 
     def end(self, problem: Problem, state: State) -> State:
         """The average, settled where hyperparameters moved, and its bound by one exact pass."""
-        state = resettled(problem, replace(state, q=state.shown))
+        state = at_end(problem, state)
         gradient, value = evaluate(problem.for_bound, state, whole(problem), gradient_wanted=bool(problem.model.hyper))
         total = bound(problem, state, value)
         check_finite(total, gradient, state)
@@ -73,6 +73,12 @@ class Noisy:
         messages = state.messages if problem.messages is DIRECT else NO_FACTORS
         progress = replace(averaging_state(state), average={})
         return replace(state, q=q, messages=messages, progress=progress, bound=total, finished=True)
+
+
+def at_end(problem: Problem, state: State) -> State:
+    """The state as a fit that ended here would have it: the average, settled where hyperparameters moved."""
+    state = replace(state, q=state.shown)
+    return state if problem.algorithm.spec.literal else resettled(problem, state)
 
 
 def ended(problem: Problem, state: State, tol: float) -> bool:
@@ -108,7 +114,7 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
 def averaged(problem: Problem, state: State) -> Blocks:
     """Mean of all q so far with weights that grow as t³: what noise is left in the steps averages out (Polyak)."""
     average = averaging_state(state).average
-    if not average or not problem.model.traits.steps.averages:
+    if not average or problem.algorithm.spec.literal or not problem.model.traits.steps.averages:
         return state.q
     steps = state.steps - averaging_state(state).since
     weight = min(1.0, max(4.0 / (steps + 3.0), 4.0 * problem.least_rate))
