@@ -155,6 +155,13 @@ def test_no_bit_depends_on_threads(options):
     np.testing.assert_array_equal(models[0].partial_fit(X[:999], y[:999]).item_factors_, models[1].item_factors_)
 
 
+def test_a_step_without_a_posterior_is_an_error_that_names_side_and_pass():
+    """Natural steps on eight entries each overflow a rate of exp(f): the paper's Figure 12."""
+    X, y = ratings("poisson", n_users=60, n_items=50, k=3, variance=1.0)
+    with pytest.raises(ValueError, match=r"block '(users|items)', pass \d+: the precision matrix is not .*halvings"):
+        pmf("poisson", n_components=3, algorithm="mc-ssvi", batch_size=8, max_iter=20).fit(X, y)
+
+
 def test_posterior_and_its_attributes(global_random_seed):
     X, y = ratings(seed=global_random_seed)
     model = pmf(max_iter=30).fit(X, y)

@@ -15,8 +15,9 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
 from sksvi.algorithms.rules import FIXED, StepSize
+from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
-from sksvi.inference.engine import bound, evaluate, exact_bound, iterate, whole, with_bound
+from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, iterate, whole, with_bound
 from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes.blockwise import Stepper, entries_of, sided
 from sksvi.inference.problem import Problem
@@ -199,7 +200,12 @@ def half_sweep(
 
     def one(item: tuple[int, Any]) -> tuple[float, float, Gradient, int]:
         chunk, plates = item
-        return stepper.step(plates, parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # as in `engine.BatchGradient`
+                return stepper.step(plates, parallel.stream(state.seed, 2 * state.steps + number, chunk + 1))
+        except NotPositiveDefinite as error:
+            error.block = side
+            raise impossible(problem, state, error) from error
 
     items = list(enumerate(view.chunks(entries, chosen)))
     before, after, gradient, repairs = parallel.tree_sum(iter(list(parallel.in_order(one, items, problem.threads))))
