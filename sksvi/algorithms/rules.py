@@ -2,6 +2,7 @@
 
 ==============  =====================================================================================
 `Natural`       θ <- (1 - ρ) θ + ρ (θ_prior + gradient), every family
+`FixedMean`     the same for a Gaussian whose mean stays
 `OneNumber`     the same for a single scale, along secants without noise and cut to a trust region with it
 `Hybrid`        AdaGrad on a Gaussian mean, the natural step on its covariance
 `Euclidean`     AdaGrad on a Gaussian mean and Cholesky factor
@@ -162,6 +163,16 @@ class Natural(Rule):
         return StepResult(
             shortened(lambda share: natural_step(q[name], prior, gradient, rate * share, pace.left)), memory
         )
+
+
+class FixedMean(Natural):
+    """The natural step of a Gaussian's covariance, its mean held (fixed point, eq. 18)."""
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
+        """See `steps.natural_step`; the slope in the mean is what the prior takes away, so that the mean stays."""
+        own = q[name]
+        at_rest = own.natural(own)[0] - prior.natural(own)[0]
+        return super().step(name, q, prior, (at_rest, gradient[1]), memory, pace)
 
 
 class OneNumber(Rule):

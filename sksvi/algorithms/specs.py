@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sksvi._typing.arrays import Schedule
 from sksvi.algorithms.rules import (
     Euclidean,
+    FixedMean,
     Hybrid,
     LiteralEuclidean,
     LiteralHybrid,
@@ -25,7 +26,7 @@ from sksvi.algorithms.rules import (
     Rule,
     StandardCoordinates,
 )
-from sksvi.schedules import AdaGrad, RobbinsMonro
+from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 
 #: Rates of mini-batch and sampled steps when none is given (benchmarks/product/algorithms.py); t counts steps.
 STEP_RATE = RobbinsMonro(delay=10.0, kappa=0.55)
@@ -59,6 +60,11 @@ def natural(adagrad: AdaGrad) -> Rule:
     return Natural()
 
 
+def covariance_only(adagrad: AdaGrad) -> Rule:
+    """The natural step of a Gaussian whose mean stays."""
+    return FixedMean()
+
+
 @dataclass(frozen=True)
 class AlgorithmSpec:
     """Properties of an algorithm, a row of `SPECS`.
@@ -75,6 +81,8 @@ class AlgorithmSpec:
         A site is kept per datum, so that mini-batch noise vanishes at the optimum; streams absorb what a portion said.
     solves_mean : bool, default=False
         Solves for the mean at the covariance in every pass.
+    nested : bool, default=False
+        Before it does, lets the covariance settle at the mean.
     whole : bool, default=False
         Works on all rows at once, without noise.
     natural : bool, default=True
@@ -95,6 +103,7 @@ class AlgorithmSpec:
     structured: bool = False
     messages: bool = False
     solves_mean: bool = False
+    nested: bool = False
     whole: bool = False
     natural: bool = True
     sampler: bool = False
@@ -109,6 +118,8 @@ SPECS = {
     "s-dsvi": AlgorithmSpec(Euclidean, StandardCoordinates, natural=False, local="standard", rows=few_rows),
     "cvi": AlgorithmSpec(natural, natural, globals="expected", messages=True, local="messages"),
     "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True, rows=all_rows),
+    "fp-batch": AlgorithmSpec(covariance_only, natural, solves_mean=True, nested=True, whole=True, rows=all_rows),
+    "fp-covariance": AlgorithmSpec(covariance_only, natural, whole=True, rows=all_rows),
     "svi": AlgorithmSpec(natural, natural, globals="expected", structured=True),
     "ssvi-a": AlgorithmSpec(natural, natural, globals="sampled", structured=True),
     "ssvi": AlgorithmSpec(natural, natural, globals="corrected", structured=True),
@@ -125,6 +136,9 @@ REPLACEMENTS: dict[str, Callable[[AdaGrad], Rule]] = {
     "one-number": lambda adagrad: OneNumber(),
     "flat": StandardCoordinates,
 }
+
+#: Rows of the table for the orders in which `FixedPoint` moves covariance and mean.
+FIXED_POINT_ORDERS = {"incremental": "fp", "batch": "fp-batch"}
 
 
 class Algorithm(BaseEstimator):
@@ -280,18 +294,52 @@ class SDSVI(_ByGradients):
 
 
 class FixedPoint(Algorithm):
-    """Batch fixed point: covariance by the natural step with rate 1, mean solved at that covariance (FPi).
+    """Fixed point on all rows: covariance by natural steps of rate 1, mean solved for at it (Sheth and Khardon 2016).
 
     Parameters
     ----------
     schedule : schedule, default=None
         Of the covariance; None: rate 1, halved when the bound falls.
+    order : {"incremental", "batch"}, default="incremental"
+        "incremental" solves for the mean after every step of the covariance (FPi). "batch" takes steps of the
+        covariance until it has settled at the mean before it solves for the next mean (FPb); such a pass reads the
+        rows many times, and ``history_`` counts the halvings of all its steps.
+
+    Raises
+    ------
+    ValueError
+        By a fit, for another order.
+
+    Examples
+    --------
+    >>> from sksvi.algorithms import FixedPoint
+    >>> FixedPoint(order="batch").spec.nested
+    True
     """
 
     name = "fp"
 
-    def __init__(self, schedule: Schedule | None = None) -> None:
+    def __init__(self, schedule: Schedule | None = None, order: str = "incremental") -> None:
         self.schedule = schedule
+        self.order = order
+
+    @property
+    def spec(self) -> AlgorithmSpec:
+        """Properties of the algorithm in its order."""
+        if self.order not in FIXED_POINT_ORDERS:
+            raise ValueError(
+                f"order={self.order!r} of FixedPoint is unknown: choose one of {sorted(FIXED_POINT_ORDERS)}."
+            )
+        return SPECS[FIXED_POINT_ORDERS[self.order]]
+
+
+class CovarianceSteps(Algorithm):
+    """Steps of the covariance at a fixed mean: the inner iteration of ``FixedPoint(order="batch")``."""
+
+    name = "fp-covariance"
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        self.schedule = Constant(1.0) if schedule is None else schedule
 
 
 class _Structured(Algorithm):

@@ -208,8 +208,8 @@ REFUSALS = (
     ),
     (
         lambda p: p.algorithm.spec.solves_mean and not isinstance(p.model, Linear),
-        "algorithm={algorithm!r} solves for the mean of weights; {estimator} has none: choose 'mc-ssvi', 'h-mc-ssvi', "
-        "'s-dsvi' or 'cvi'.",
+        "algorithm={algorithm!r} solves for the mean of one Gaussian block that all rows share, at its covariance; "
+        "{estimator} has no such block: choose 'mc-ssvi', 'h-mc-ssvi', 's-dsvi' or 'cvi'.",
     ),
     (
         lambda p: p.algorithm.spec.solves_mean and not p.expect.exact,

@@ -106,7 +106,7 @@ CASES = [
     ),
     *(
         Case(
-            "the mean of weights",
+            "the mean of one Gaussian block",
             cls,
             {"algorithm": FixedPoint()},
             ("algorithm=FixedPoint()", cls.__name__),

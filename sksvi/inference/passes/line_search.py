@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
-from sksvi.algorithms.specs import MCSSVI
+from sksvi.algorithms.specs import MCSSVI, CovarianceSteps
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
@@ -71,6 +71,9 @@ class LineSearch:
         """Evaluate, take back a step that lowered the bound, test, step."""
         if line_search_state(state).here is None:
             state = first_backtracked(problem, state)
+        mended = state.repairs
+        if problem.algorithm.spec.nested:
+            state = with_settled_covariance(problem, state, tol)
         progress, natural = line_search_state(state), problem.algorithm.spec.natural
         here = progress.here
         assert here is not None
@@ -97,7 +100,7 @@ class LineSearch:
         small = (progress_now.here.bound - here.bound) / (min(rate, 1.0) * size) < tol
         count = progress_now.small_changes + 1 if small and not warming_up else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
-        repairs += state.locals.repairs - projected
+        repairs += state.locals.repairs - projected + before - mended
         return state, StepInfo(progress_now.here.bound, True, rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
@@ -185,6 +188,20 @@ def with_best_mean(problem: Problem, state: State) -> Blocks:
     prior = prior_of(problem, state, state.q)[model.main]
     own = model.best_mean(state.q, prior, problem.data, problem.expect, problem.scale, problem.threads, steps)
     return {**state.q, model.main: own}
+
+
+def with_settled_covariance(problem: Problem, state: State, tol: float) -> State:
+    """The state with the main block's covariance settled at its mean, every step of it judged; all else stays."""
+    model = problem.model
+    if not isinstance(model, Linear) or model.main in problem.frozen:
+        return state
+    steps = CovarianceSteps(problem.algorithm.schedule)
+    alone = replace(problem, algorithm=steps, frozen=problem.frozen | state.q.keys() - {model.main})
+    inner = run_until_settled(alone, state, FP_STEPS, max(tol, ABOVE_ROUNDING))
+    here = line_search_state(inner).here
+    assert here is not None
+    progress = replace(line_search_state(state), here=here)
+    return replace(state, q=here.q, repairs=inner.repairs, progress=progress)
 
 
 def backtracked(problem: Problem, state: State) -> State:

@@ -1,0 +1,1 @@
+"""The fixed-point operator of Sheth and Khardon (2016)."""
