@@ -19,7 +19,7 @@ from benchmarks.factorization.figures import ALGORITHMS, MEASURES, estimate_erro
 
 LIKELIHOODS = {"binary": "logit", "ordinal": "ordinal", "count": "poisson-softplus"}
 #: Factors (the paper: 100), entries per column and step, seeds, and CPU seconds after which a fit goes no further.
-FACTORS, BATCHES, SEEDS, LIMIT = 20, ("25", "100", "all"), (0,), 20.0
+FACTORS, BATCHES, SEEDS, LIMIT = 20, ("50", "all"), (0,), 12.0
 #: Passes at which a fit is scored, and scored test entries.
 PASSES, SCORED = (1, 2, 4, 7, 12, 20, 35, 60, 100, 170, 300), 20_000
 
@@ -65,7 +65,7 @@ def draw(rows: list[Row]) -> None:
     for line, kind in zip(axes, LIKELIHOODS, strict=True):
         for ax, what in zip(line, ("bound", "test NLL", "error"), strict=True):
             for i, name in enumerate(ALGORITHMS):
-                for style, batch in zip((":", "--", "-"), BATCHES, strict=True):
+                for style, batch in zip((":", "-"), BATCHES, strict=True):
                     part = [r for r in rows if (r["data"], r["algorithm"], r["batch"]) == (kind, name, batch)]
                     part = [r for r in part if r["seed"] == SEEDS[0] and r.get(what) is not None]
                     seconds, values = [r["CPU seconds"] for r in part], [abs(r[what]) for r in part]

@@ -23,7 +23,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 DOCUMENTS, WORDS, COMMON, TOPICS = 5000, 22_505, 1 / 4, 10
 #: Passes at which a fit is scored, and the CPU seconds after which it goes no further.
-PASSES, LIMIT = (1, 2, 4, 8, 16, 32, 64, 128), 60.0
+PASSES, LIMIT = (1, 2, 4, 8, 16, 32, 64, 128), 20.0
 
 
 def postings(quick: bool) -> Split:

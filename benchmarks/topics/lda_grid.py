@@ -6,11 +6,12 @@ run takes half an hour and goes on with the fits that are not in the stored tabl
 
 from __future__ import annotations
 
-import json
+import functools
 from typing import Any
 
-from benchmarks._lib.tables import RESULTS, arguments, progress, report, store_figure
-from benchmarks.topics._data import completion, corpus, path, small, split
+from benchmarks._lib.cells import Row, by_cells
+from benchmarks._lib.tables import arguments, store_figure
+from benchmarks.topics._data import Split, completion, corpus, path, small, split
 
 ALGORITHMS, LOCAL_STEPS = ("map", "svi", "ssvi-a", "ssvi"), ("mean-field", "cvb0", "gibbs")
 LOOKS, PASSES = (1, 2, 3, 5, 10), 10
@@ -20,6 +21,7 @@ CORPORA = {"NIPS": ("nips_uci_min21", 50), "AP": ("ap_blei", 50), "20 newsgroups
 PAPER = {"doc_topic_prior": 0.1, "topic_word_prior": 0.01}
 #: Grid of the prior of words and of topics, the others at their defaults.
 WORD_PRIORS, TOPIC_PRIORS = (0.01, 0.03, 0.1, 0.3, 1.0), (0.02, 0.1, 0.5)
+COLUMNS = ("corpus", "local step", "algorithm", "passes", "seconds", "CPU seconds", "log p per word", "bound per word")
 TITLE = "Four ways of seeing topics, three of explaining documents"
 NOTES = [
     "Every algorithm but map begins with one pass of it. Scores by CVB0 at the mean of the topics; the bound is that "
@@ -28,61 +30,57 @@ NOTES = [
 ]
 
 
-def stored(name: str, quick: bool) -> list[dict[str, Any]]:
-    """Rows of earlier runs."""
-    path = RESULTS / f"{name}.json"
-    return [] if quick or not path.exists() else json.loads(path.read_text())["rows"]
-
-
-def fits(quick: bool) -> list[dict[str, Any]]:
-    """A row per corpus, algorithm, local step and look."""
+def fits(quick: bool) -> list[Row]:
+    """Rows per corpus, local step, algorithm and look."""
     from sksvi import StructuredLDA
 
-    rows = stored("topics/lda_grid", quick)
-    known = {(row["corpus"], row["local step"], row["algorithm"]) for row in rows if row["bound per word"] is not None}
-    for name, (file, K) in list(CORPORA.items())[: 1 if quick else None]:
-        found = split(corpus(file)["X"], 1)
-        found = small(found) if quick else found
-        for step in LOCAL_STEPS:
-            for algorithm in ALGORITHMS:
-                if (name, step, algorithm) in known:
-                    continue
-                options = {"algorithm": algorithm, "local_step": step, "random_state": 0, **PAPER}
-                model = StructuredLDA(5 if quick else K, **options)
-                looks = path(model, found, LOOKS[:2] if quick else LOOKS)
-                for look in looks:
-                    look.pop("bound per word")
-                    rows.append({"corpus": name, "local step": step, "algorithm": algorithm, **look})
-                rows[-1]["bound per word"] = model.lower_bound_ / found.train.sum()
-                rows[0].setdefault("bound per word", None)
-                progress(rows[-1])
-                table = [{"bound per word": None, **row} for row in rows]
-                report("topics/lda_grid", TITLE, table, NOTES, quick)
-    return rows
+    def run(cell: Row) -> list[Row]:
+        file, K = CORPORA[cell["corpus"]]
+        found = parted(file, quick)
+        options = {"algorithm": cell["algorithm"], "local_step": cell["local step"], "random_state": 0, **PAPER}
+        model = StructuredLDA(5 if quick else K, **options)
+        looks = path(model, found, LOOKS[:2] if quick else LOOKS)
+        for look in looks:
+            look["bound per word"] = None
+        looks[-1]["bound per word"] = float(model.lower_bound_ / found.train.sum())
+        return looks
+
+    names = list(CORPORA)[: 1 if quick else None]
+    cells = [
+        {"corpus": name, "local step": step, "algorithm": algorithm}
+        for name in names
+        for step in LOCAL_STEPS
+        for algorithm in ALGORITHMS
+    ]
+    return by_cells("topics/lda_grid", TITLE, cells, run, NOTES, quick, COLUMNS)
 
 
-def priors(quick: bool) -> list[dict[str, Any]]:
+def priors(quick: bool) -> list[Row]:
     """A row per algorithm and pair of priors, mean-field documents."""
     from sksvi import StructuredLDA
 
-    found = split(corpus("nips_uci_min21")["X"], 1)
-    found = small(found) if quick else found
-    rows = stored("topics/lda_grid_priors", quick)
-    known = {(row["algorithm"], row["eta"], row["alpha"]) for row in rows}
+    def run(cell: Row) -> list[Row]:
+        found = parted(CORPORA["NIPS"][0], quick)
+        options = {"topic_word_prior": cell["eta"], "doc_topic_prior": cell["alpha"], "random_state": 0}
+        model = StructuredLDA(5 if quick else 50, algorithm=cell["algorithm"], max_iter=PASSES, tol=0.0, **options)
+        return [{"log p per word": completion(fitted(model, found.train), found)}]
+
     notes = [f"NIPS, K = 50, {PASSES} passes, mean field."]
-    for algorithm in ALGORITHMS:
-        for eta in WORD_PRIORS[:2] if quick else WORD_PRIORS:
-            for alpha in TOPIC_PRIORS[:1] if quick else TOPIC_PRIORS:
-                if (algorithm, eta, alpha) in known:
-                    continue
-                options = {"topic_word_prior": eta, "doc_topic_prior": alpha, "random_state": 0}
-                model = StructuredLDA(5 if quick else 50, algorithm=algorithm, max_iter=PASSES, tol=0.0, **options)
-                score = completion(fitted(model, found.train), found)
-                rows.append({"algorithm": algorithm, "eta": eta, "alpha": alpha, "log p per word": score})
-                progress(rows[-1])
-                title = "Scores by prior of words (eta) and of topics (alpha)"
-                report("topics/lda_grid_priors", title, rows, notes, quick)
-    return rows
+    cells = [
+        {"algorithm": algorithm, "eta": eta, "alpha": alpha}
+        for algorithm in ALGORITHMS
+        for eta in (WORD_PRIORS[:2] if quick else WORD_PRIORS)
+        for alpha in (TOPIC_PRIORS[:1] if quick else TOPIC_PRIORS)
+    ]
+    title = "Scores by prior of words (eta) and of topics (alpha)"
+    return by_cells("topics/lda_grid_priors", title, cells, run, notes, quick)
+
+
+@functools.lru_cache(maxsize=1)
+def parted(file: str, quick: bool) -> Split:
+    """A corpus in four fifths to fit and a fifth to test."""
+    found = split(corpus(file)["X"], 1)
+    return small(found) if quick else found
 
 
 def fitted(model: Any, X: Any) -> Any:
