@@ -81,12 +81,8 @@ NOTES = (
 )
 
 
-def main(quick: bool = False) -> None:
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is a number of steps
+def noisy_runs(quick: bool) -> None:
+    """The paper's denoising, on the middle of every image."""
     notes = [
         f"The middle {MIDDLE} x {MIDDLE} pixels of every image, half of them missing (seed 0), noise of standard "
         f"deviation {SIGMA:g} (seed 1) on the others, the weights' precision at 1, from a Gibbs start. " + NOTES
@@ -98,8 +94,10 @@ def main(quick: bool = False) -> None:
     ]
     title = "Denoising of half of the pixels by the five algorithms"
     tabulated("algorithms_noisy", title, cells, denoised, notes, quick)
-    notes = ["80 % of the pixels missing (seed 0), observed ones kept in the estimate. " + NOTES]
-    tabulated("algorithms", "Inpainting by the five algorithms", compared(), inpainted, notes, quick)
+
+
+def longer_runs(quick: bool) -> None:
+    """From random starts with minutes of CPU for every algorithm."""
     cells = [
         {"image": name, "size": 256, "init": "random", "method": method, "passes": LONG_PASSES[local_step]}
         for name in WHOLE
@@ -107,6 +105,18 @@ def main(quick: bool = False) -> None:
     ]
     notes = ["As beta_process.algorithms, random starts, for longer. Rows that are not in the table were not run."]
     tabulated("algorithms_longer", "Inpainting by the five algorithms, longer", cells, inpainted, notes, quick)
+
+
+def main(quick: bool = False) -> None:
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the budget is a number of steps
+    noisy_runs(quick)
+    notes = ["80 % of the pixels missing (seed 0), observed ones kept in the estimate. " + NOTES]
+    tabulated("algorithms", "Inpainting by the five algorithms", compared(), inpainted, notes, quick)
+    longer_runs(quick)
 
 
 if __name__ == "__main__":
