@@ -148,6 +148,8 @@ def bound_report(
     """
     check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, rows = inner_and_rows(model, X, "_row_bounds", "has no choice of bound", CHOICE)
+    if exposure is not None and not hasattr(inner, "likelihood"):
+        raise ValueError("exposure is given, and documents have none: leave it out.")
     if exposure is not None:
         offset = with_exposure(inner, offset, exposure, rows, y=y)
     with parallel.working():

@@ -180,7 +180,9 @@ class MixedEffects(BayesianGLM):
         design, q, encoding = twin._validated(X), self.state_.shown, self._encoding
         weight = check_row_values(sample_weight, len(codes), "sample_weight", weights=True)
         weight = encoding.target.row_weight(self, codes, weight)
-        rows = Table(encoding.in_units(design), codes, weight, checked_offset(self, offset, X, y=y))
+        rows = Table(
+            encoding.in_units(design), codes, weight, checked_offset(self, offset, X, y=y, sample_weight=sample_weight)
+        )
         model, rows = twin._model_of_fit(rows)
         unseen = None if self.groups is None else np.exp(2.0 * q["group_std"].value)
         alone = model.replaced(unseen=unseen, table=None)

@@ -282,5 +282,14 @@ def test_estimators_with_one_bound_are_refused_by_a_list_of_the_others():
 
 def test_documents_have_no_weights():
     model = quiet(CorrelatedTopicModel(2, max_iter=2, random_state=0).fit, np.ones((4, 3)))
-    with pytest.raises(ValueError, match="sample_weight is given"):
-        bound_report(model, np.ones((4, 3)), sample_weight=np.ones(4))
+    for name in ("sample_weight", "offset", "exposure"):
+        with pytest.raises(ValueError, match=f"{name} is given, and documents have none"):
+            bound_report(model, np.ones((4, 3)), **{name: np.ones(4)})
+
+
+def test_a_table_in_another_order_than_its_weights_is_told_of(global_random_seed):
+    X, y, _ = grouped_counts(np.random.default_rng(global_random_seed))
+    model = quiet(point("optimal").fit, X, y)
+    weight = pd.Series(np.ones(len(y)), index=X.index[::-1])
+    with pytest.warns(UserWarning, match="index"):
+        bound_report(model, X, y, sample_weight=weight)
