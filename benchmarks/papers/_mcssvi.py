@@ -248,3 +248,46 @@ def numbers_of_topics() -> Outcome:
     }
     text = "; ".join(f"K = {k}, {a:.4f} and {b:.4f}" for k, (a, b) in pairs.items())
     return judged([a < b for a, b in pairs.values()], f"test NLL per word: {text}")
+
+
+@CLAIMS.add("fig. 13", "Estimates by importance sampling from four proposals come to the same.", "topics.importance")
+def proposals() -> Outcome:
+    rows = stored("topics/importance")
+    spreads, text = [], []
+    for documents in rows.values("documents"):
+        mine = rows.where(documents=documents, samples=max(rows.values("samples")))
+        ends = {row["proposal"]: row["log p per word"] for row in mine}
+        spreads.append(max(ends.values()) - min(ends.values()))
+        text.append(f"{documents}, " + ", ".join(f"{name} {value:.4f}" for name, value in ends.items()))
+    return judged(
+        [spread < 0.005 for spread in spreads], f"log p per word: {'; '.join(text)}; the same is within 0.005"
+    )
+
+
+@CLAIMS.add(
+    "fig. 14", "By every scheme of evaluation the optimal bound is the best, the simple the worst.", "topics.importance"
+)
+def schemes() -> Outcome:
+    rows = stored("topics/importance_schemes")
+    columns = [name for name in rows[0] if name not in ("method", "passes", "bound per word")]
+    holds, text = [], []
+    for column in columns:
+        found = {row["method"]: row[column] for row in rows}
+        others = min(found[name] for name in ("mean field", "optimal, s-dsvi"))
+        holds.append(found["optimal, h-mc-ssvi"] < others and found["simple"] == max(found.values()))
+        text.append(f"{column}, {found['optimal, h-mc-ssvi']:.3f}, {others:.3f}, {found['simple']:.3f}")
+    return judged(holds, f"NLL per word of H-MC-SSVI, best of mean field and S-DSVI, simple: {'; '.join(text)}")
+
+
+@CLAIMS.add(
+    "fig. 15",
+    "The log prior, which (106) leaves out, widens the gap between mean field and H-MC-SSVI.",
+    "topics.importance",
+)
+def prior_of_the_mean() -> Outcome:
+    rows = stored("topics/importance_schemes")
+    gaps = [
+        rows.value(column, method="mean field") - rows.value(column, method="optimal, h-mc-ssvi")
+        for column in ("(106)", "(106) + prior")
+    ]
+    return judged([gaps[1] > gaps[0]], f"{gaps[0]:.3f} without and {gaps[1]:.3f} with it, nats per word")
