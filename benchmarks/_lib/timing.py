@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,22 @@ class Clock:
     @property
     def spent(self) -> dict[str, float]:
         return {"seconds": self.seconds, "CPU seconds": self.cpu}
+
+
+@contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """TimeoutError once what runs inside has taken so many CPU seconds; a call into compiled code is finished first."""
+
+    def over(number: int, frame: object) -> None:
+        raise TimeoutError(f"over {seconds:g} CPU seconds")
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def installed(name: str) -> bool:
