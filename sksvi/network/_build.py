@@ -93,7 +93,7 @@ class Built:
             above = self.integrated[local]
             self._check_spread(local, above)
             rows = 0 if self._by_element(above, len(y)) else len(y)
-            self.factors[name] = IntegratedFactor(above, node, y, rows)
+            self.factors[name] = IntegratedFactor(local, above, node, y, rows)
             return
         rows = 0 if self._by_element(node, len(y)) else len(y)
         self.factors[name] = DistributionFactor(name, node, y, rows)

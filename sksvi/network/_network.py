@@ -64,7 +64,8 @@ class Network(BaseEstimator):
     Attributes
     ----------
     posterior_ : Posterior
-        Families of the latent nodes by name: ``posterior_["rate"].mean``, ``.std``, ``.sample(n)``.
+        Families of the latent nodes by name: ``posterior_["rate"].mean``, ``.std``, ``.sample(n)``. Of an integrated
+        node a Gaussian with the mean and variance of each element given its row.
     lower_bound_ : float
         The bound on the log evidence at the posterior, nats; an estimate where factors are drawn.
     lower_bounds_ : list of float
@@ -280,7 +281,7 @@ class Network(BaseEstimator):
         undone = list(improper(named(self.factors), self.nodes, portion.priors, state.q))
         found = {
             "state_": state,
-            "posterior_": Posterior(state.q),
+            "posterior_": portion.posterior(state.q),
             "lower_bound_": float(state.bound),
             "lower_bounds_": list(state.bounds),
             "n_iter_": state.passes,
@@ -323,8 +324,8 @@ class Network(BaseEstimator):
         """
         if not hasattr(self, "posterior_"):
             raise NotFittedError("messages are there after fit.")
-        if name not in self.posterior_:
-            raise ValueError(f"{name!r} is no latent node; those are {list(self.posterior_)}.")
+        if name not in self._messages:
+            raise ValueError(f"{name!r} is no latent node with a q; those are {list(self._messages)}.")
         return dict(self._messages[name])
 
     def summary(self) -> DataFrame:
@@ -426,7 +427,7 @@ class Network(BaseEstimator):
             local = local_nodes(self.nodes)
             q, messages = ({k: v for k, v in x.items() if k not in local} for x in (self.state_.q, self._messages))
             bare.state_, bare._messages = replace(self.state_, q=q), messages
-            bare.posterior_ = Posterior(q)
+            bare.posterior_ = Posterior({name: block for name, block in self.posterior_.items() if name in q})
         return bare
 
     @property
@@ -434,7 +435,11 @@ class Network(BaseEstimator):
         """Whether nodes, posterior and messages belong together, as a file may say that they do not."""
         check_structure(self.nodes, named(self.factors))
         q, latent = self.state_.q, {name: getattr(node, "latent", None) for name, node in self.nodes.items()}
-        whole = q.keys() == self._messages.keys() == {*self.posterior_}
+        integrated = {name: block for name, block in self.posterior_.items() if name not in q}
+        whole = q.keys() == self._messages.keys() and all(
+            self.nodes[name].integrated and isinstance(block, families.DiagonalGaussian)
+            for name, block in integrated.items()
+        )
         return whole and all(
             self.posterior_[name] is block
             and latent.get(name) == FAMILIES.get(type(block))

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.estimators.posterior import Posterior
 from sksvi.families.base import Message
 from sksvi.inference.records import START, replace
 from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.base import Blocks
 from sksvi.models.network.distributions import Distribution
+from sksvi.models.network.integrated import IntegratedFactor
 from sksvi.models.network.model import Factor
 from sksvi.network._build import Built
 from sksvi.network._structure import local_nodes
@@ -93,6 +95,11 @@ class Portion:
         now = StreamState({name: m for name, m in by_block.items() if m}, 0.0, earlier.weight + self.n_rows)
         now.constant = value + earlier.expected_log_message(q)[1] - now.expected_log_message(q)[1]
         return replace(state, messages=now, memory={}, progress=START), found
+
+    def posterior(self, q: Blocks) -> Posterior:
+        """The blocks of q, and of each integrated node a Gaussian with its mean and variance given its row."""
+        factors = [factor for factor in self.built.factors.values() if isinstance(factor, IntegratedFactor)]
+        return Posterior({**q, **{factor.name: factor.local(q) for factor in factors}})
 
     def _of_rows(self, messages: Mapping[str, Message]) -> Message | None:
         """Sum of the messages that rows send; None where they send none."""

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import sksvi
 from sksvi.families import Beta as BetaBlock
+from sksvi.families import DiagonalGaussian
 from sksvi.families import Gamma as GammaBlock
 from sksvi.families.base import Message
 from sksvi.network import Factor, Function, Gamma, Gaussian, Likelihood, Link, Network, Poisson
@@ -40,7 +41,7 @@ def identical(network, other):
     assert network.summary().equals(other.summary())
     assert network.lower_bound_ == other.lower_bound_ and network.lower_bounds_ == other.lower_bounds_
     assert (network.n_iter_, network.converged_) == (other.n_iter_, other.converged_)
-    for name in network.posterior_:
+    for name in network.state_.q:
         ours, its = network.messages(name), other.messages(name)
         assert ours.keys() == its.keys()
         for key in ours:
@@ -109,6 +110,10 @@ HOSTILE = {
     ),
     "a message of another shape": (
         lambda n: n._messages["spread"].update(f=Message((np.ones((1, 3)),))),
+        "is_consistent",
+    ),
+    "a local node that nothing integrates": (
+        lambda n: n.posterior_._blocks.update(z=DiagonalGaussian(np.zeros(2), np.ones(2))),
         "is_consistent",
     ),
     "messages that are none": (lambda n: n._messages["spread"].update(f=3.0), "not a Message"),

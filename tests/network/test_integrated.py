@@ -82,9 +82,9 @@ def spread_rule(block, group):
 
 
 def by_hand(likelihood, y, m, v, variances, weights):
-    """E_u E_w log ∫ p(y | f) N(f | u, w) df of each row, by product rules."""
+    """E_u E_w log ∫ p(y | f) N(f | u, w) df of each row, and mean and variance of f given y, by product rules."""
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(24)
-    value = np.zeros(len(y))
+    value, first, second = np.zeros((3, len(y)))
     for z, share in zip(nodes, node_weights / node_weights.sum(), strict=True):
         u = m + np.sqrt(v) * z
         for w, weight in zip(variances, weights, strict=True):
@@ -92,8 +92,11 @@ def by_hand(likelihood, y, m, v, variances, weights):
             f = u + sd * np.linspace(-9.0, 9.0, 801)[:, None]
             p = likelihood.log_prob(y, f) - 0.5 * np.square(f - u) / w - 0.5 * np.log(2 * np.pi * w)
             top = p.max(0)
-            value += share * weight * (top + np.log(np.exp(p - top).sum(0) * sd * 18.0 / 800))
-    return value
+            p = np.exp(p - top)
+            value += share * weight * (top + np.log(p.sum(0) * sd * 18.0 / 800))
+            first += share * weight * (p * f).sum(0) / p.sum(0)
+            second += share * weight * (p * f * f).sum(0) / p.sum(0)
+    return value, first, second - np.square(first)
 
 
 @pytest.mark.parametrize("spread", ["rayleigh", "gamma", "gammas", "variance"])
@@ -105,8 +108,11 @@ def test_terms_are_those_of_quadrature_by_hand(name, spread, global_random_seed)
     factor = bound.factors[-1]
     w = q["w"]
     m, v = rows["X"] @ w.mean + 0.2, np.square(rows["X"]) @ w.variance
-    wanted = by_hand(LIKELIHOODS[name][0], rows["y"], m, v, *spread_rule(q.get("s"), rows.get("group")))
+    wanted, mean, variance = by_hand(LIKELIHOODS[name][0], rows["y"], m, v, *spread_rule(q.get("s"), rows.get("group")))
     np.testing.assert_allclose(factor.terms(q, slice(None))[0], wanted, rtol=3e-6, atol=3e-6)
+    local = factor.local(q)
+    np.testing.assert_allclose(local.mean, mean - 0.2, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(local.variance, variance, rtol=1e-4)
     half = np.arange(0, N, 2)
     np.testing.assert_allclose(factor.terms(q, half)[0], wanted[half], rtol=3e-6, atol=3e-6)
 

@@ -74,6 +74,17 @@ def optimal_at(likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array, 
     return value, r1, 0.5 * r2, 0.5 * (r2 + square)
 
 
+def local_moments_at(
+    likelihood: Likelihood, y: Array, m: Array, v: Array, w2: Array, expect: Expectation
+) -> tuple[Array, Array]:
+    """E f and E f² given y at a given variance w2 of each row, (n,), averaged over u ~ N(m, v).
+
+    Given u they are u + w2 r1 and, less the square of that, w2 + w2² r2 (Tweedie's formula); E u r1 = m E r1 + v E r2.
+    """
+    _, r1, r2, square = _log_phi(likelihood, y, m, v, w2, expect)
+    return m + w2 * r1, w2 + np.square(w2) * (r2 + square) + np.square(m) + v + 2.0 * w2 * (m * r1 + v * r2)
+
+
 def simple(
     likelihood: Likelihood, y: Array, m: Array, v: Array, sigma: float, expect: Expectation, rng: Any = None
 ) -> Terms:

@@ -16,6 +16,8 @@ import numpy as np
 
 from sksvi import likelihoods
 from sksvi.expectations import Auto, Expectation
+from sksvi.families import DiagonalGaussian, Rayleigh
+from sksvi.integrals.rayleigh import rayleigh_trapezoid
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.mixed import noise_bounds
 from sksvi.models.network.distributions import Gaussian, Likelihood
@@ -39,8 +41,10 @@ class IntegratedFactor(Factor):
 
     Parameters
     ----------
+    name : str
+        Of the local node.
     local : Gaussian
-        Of the local node, an element for each row.
+        What it is distributed as, an element for each row.
     likelihood : Likelihood
         Of the data given the local node.
     y : ndarray of shape (n,)
@@ -50,8 +54,8 @@ class IntegratedFactor(Factor):
 
     conjugate = False
 
-    def __init__(self, local: Gaussian, likelihood: Likelihood, y: Array, n_rows: int) -> None:
-        self.likelihood, self.n_rows = likelihood.likelihood, n_rows
+    def __init__(self, name: str, local: Gaussian, likelihood: Likelihood, y: Array, n_rows: int) -> None:
+        self.name, self.likelihood, self.n_rows = name, likelihood.likelihood, n_rows
         self.y, self.offset = y, np.broadcast_to(np.asarray(likelihood.offset, float), y.shape)
         self.mean, self.spread = local.slot("mean"), local.slot(local.spread)
         names = [slot.name for slot in (self.mean, self.spread)]
@@ -59,21 +63,47 @@ class IntegratedFactor(Factor):
 
     def terms(self, q: Blocks, rows: Any, expect: Expectation | None = None) -> tuple[Array, Gradient]:
         """Value by row, and messages to the nodes of mean and spread."""
-        y, offset = self.y[rows], self.offset[rows]
-        m, v = (np.array(np.broadcast_to(part, len(y))) for part in self.mean.moments(q, rows).T)
         rule = _at_number if self.spread.name is None else _RULES[type(self.spread)]
-        expect = Auto() if expect is None else expect
-        value, alpha, gamma, in_spread = rule(self, q, rows, (self.likelihood, y, m + offset, v), expect)
+        value, alpha, gamma, in_spread = rule(self, q, rows, self._input(q, rows), expect or Auto())
         messages: Gradient = {} if self.spread.name is None else {self.spread.name: in_spread}
         if self.mean.name is not None:
             messages[self.mean.name] = self.mean.pulled(q[self.mean.name], np.stack([alpha, gamma], -1), rows)
         return value, messages
 
+    def _input(self, q: Blocks, rows: Any) -> RowInput:
+        """The rows, with mean and variance of u, the offset in the mean."""
+        y = self.y[rows]
+        m, v = (np.array(np.broadcast_to(part, len(y))) for part in self.mean.moments(q, rows).T)
+        return self.likelihood, y, m + self.offset[rows], v
+
+    def local(self, q: Blocks) -> DiagonalGaussian:
+        """The local node given its row, under q of its parents: a Gaussian with the mean and the variance of it."""
+        likelihood, y, m, v = self._input(q, slice(None))
+        variances, weights = _variances(self, q, slice(None), len(y))
+        first = second = np.zeros(len(y))
+        for w2, weight in zip(variances, weights, strict=True):
+            once, twice = noise_bounds.local_moments_at(likelihood, y, m, v, np.array(w2), Auto())
+            first, second = first + weight * once, second + weight * twice
+        return DiagonalGaussian(first - self.offset, 1.0 / (second - np.square(first)))
+
+
+def _variances(factor: IntegratedFactor, q: Blocks, rows: Any, n: int) -> tuple[Array, Array]:
+    """Nodes (J, n) and weights, (J, n) or (J, 1), of a rule for the variance of each row under q of its node."""
+    if factor.spread.name is None:
+        return np.broadcast_to(1.0 / factor.spread.moments(q, rows)[:, 1], (1, n)), np.ones((1, 1))
+    block = q[factor.spread.name]
+    if isinstance(block, Rayleigh):
+        r, weight = rayleigh_trapezoid()
+        return np.broadcast_to(block.scale * r[:, None], (len(r), n)), weight[:, None]
+    nodes = block.nodes(POINTS)
+    precision, weight = (factor.spread.gathered(part[..., None], rows)[..., 0] for part in (nodes.value, nodes.weight))
+    return 1.0 / np.broadcast_to(precision, (POINTS, n)), weight
+
 
 def _at_number(factor: IntegratedFactor, q: Blocks, rows: Any, row_input: RowInput, expect: Expectation) -> Terms:
     """The terms at variances that are numbers."""
-    w2 = np.array(np.broadcast_to(1.0 / factor.spread.moments(q, rows)[:, 1], len(row_input[1])))
-    value, alpha, gamma, _ = noise_bounds.optimal_at(*row_input, w2, expect)
+    w2, _ = _variances(factor, q, rows, len(row_input[1]))
+    value, alpha, gamma, _ = noise_bounds.optimal_at(*row_input, np.array(w2[0]), expect)
     return value, alpha, gamma, ()
 
 
@@ -92,16 +122,13 @@ def _over_precision(factor: IntegratedFactor, q: Blocks, rows: Any, row_input: R
     if block.shape.min() < 0.9 * LEAST_SHAPE:
         nothing = np.zeros(len(row_input[1]))
         return nothing - np.inf, nothing, nothing, (np.zeros_like(block.theta),)
-    nodes = block.nodes(POINTS)
-    precision, weight = (factor.spread.gathered(part[..., None], rows)[..., 0] for part in (nodes.value, nodes.weight))
     likelihood, *parts = row_input
-    n, many = len(parts[0]), len(precision)
-    w2 = 1.0 / np.broadcast_to(precision, (many, n))
-    y, m, v = (np.tile(part, many) for part in parts)
+    w2, weight = _variances(factor, q, rows, len(parts[0]))
+    y, m, v = (np.tile(part, POINTS) for part in parts)
     found = noise_bounds.optimal_at(likelihood, y, m, v, w2.ravel(), expect)
-    value, alpha, gamma, in_variance = (part.reshape(many, n) for part in found)
+    value, alpha, gamma, in_variance = (part.reshape(w2.shape) for part in found)
     slopes = factor.spread.summed((-np.square(w2) * in_variance)[..., None], len(block.shape), rows)[..., 0]
-    in_precision = block.of_draws(nodes, slopes)
+    in_precision = block.of_draws(block.nodes(POINTS), slopes)
     return (weight * value).sum(0), (weight * alpha).sum(0), (weight * gamma).sum(0), in_precision
 
 
