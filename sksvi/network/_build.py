@@ -85,18 +85,22 @@ class Built:
         local = next((link.name for link in node.links.values() if link.name in self.integrated), None)
         if local is not None:
             assert isinstance(node, Likelihood)
-            if self.sizes[local] != len(y):
-                raise ValueError(
-                    f"node {local!r} is integrated and has {self.sizes[local]} elements, and data[{name!r}] {len(y)} "
-                    f"rows: each needs its own. Set size={name!r}."
-                )
-            above = self.integrated[local]
-            self._check_spread(local, above)
-            rows = 0 if self._by_element(above, len(y)) else len(y)
-            self.factors[name] = IntegratedFactor(local, above, node, y, rows)
+            self._add_integrated(local, name, node, y)
             return
         rows = 0 if self._by_element(node, len(y)) else len(y)
         self.factors[name] = DistributionFactor(name, node, y, rows)
+
+    def _add_integrated(self, name: str, child: str, node: Likelihood, y: Array) -> None:
+        """Add the factor of data and the local node that they depend on."""
+        local, size, by_index = self.integrated[name], self.sizes[name], node.links["f"].index is not None
+        self._check_spread(name, local)
+        if not by_index and size != len(y):
+            raise ValueError(
+                f"node {name!r} is integrated and has {size} elements, and data[{child!r}] {len(y)} rows: each row "
+                f"needs its own, or an index. Set size={child!r}."
+            )
+        n_rows = 0 if by_index or self._by_element(local, len(y)) else len(y)
+        self.factors[child] = IntegratedFactor(name, local, size, node, y, n_rows)
 
     def _check_spread(self, name: str, node: Gaussian) -> None:
         """Raise ValueError for a precision whose prior is wider than integrals over a local node can follow."""

@@ -258,6 +258,12 @@ class Network(BaseEstimator):
         drawn = [name for name, factor in named(self.factors).items() if factor.drawn]
         if drawn:
             raise TypeError(f"partial_fit takes no factor that is drawn, which {drawn[0]!r} is: fit all rows.")
+        shared = [name for name in self.nodes if self.nodes[name].integrated and name not in local_nodes(self.nodes)]
+        if shared:
+            raise ValueError(
+                f"node {shared[0]!r} is integrated and has no size from the data: what its rows say would be forgotten "
+                "with their portion. Set size to a name in the data, one element of it for each of the node's."
+            )
         portion, schedule = self._portion(data, before), _schedule(rate)
         earlier = StreamState({}) if before is None else before.messages.faded(forgetting)
         built = portion.built

@@ -74,15 +74,15 @@ def check_integrated(name: str, nodes: Mapping[str, Distribution], factors: Mapp
         )
     (child,) = children
     link, likelihood = children[child][0], nodes[child].likelihood  # type: ignore[attr-defined]
-    if link.index is not None or link.design is not None:
+    if link.design is not None:
         raise ValueError(
-            f"node {name!r} is integrated, and {child!r} comes through an index or a design: it takes an element for "
-            "each row. Set integrated=False."
+            f"node {name!r} is integrated, and {child!r} comes through a design: it takes an element for each row, or "
+            "an index. Set integrated=False."
         )
-    if not likelihood.traits.log_concave and likelihood.scale_mixture is None:
+    if not likelihood.traits.log_concave and (likelihood.scale_mixture is None or link.index is not None):
         raise ValueError(
-            f"node {name!r} is integrated, and {type(likelihood).__name__} is neither log-concave in f nor a mixture "
-            "of Gaussians: set integrated=False."
+            f"node {name!r} is integrated, and {type(likelihood).__name__} is not log-concave in f: it takes a "
+            "mixture of Gaussians with one row for each element at most. Set integrated=False."
         )
 
 

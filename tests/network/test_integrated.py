@@ -66,8 +66,8 @@ def somewhere(priors, seed):
 
 
 # ---- the integrals
-def spread_rule(block, group):
-    """Variances (S, N or 1) and weights (S, N or 1) of a rule by hand."""
+def spread_rule(block, group, n=N):
+    """Variances (S, n or 1) and weights (S, n or 1) of a rule by hand."""
     if block is None:
         return np.array([[0.7]]), np.ones((1, 1))
     if isinstance(block, families.Rayleigh):
@@ -77,7 +77,7 @@ def spread_rule(block, group):
         return block.scale * r, weight / weight.sum()
     rules = [roots_genlaguerre(60, a - 1.0) for a in block.shape]
     value, weight = (np.stack([rule[k] for rule in rules], 1) for k in (0, 1))
-    chosen = group if len(block.shape) > 1 else np.zeros(N, int)
+    chosen = group if len(block.shape) > 1 else np.zeros(n, int)
     return (block.rate / value)[:, chosen], (weight / weight.sum(0))[:, chosen]
 
 
@@ -126,6 +126,56 @@ def test_gradients_are_finite_differences_of_the_bound(name, spread, global_rand
     for k, direction in enumerate(np.eye(len(x))):
         found = (bound(x + step * direction)[0] - bound(x - step * direction)[0]) / (2.0 * step)
         assert slope[k] == pytest.approx(found, rel=2e-5, abs=2e-5)
+
+
+# ---- several rows of an element
+def grouped(name, spread, seed, k=5, per=4):
+    """Rows of elements 0, ..., k - 2 of k, in no order."""
+    rng, (nodes, options) = np.random.default_rng(seed), SPREADS[spread]
+    group = rng.permutation(np.repeat(np.arange(k - 1), per))
+    f = Gaussian("u", size=k, integrated=True, **options)
+    y = LIKELIHOODS[name][1](rng.normal(0.3, 1.0, k)[group])(random_state=rng).astype(float)
+    offset = rng.normal(0.0, 0.3, len(y))
+    child = Likelihood(LIKELIHOODS[name][0], Link("f", index="group"), offset="offset")
+    return {"u": Gaussian(0.0, 1.0), **nodes, "f": f, "y": child}, {"y": y, "group": group, "offset": offset}
+
+
+@pytest.mark.parametrize("spread", ["rayleigh", "gamma", "variance"])
+@pytest.mark.parametrize("name", ["poisson", "logit", "gaussian"])
+def test_elements_of_several_rows(name, spread, global_random_seed):
+    """Values and moments by hand, gradients by finite differences; an element without rows is as its parents say."""
+    nodes, rows = grouped(name, spread, global_random_seed)
+    bound = Bound(nodes, {}, rows)
+    q = somewhere(bound.priors, global_random_seed)
+    factor, k = bound.factors[-1], 4
+
+    class Rows:
+        def log_prob(self, y, f):
+            likelihood, of = LIKELIHOODS[name][0], [rows["group"] == k for k in range(4)]
+            each = (likelihood.log_prob(rows["y"][i], f[:, [k]] + rows["offset"][i]) for k, i in enumerate(of))
+            return np.stack([part.sum(1) for part in each], 1)
+
+    m, v = (np.full(k, part[0]) for part in (q["u"].mean, q["u"].variance))
+    wanted, mean, variance = by_hand(Rows(), np.zeros(k), m, v, *spread_rule(q.get("s"), None, k))
+    np.testing.assert_allclose(factor.terms(q, slice(None))[0], wanted, rtol=1e-5, atol=1e-5)
+    local = factor.local(q)
+    np.testing.assert_allclose(local.mean, [*mean, m[0]], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(local.variance[:k], variance, rtol=1e-4)
+    variances, weights = spread_rule(q.get("s"), None, 1)
+    assert local.variance[k] == pytest.approx(v[0] + (variances * weights).sum(), rel=1e-5)
+    x, step = bound.pack(q), 1e-4
+    for slope, direction in zip(bound(x)[1], np.eye(len(x)), strict=True):
+        found = (bound(x + step * direction)[0] - bound(x - step * direction)[0]) / (2.0 * step)
+        assert slope == pytest.approx(found, rel=2e-5, abs=2e-5)
+
+
+def test_one_row_by_index_is_one_row_each(global_random_seed):
+    rows = data("poisson", "gamma", global_random_seed)
+    nodes = network("poisson", "gamma")
+    by_index = {**nodes, "y": Likelihood("poisson", Link("f", index=np.arange(N)), offset=0.2)}
+    wanted, found = (Network(one).fit(rows) for one in (nodes, by_index))
+    assert found.lower_bound_ == pytest.approx(wanted.lower_bound_, abs=1e-6)
+    np.testing.assert_allclose(found.posterior_["f"].mean, wanted.posterior_["f"].mean, atol=1e-5)
 
 
 # ---- against the mixed-effects model
@@ -246,7 +296,11 @@ REFUSED = {
     "nothing below": ({"s": S, "f": F}, "nothing depends on it: it takes one Likelihood"),
     "two children": ({"s": S, "f": F, "y": Y, "z": Y}, "'y', 'z' depends on it"),
     "a Gaussian child": ({"s": S, "f": F, "y": Gaussian("f", 1.0)}, "'y', 'y' depends on it"),
-    "an index": ({"s": S, "f": F, "y": Likelihood("poisson", Link("f", index=[0, 0]))}, "through an index"),
+    "a design": ({"s": S, "f": F, "y": Likelihood("poisson", Link("f", design=[[1.0]]))}, "through a design"),
+    "groups of a mixture": (
+        {"s": S, "f": F, "y": Likelihood(LIKELIHOODS["student-t"][0], Link("f", index=[0, 0]))},
+        "StudentT is not log-concave",
+    ),
     "two spreads": ({"s": S, "f": Gaussian(0.0, "s", variance=1.0)}, "a precision and a variance"),
     "a variance of a Gamma": ({"s": S, "f": Gaussian(0.0, variance="s")}, "needs a number or a Rayleigh node"),
     "a precision of a Rayleigh": ({"s": Rayleigh(1.0), "f": Gaussian(0.0, "s")}, "needs a number or a Gamma node"),
@@ -264,7 +318,9 @@ def test_what_data_do_not_fit_is_refused():
     nodes = {"s": S, "f": F, "y": Y}
     with pytest.raises(ValueError, match="'f' is integrated, and data"):
         Network(nodes).fit({"y": [1.0, 2.0], "f": [0.0, 1.0]})
-    with pytest.raises(ValueError, match=r"integrated and has 1 elements, and data\['y'\] 2 rows.*size='y'"):
+    with pytest.raises(
+        ValueError, match=r"integrated and has 1 elements, and data\['y'\] 2 rows.*or an index.*size='y'"
+    ):
         Network({"s": S, "f": Gaussian(0.0, "s", integrated=True), "y": Y}).fit({"y": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"prior of shape 0\.5.*at least 1"):
         Network({"s": Gamma(0.5, 1.0), "f": F, "y": Y}).fit({"y": [1.0, 2.0]})

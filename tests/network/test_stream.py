@@ -205,6 +205,19 @@ def test_drawn_factors_do_not_stream():
         Network({"p": Gaussian(0.0, 1.0), "y": Gaussian("p", 1.0)}, [factor]).partial_fit({"y": [1.0]})
 
 
+def test_integrated_nodes_are_of_the_portion():
+    child = Likelihood("logit", Link("f", index="place"))
+    nodes = {"s": Gamma(2.0, 1.0), "f": Gaussian(0.0, "s", size=3, integrated=True), "y": child}
+    rows = {"y": [0.0, 1.0, 1.0], "place": [0, 1, 1]}
+    with pytest.raises(ValueError, match=r"'f' is integrated and has no size from the data.*Set size"):
+        Network(nodes).partial_fit(rows)
+    nodes["f"] = Gaussian(0.0, "s", size="places", integrated=True)
+    network = Network(nodes).partial_fit({**rows, "places": ["a", "b"]}).partial_fit({**rows, "places": ["c", "d"]})
+    whole = {"y": rows["y"] * 2, "place": [0, 1, 1, 2, 3, 3], "places": ["a", "b", "c", "d"]}
+    q, wanted = network.posterior_["s"], Network(nodes).fit(whole).posterior_["s"]
+    assert abs(q.mean[0] - wanted.mean[0]) < 0.1 * wanted.std[0]
+
+
 def test_a_portion_that_is_not_done_warns():
     with pytest.warns(ConvergenceWarning, match="on this portion after 1 passes"):
         network = Network(overdispersed(False)).partial_fit({"y": [1.0, 3.0, 0.0]}, max_iter=1)

@@ -135,7 +135,7 @@ class Gaussian(Distribution):
     integrated : bool, default=False
         Whether the node has no q of its own: each element is integrated out by quadrature given mean and spread, which
         makes the bound the best one for the q of these (Sheth and Khardon 2016, equations 6 and 8). It takes an
-        observed `Likelihood` with a row for each element, and nothing else that depends on the node.
+        observed `Likelihood`, a row for each element or an index, and nothing else that depends on the node.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Scalar local nodes integrated out: the best bound that there is for a q of their parents.
 
-For rows y_i with a local f_i ~ N(u_i, w_i), u_i and w_i of global nodes, the term of a row is
+For a local f_k ~ N(u_k, w_k), u_k and w_k of global nodes, with rows y_i, the term of the element is
 
-    E_q log ∫ p(y_i | f) N(f | u_i, w_i) df,
+    E_q log ∫ Π_i p(y_i | f) N(f | u_k, w_k) df,
 
 equations (6) and (8) of Sheth and Khardon (2016) for networks. The integrals over f are those of mixed-effects models;
-that over w_i is a rule for its node.
+that over w_k is a rule for its node.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from sksvi.integrals.rayleigh import rayleigh_trapezoid
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.mixed import noise_bounds
 from sksvi.models.network.distributions import Gaussian, Likelihood
+from sksvi.models.network.grouped import GroupLikelihood
 from sksvi.models.network.model import Factor
 from sksvi.models.network.slots import Slot, VarianceSlot, summed_slopes
 
@@ -44,25 +45,35 @@ class IntegratedFactor(Factor):
     name : str
         Of the local node.
     local : Gaussian
-        What it is distributed as, an element for each row.
-    likelihood : Likelihood
-        Of the data given the local node.
+        What it is distributed as.
+    size : int
+        Its elements, K.
+    child : Likelihood
+        Of the data given the local node: an element for each row, or by index several rows for an element.
     y : ndarray of shape (n,)
     n_rows : int
-        As in `Factor`.
+        As in `Factor`; 0 where elements have several rows.
     """
 
     conjugate = False
 
-    def __init__(self, name: str, local: Gaussian, likelihood: Likelihood, y: Array, n_rows: int) -> None:
-        self.name, self.likelihood, self.n_rows = name, likelihood.likelihood, n_rows
-        self.y, self.offset = y, np.broadcast_to(np.asarray(likelihood.offset, float), y.shape)
+    def __init__(self, name: str, local: Gaussian, size: int, child: Likelihood, y: Array, n_rows: int) -> None:
+        self.name, self.size, self.n_rows = name, size, n_rows
+        self.likelihood: Any = child.likelihood
+        self.y, self.offset = y, np.broadcast_to(np.asarray(child.offset, float), y.shape)
+        index = child.links["f"].index
+        #: Those that rows inform; the others are as their parents say.
+        self.elements: Any = slice(None)
+        if index is not None:
+            self.likelihood = GroupLikelihood(child.likelihood, y, self.offset, np.asarray(index))
+            self.y, self.offset, self.elements = np.arange(size), np.zeros(size), self.likelihood.elements
         self.mean, self.spread = local.slot("mean"), local.slot(local.spread)
         names = [slot.name for slot in (self.mean, self.spread)]
         self.nodes = tuple(name for name in names if name is not None)
 
     def terms(self, q: Blocks, rows: Any, expect: Expectation | None = None) -> tuple[Array, Gradient]:
-        """Value by row, and messages to the nodes of mean and spread."""
+        """Value by element, and messages to the nodes of mean and spread."""
+        rows = rows if self.n_rows else self.elements
         rule = _at_number if self.spread.name is None else _RULES[type(self.spread)]
         value, alpha, gamma, in_spread = rule(self, q, rows, self._input(q, rows), expect or Auto())
         messages: Gradient = {} if self.spread.name is None else {self.spread.name: in_spread}
@@ -77,13 +88,18 @@ class IntegratedFactor(Factor):
         return self.likelihood, y, m + self.offset[rows], v
 
     def local(self, q: Blocks) -> DiagonalGaussian:
-        """The local node given its row, under q of its parents: a Gaussian with the mean and the variance of it."""
-        likelihood, y, m, v = self._input(q, slice(None))
-        variances, weights = _variances(self, q, slice(None), len(y))
-        first = second = np.zeros(len(y))
-        for w2, weight in zip(variances, weights, strict=True):
-            once, twice = noise_bounds.local_moments_at(likelihood, y, m, v, np.array(w2), Auto())
-            first, second = first + weight * once, second + weight * twice
+        """The local node given its rows, under q of its parents: a Gaussian with the mean and the variance of it."""
+        _, _, m, v = self._input(q, slice(None))
+        variances, weights = _variances(self, q, slice(None), self.size)
+        first, second = m, (weights * variances).sum(0) + v + np.square(m)
+        if len(self.y[self.elements]):
+            informed = self._input(q, self.elements)
+            first, second = first.copy(), second.copy()
+            first[self.elements], second[self.elements] = 0.0, 0.0
+            for w2, weight in zip(*_variances(self, q, self.elements, len(informed[1])), strict=True):
+                parts = noise_bounds.local_moments_at(*informed, np.array(w2), Auto())
+                for total, part in zip((first, second), parts, strict=True):
+                    total[self.elements] += weight * part
         return DiagonalGaussian(first - self.offset, 1.0 / (second - np.square(first)))
 
 
