@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from sksvi import GMERegressor
 from sksvi.network import (
     Beta,
     Binomial,
@@ -137,16 +138,27 @@ def test_local_nodes_end_near_one_fit(integrated, most, global_random_seed):
     assert found.lower_bound_ == pytest.approx(whole.lower_bound_, abs=6.0)
 
 
-def test_a_variance_of_rayleigh_streams(global_random_seed):
+def test_a_stream_is_that_of_the_mixed_effects_model(global_random_seed):
+    """Portions of one model as a network and as an estimator that keeps no sample of earlier rows."""
     rng = np.random.default_rng(global_random_seed)
-    X = rng.standard_normal((300, 2))
-    y = rng.poisson(np.exp(X @ [0.5, -0.3] + rng.normal(0.0, 0.6, 300))).astype(float)
+    X = rng.standard_normal((150, 2))
+    y = rng.poisson(np.exp(X @ [0.5, -0.3] + rng.normal(0.0, 0.6, 150))).astype(float)
     f = Gaussian(Link("w", design="X"), variance="noise", size="y", integrated=True)
-    nodes = {"w": Gaussian(0.0, 1.0, size=2), "noise": Rayleigh(3.0), "f": f, "y": Likelihood("poisson", "f")}
-    whole = Network(nodes).fit({"X": X, "y": y})
-    found = streamed(Network(nodes), {"X": X, "y": y}, [100, 200])
-    for name in ("w", "noise"):
-        assert np.all(np.abs(found.posterior_[name].mean - whole.posterior_[name].mean) < whole.posterior_[name].std)
+    line = Gaussian(0.0, 1.0, size=2, covariance="full")
+    found = streamed(
+        Network({"w": line, "noise": Rayleigh(3.0), "f": f, "y": Likelihood("poisson", "f")}),
+        {"X": X, "y": y},
+        [50, 100],
+    )
+    options = {"prior_precision": 1.0, "fit_intercept": False, "stream_sample": 0, "tol": 1e-9}
+    theirs = GMERegressor(
+        likelihood="poisson", bound="optimal", noise=True, noise_prior_scale=3.0, algorithm="cvi", **options
+    )
+    for first in range(0, 150, 50):
+        theirs.partial_fit(X[first : first + 50], y[first : first + 50])
+    weights = theirs.posterior_["weights"]
+    np.testing.assert_allclose(found.posterior_["w"].mean, weights.mean, atol=1e-3 * weights.std.min())
+    assert found.posterior_["noise"].scale == pytest.approx(theirs.posterior_["noise"].scale, rel=1e-3)
 
 
 def test_earlier_rows_fade():
