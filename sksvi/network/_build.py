@@ -211,11 +211,11 @@ def block_of(node: Distribution, n: int) -> Any:
     if isinstance(node, Dirichlet):
         return families.Dirichlet(parts[0])
     if isinstance(node, Rayleigh):
+        if n > 1:
+            raise NotPositiveDefinite(f"a Rayleigh is one number, and scale has {n}")
         return families.Rayleigh(parts[0].item())
     first, second = (np.broadcast_to(part, n).copy() for part in parts)
     if isinstance(node, Gaussian):
-        if not np.all((second > 0) & (second < np.inf)):
-            raise NotPositiveDefinite(f"the {node.spread} of a Gaussian is {second.min():g}")
         second = 1.0 / second if node.spread == "variance" else second
         if node.covariance not in ("diag", "full"):
             raise NotPositiveDefinite(f"covariance must be 'diag' or 'full', not {node.covariance!r}")
@@ -247,6 +247,8 @@ def parameter_sizes(who: str, node: Distribution, sizes: Mapping[str, int]) -> l
             values = np.asarray(given, float)
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{who}: {parameter} has numbers that are not finite.")
+            if parameter in ("precision", "variance") and values.size and not np.all(values > 0):
+                raise ValueError(f"{who}: the {parameter} of a Gaussian is {values.min():g}, and must be positive.")
             if values.ndim not in (node.own_axes, node.own_axes + 1) or not values.size:
                 raise ValueError(
                     f"{who}: {parameter} must have {node.own_axes} or {node.own_axes + 1} dimensions and be not empty; "

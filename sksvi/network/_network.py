@@ -47,6 +47,8 @@ FAMILIES: dict[type, str] = {
 class Network(BaseEstimator):
     """A mean-field network: q is a product over nodes, and every factor sends its nodes messages.
 
+    Nodes with ``integrated=True`` have no q: they are integrated out given the others.
+
     The log joint density of nodes x and data is a sum of terms: of every node, or datum, given its parameters, and of
     `factors`. q(x) = Π q_i(x_i) maximises the bound E_q [Σ terms] - E_q log q on the log evidence. Node i steps to
     natural parameters (1 - ρ) θ_i + ρ Σ (messages), each a gradient of its term's expectation in the node's moments:
@@ -85,7 +87,8 @@ class Network(BaseEstimator):
 
     See Also
     --------
-    sksvi.models.base.Model : larger models, with local variables and streams.
+    sksvi.load : networks from files.
+    sksvi.models.base.Model : larger models, with local variables of any kind.
 
     Examples
     --------

@@ -324,6 +324,16 @@ def test_what_data_do_not_fit_is_refused():
         Network({"s": S, "f": Gaussian(0.0, "s", integrated=True), "y": Y}).fit({"y": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"prior of shape 0\.5.*at least 1"):
         Network({"s": Gamma(0.5, 1.0), "f": F, "y": Y}).fit({"y": [1.0, 2.0]})
+    for spread in ({"variance": 0.0}, {"precision": -1.0}):
+        with pytest.raises(ValueError, match=r"node 'f': the (variance|precision) of a Gaussian is (0|-1), and must"):
+            Network({"m": Gaussian(0.0, 1.0), "f": Gaussian("m", size="y", integrated=True, **spread), "y": Y}).fit(
+                {"y": [1.0, 2.0]}
+            )
+    for scale, words in ((-1.0, "the scale of a Rayleigh distribution is -1"), ([1.0, 2.0], "is one number")):
+        with pytest.raises(ValueError, match=f"node 's': .*{words}"):
+            Network({"s": Rayleigh(scale), "f": Gaussian(0.0, variance="s", size="y", integrated=True), "y": Y}).fit(
+                {"y": [1.0, 2.0]}
+            )
     with pytest.raises(ValueError, match="takes 'y' from data"):
         Network(nodes).fit({})
     with pytest.raises(ValueError, match="'g' depends on it"):

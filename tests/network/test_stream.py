@@ -211,6 +211,22 @@ def test_refusals_come_before_any_change(case):
     untouched(Network(overdispersed(False)).partial_fit({"y": [1.0, 3.0, 0.0]}), change, words)
 
 
+def test_an_interrupt_leaves_the_network_as_it_was():
+    calls = []
+
+    def log_density(x, y):
+        calls.append(1)
+        if len(calls) > 12:
+            raise KeyboardInterrupt
+        return -np.square(y - x)
+
+    factor = Function(["x"], log_density, data=["y"])
+    network = Network({"x": Gaussian(0.0, 1.0)}, [factor]).partial_fit({"y": [1.0, 2.0]}, tol=1e-2)
+    calls.extend([1] * 9)
+    untouched(network, lambda n: n.partial_fit({"y": [-30.0, 2.0]}), None, KeyboardInterrupt)
+    untouched(network, lambda n: n.fit({"y": [-30.0, 2.0]}), None, KeyboardInterrupt)
+
+
 def test_drawn_factors_do_not_stream():
     factor = SampledFunction(["p"], lambda p: p[:, 0], lambda p: [np.ones_like(p)])
     with pytest.raises(TypeError, match="'factor 0' is: fit all rows"):

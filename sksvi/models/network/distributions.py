@@ -70,7 +70,7 @@ class Distribution:
             if isinstance(getattr(self, name), str):
                 setattr(new, name, data[getattr(self, name)])
         if isinstance(self.size, str):
-            new.size = len(data[self.size])
+            new.size = len(np.atleast_1d(np.asarray(data[self.size])))
         for name, link in self.links.items():
             setattr(new, name, link.with_data(data))
         return new
