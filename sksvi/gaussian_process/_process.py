@@ -270,7 +270,7 @@ class GaussianProcess(BaseSVI):
     def _refine(self, problem: Any, state: Any, looks: Any) -> str | None:
         model, data = problem.model, problem.data
         density, integrates = model.density, self.hyperparameters == "integrated" and not self._record.one_sided
-        if density is not None and problem.deterministic and integrates:
+        if density is not None and (problem.deterministic or problem.exact_batches) and integrates:
             self._process = replace(self._process, log_prior=density(state.q))
             if len(data) * np.size(state.q[model.main].mean) <= MOST_NUMBERS:
                 found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()

@@ -18,6 +18,7 @@ import numpy as np
 
 from sksvi._runtime.memory import Weighed
 from sksvi.algorithms.steps import natural_step, shortened, site_step
+from sksvi.families.base import Message
 from sksvi.inference.records import replace
 from sksvi.models.base import Blocks, LinearTerms
 
@@ -169,8 +170,8 @@ class Sites(NoFactors, Weighed):
         """Add the change of some sites, pulled back, to the sums."""
         self.total = tuple(a + b for a, b in zip(self.total, change, strict=True))
 
-    def block(self, q: Any, prior: Any, rate: float) -> Any:
-        """The main block after the sites have moved."""
+    def block(self, q: Any, prior: Any, rate: float, change: Any) -> Any:
+        """The main block after the sites have moved, which changed their sums by `change`."""
         start_left = self.start_left
         if q.full:
             linear = prior.dot(prior.mean) + self.total[0] + start_left * self.first[0]
@@ -180,6 +181,34 @@ class Sites(NoFactors, Weighed):
         blown = 1.0 / max(1.0 - start_left, 1.0 / self.n)
         gradient = tuple(blown * part for part in self.total)
         return shortened(lambda share: natural_step(q, prior, gradient, rate * share))
+
+
+class LatentSites(Sites):
+    """Sites of latents that are one for each datum: with the prior they are the block itself, and have no sums."""
+
+    LAYOUT = "start (n) f >=0; linear (n) f; quadratic (n) f; total items 0; first items 0"
+
+    @classmethod
+    def from_message(cls, message: Message) -> LatentSites:
+        """Sites that say what a block says of its latents: natural parameters about zero, λ1 and W."""
+        linear, weights = message.added()
+        return cls(np.array(linear), -0.5 * weights, np.zeros(len(linear)))
+
+    def move(self, terms: Any, rows: Any, rate: float, full: bool) -> Any:
+        """Move the rows' sites; where a likelihood bends upwards a site says nothing of the variance."""
+        return super().move(replace(terms, gamma=np.minimum(terms.gamma, 0.0)), rows, rate, full)
+
+    def add(self, change: tuple[Any, ...]) -> None:
+        """Nothing: there are no sums to which the change would be added."""
+
+    def block(self, q: Any, prior: Any, rate: float, change: Any) -> Any:
+        """The block after the sites of some rows have moved, by an update of their rank."""
+        rows = np.flatnonzero(np.logical_or(*change))
+        return q.updated(rows, self.linear.copy(), -2.0 * self.quadratic, change[0][rows]) if len(rows) else q
+
+    def factored(self, prior: Any) -> Any:
+        """The block of these sites, found at once."""
+        return prior.times(Message((self.linear.copy(), -2.0 * self.quadratic)))
 
 
 class RemoteSites(Sites):

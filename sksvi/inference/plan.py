@@ -23,7 +23,7 @@ from sksvi.inference.passes.stochastic import GibbsPass, Noisy
 from sksvi.inference.problem import DIRECT, GLOBALS, ExpectedGlobals, PlainGradients, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
-from sksvi.inference.site_updates import SiteUpdates
+from sksvi.inference.site_updates import LatentUpdates, SiteUpdates
 from sksvi.inference.start import initialized
 from sksvi.inference.state import LookEnd, State, with_own_lists
 from sksvi.models.base import Bipartite, Data, Linear, Lost, Model, Sampleable
@@ -95,7 +95,9 @@ def remembers(bare: Problem) -> bool:
 def messages_of(bare: Problem) -> PlainGradients:
     """A site per row where batches would otherwise bring noise that stays."""
     wanted = bare.algorithm.spec.messages and not bare.full_batch
-    return SiteUpdates(bare.model.main) if wanted and isinstance(bare.model, Linear) else DIRECT
+    if not (wanted and isinstance(bare.model, Linear)):
+        return DIRECT
+    return (LatentUpdates if bare.model.traits.steps.own_messages else SiteUpdates)(bare.model.main)
 
 
 def pass_of(ready: Problem) -> Pass:
@@ -198,12 +200,17 @@ REFUSALS = (
         "algorithm={algorithm!r} draws from the posterior itself and {estimator} has no sampler: choose {steps}.",
     ),
     (
+        lambda p: p.model.traits.steps.own_messages and not p.algorithm.spec.messages and not p.full_batch,
+        "algorithm={algorithm!r} moves the messages of all rows of {estimator} at every step, which those of a batch "
+        "say nothing of, and cannot take batch_size={batch_size}: set batch_size=None or choose 'cvi'.",
+    ),
+    (
         lambda p: p.algorithm.spec.whole and not p.full_batch,
         "algorithm={algorithm!r} works on all rows at once and cannot take batch_size={batch_size}: set "
         "batch_size=None or choose 'cvi', 'mc-ssvi', 'h-mc-ssvi' or 's-dsvi'.",
     ),
     (
-        lambda p: not p.model.traits.bound.additive and not p.full_batch,
+        lambda p: not p.model.traits.bound.additive and not p.model.traits.steps.own_messages and not p.full_batch,
         "the bound of {estimator} is no sum over rows: set batch_size=None.",
     ),
     (

@@ -137,6 +137,10 @@ class PlainGradients:
     def fresh(self, problem: Problem, state: State) -> None:
         """Recompute sums that drift by rounding, now and then: there are none."""
 
+    def pass_ended(self, problem: Problem, state: State) -> State:
+        """The state after the last batch of a pass: as it is."""
+        return state
+
 
 DIRECT = PlainGradients()
 
@@ -188,6 +192,12 @@ class Problem:
         drawn = self.model.traits.bound.noisy or not self.globals.judged
         judged = self.expect.exact and not (self.stream or drawn or self.algorithm.spec.literal)
         return self.full_batch and judged
+
+    @property
+    def exact_batches(self) -> bool:
+        """Whether steps on batches leave no noise, since every message of q is that of a row and exact at the end."""
+        own = self.model.traits.steps.own_messages and not self.full_batch
+        return own and self.expect.exact and not self.stream
 
     def in_warmup(self, number: int) -> bool:
         """Whether pass (or portion) `number` looks for a start."""

@@ -141,14 +141,19 @@ class BlockwiseState(LineSearchState):
 
 @dataclass
 class AveragingState(Progress):
-    """Record of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks."""
+    """Record of a noisy pass: the weighted mean of q since the step `since`, and the exact bounds of earlier checks.
 
-    LAYOUT = "damping number >=0; checks list; checks[*] number; since number >=0"
+    before: passes before those that the checks are of. searched: hyperparameters where this fit's last search ended.
+    """
+
+    LAYOUT = "damping number >=0; checks list; checks[*] number; since number >=0; before number >=0"
 
     damping: float = 1.0
     average: Blocks = field(default_factory=dict)
     checks: list[float] = field(default_factory=list)
     since: int = 0
+    before: int = 0
+    searched: Blocks = field(default_factory=dict)
 
     def shown(self, q: Blocks) -> Blocks:
         """The average, once there is one."""

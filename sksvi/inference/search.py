@@ -14,9 +14,10 @@ from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.messages import NO_FACTORS
-from sksvi.inference.passes.line_search import line_search_state, run_until_settled
+from sksvi.inference.passes.line_search import evaluated, line_search_state, run_until_settled
+from sksvi.inference.passes.stochastic import Noisy, averaging_state
 from sksvi.inference.problem import DIRECT, Problem, divergence
-from sksvi.inference.records import Evaluation, LineSearchState, replace
+from sksvi.inference.records import AveragingState, Evaluation, LineSearchState, replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Data, Gradient, Linear
 
@@ -81,10 +82,18 @@ class Fitting:
 
     def settle(self, q: Blocks, passes: int, tol: float, stop: Tick | None = None, model: Any = None) -> Evaluation:
         """Evaluation after at most `passes` judged passes from q; under another `model`, if given, by natural steps."""
+        if self.problem.exact_batches:
+            return self._settled_in_batches(q, passes, tol, stop)
         problem = self.problem if model is None else replace(self.problem, model=model, algorithm=MCSSVI())
         here = line_search_state(run_until_settled(problem, replace(self.state, q=q), passes, tol, stop)).here
         assert here is not None
         return here
+
+    def _settled_in_batches(self, q: Blocks, passes: int, tol: float, stop: Tick | None) -> Evaluation:
+        """Evaluation after at most `passes` passes in batches: at equal hyperparameters always the same batches."""
+        start = replace(self.state, q=q, passes=0, steps=0, messages=NO_FACTORS)
+        state = run_until_settled(self.problem, start, passes, tol, stop, Noisy(), AveragingState())
+        return evaluated(self.problem.for_bound, state)
 
     def size(self, bound: float) -> float:
         """What `tol` is relative to at a bound, nats."""
@@ -97,6 +106,8 @@ class Fitting:
 
 def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[State, bool]:
     """The state after the model's search, and whether q has to settle anew."""
+    if problem.exact_batches:
+        return improved_in_batches(problem, state, tick, tol)
     if not problem.deterministic or not isinstance(state.progress, LineSearchState):
         return state, False
     fit = Fitting(problem, state, tick)
@@ -107,6 +118,18 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
     searched = {name: q[name] for name in problem.model.hyper}
     here = fit.found if fit.found is not None and fit.found.q is q else None
     return replace(state, q=q, progress=LineSearchState(here=here, searched=searched)), True
+
+
+def improved_in_batches(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[State, bool]:
+    """`improved` where q settles in batches without noise, at the search's points too."""
+    progress = averaging_state(state)
+    judged = LineSearchState(here=evaluated(problem.for_bound, state), searched=progress.searched)
+    q, moved = problem.model.search(Fitting(problem, replace(state, progress=judged), tick), tol)
+    if not moved:
+        return state, False
+    searched = {name: q[name] for name in problem.model.hyper}
+    progress = AveragingState(before=len(state.bounds), searched=searched)
+    return replace(state, q=q, messages=NO_FACTORS, progress=progress), True
 
 
 class Ended(Exception):

@@ -8,9 +8,9 @@ from typing import Any
 
 from sksvi._runtime import parallel
 from sksvi.algorithms.rules import Rule, StepResult, StepSize
-from sksvi.inference.messages import RemoteSites, Sites, no_messages
+from sksvi.inference.messages import LatentSites, RemoteSites, Sites, no_messages
 from sksvi.inference.problem import PlainGradients, Problem, prior_of
-from sksvi.inference.records import replace
+from sksvi.inference.records import AveragingState, replace
 from sksvi.inference.state import State
 from sksvi.models.base import Blocks, Gradient, LinearTerms, Model, Segment
 
@@ -36,7 +36,7 @@ class FromSites(Rule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The block after a step; `gradient` is the change of the sites of the rows at hand."""
         self.sites.add(gradient)
-        return StepResult(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate), memory)
+        return StepResult(q[name] if self.stays else self.sites.block(q[name], prior, pace.rate, gradient), memory)
 
 
 class SiteUpdates(PlainGradients):
@@ -113,6 +113,32 @@ class SiteUpdates(PlainGradients):
     def _sites(state: State) -> Sites:
         assert isinstance(state.messages, Sites)
         return state.messages
+
+
+class LatentUpdates(SiteUpdates):
+    """Damped updates of a site per latent (CVI, doubly stochastic): with the prior the sites are all there is of q.
+
+    A pass has its block factored once, at its end: within it every step is an update of the rank of its rows.
+    """
+
+    def begin(self, problem: Problem, state: State) -> State:
+        """The state with the sites that its block is made of, unless it has them already."""
+        if isinstance(state.messages, Sites):
+            return state
+        prior = prior_of(problem, state, state.q)[self.main]
+        return replace(state, messages=LatentSites.from_message(state.q[self.main].over(prior)))
+
+    def pass_ended(self, problem: Problem, state: State) -> State:
+        """The state with its block anew from the sites, without what rounding has added up to."""
+        if self.main in problem.frozen:
+            return state
+        sites, progress = state.messages, state.progress
+        assert isinstance(sites, LatentSites) and isinstance(progress, AveragingState)
+        q = {**state.q, self.main: sites.factored(problem.model.prior(state.q)[self.main])}
+        return replace(state, q=q, progress=replace(progress, average=q))
+
+    def fresh(self, problem: Problem, state: State) -> None:
+        """Nothing to recompute: there are no sums."""
 
 
 # ---- the terms of the last evaluation of a portion, stored so that each row's site can be read where the portion ends

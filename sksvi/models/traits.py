@@ -80,6 +80,9 @@ class StepTraits:
         Whether blocks have no Cholesky factor to step on.
     blockwise : bool, default=False
         Whether every segment of a pass without noise has a line search of its own.
+    own_messages : bool, default=False
+        Whether the main block is its prior and a message per row and nothing else, so that batches update their own
+        rows' messages alone: only algorithms that keep messages take batches then.
     conjugate : frozenset of str, default=frozenset()
         Blocks whose natural step of rate 1 is then their optimum given the others: no schedule shortens it.
     """
@@ -91,6 +94,7 @@ class StepTraits:
     averages: bool = True
     natural_only: bool = False
     blockwise: bool = False
+    own_messages: bool = False
     conjugate: frozenset[str] = frozenset()
 
 

@@ -111,6 +111,7 @@ REGISTRY: dict[str, str] = {
     "FlatMemory": "sksvi.algorithms.steps:FlatMemory",
     "State": "sksvi.inference.state:State",
     "Sites": "sksvi.inference.messages:Sites",
+    "LatentSites": "sksvi.inference.messages:LatentSites",
     "NoFactors": "sksvi.inference.messages:NoFactors",
     "BlockFactors": "sksvi.inference.messages:BlockFactors",
     "StreamState": "sksvi.inference.stream_state:StreamState",

@@ -445,7 +445,6 @@ def test_parameters_that_every_estimator_has(global_random_seed):
         np.testing.assert_array_equal(fixed(**options).fit(X, y).predict_proba(X), plain.predict_proba(X))
     for options, message in (
         ({"covariance": "diag"}, "covariance='diag' cannot serve GPClassifier.*set covariance='full'"),
-        ({"batch_size": 59}, "batch_size=59 cannot serve GPClassifier.*set batch_size=None or 'auto'"),
         ({"total_samples": 100}, "total_samples=100 is for partial_fit.*Set total_samples=None"),
         ({"covariance": "low-rank"}, "'covariance' parameter of GPClassifier must be"),
     ):

@@ -101,6 +101,17 @@ CASES = [
         for cls in (BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier)
         for remedy in ({"batch_size": None}, {"algorithm": "cvi"})
     ),
+    *(
+        Case(
+            "messages of all rows",
+            GPClassifier,
+            {"algorithm": algorithm, "batch_size": 20},
+            (f"algorithm={algorithm!r}", "batch_size=20", "GPClassifier"),
+            remedy,
+        )
+        for algorithm in ("mc-ssvi", "fp")
+        for remedy in ({"batch_size": None}, {"algorithm": "cvi"})
+    ),
     Case(
         "no sum over rows", OwnRegressor, {"batch_size": 20}, ("OwnRegressor", "no sum over rows"), {"batch_size": None}
     ),

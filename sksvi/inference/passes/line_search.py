@@ -18,7 +18,16 @@ from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
 from sksvi.inference.passes import subspace
 from sksvi.inference.problem import DIRECT, Problem, divergence_between, prior_of
-from sksvi.inference.records import ROUNDING, Evaluation, LineSearchState, check_due, checks_until, has_settled, replace
+from sksvi.inference.records import (
+    ROUNDING,
+    Evaluation,
+    LineSearchState,
+    Progress,
+    check_due,
+    checks_until,
+    has_settled,
+    replace,
+)
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NonFinite, State, StepInfo, check_finite
 from sksvi.models.base import Blocks, Gradient, Linear
@@ -402,23 +411,34 @@ def narrowed(problem: Problem, state: State) -> State | None:
 
 
 def run_until_settled(
-    problem: Problem, state: State, passes: int, tol: float, stop: Callable[[float], bool] | None = None
+    problem: Problem,
+    state: State,
+    passes: int,
+    tol: float,
+    stop: Callable[[float], bool] | None = None,
+    run: engine.Pass | None = None,
+    progress: Progress | None = None,
 ) -> State:
-    """The state after at most `passes` judged passes; `stop` is called with every bound, and True ends them too."""
+    """The state after at most `passes` passes; `stop` is called with every bound, and True ends them too.
+
+    ``run``, ``progress`` : the kind of passes and their first record; None: judged ones on all rows.
+    """
 
     def after(state: State, info: StepInfo) -> tuple[State, bool]:
         if stop is not None and stop(info.bound):
             return state, True
         return with_bound(state, info)
 
-    state = replace(state, progress=LineSearchState(), bounds=[])
-    return iterate(problem, state, LineSearch(), state.passes + passes, tol, after)[0]
+    state = replace(state, progress=LineSearchState() if progress is None else progress, bounds=[])
+    return iterate(problem, state, LineSearch() if run is None else run, state.passes + passes, tol, after)[0]
 
 
 def resettled(problem: Problem, state: State) -> State:
     """Where hyperparameters have moved last, q catches up with them: a few judged natural steps on all rows."""
     model = problem.model
     moving = {name for name, rule in model.hyper.items() if rule.lagged} - problem.frozen
+    if problem.exact_batches:  # it has settled where they are
+        return state
     if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
         return state
     noiseless = replace(

@@ -51,8 +51,8 @@ class Noisy:
             state, step_bound, rate = noisy_step(problem, state, segment)
             bounds.append(step_bound)
             shares.append(1.0 / segment.scale)
-        state = replace(state, passes=state.passes + 1)
-        if check_due(len(state.bounds) + 1 - forming):
+        state = problem.messages.pass_ended(problem, replace(state, passes=state.passes + 1))
+        if check_due(len(state.bounds) + 1 - forming - averaging_state(state).before):
             # Under a noisy bound nothing settles, and the check would cost a pass.
             if tol > 0 and not problem.model.traits.bound.noisy:
                 progress = averaging_state(state)

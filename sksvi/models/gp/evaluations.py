@@ -219,7 +219,8 @@ class FullEvaluations(Explored):
         self.base = block.log_evidence()
 
     def _terms(self, block: Any) -> Any:
-        return self.model.terms({**self.q, "latents": block}, self.data, self.expect, None)
+        rows = self.model.batch(self.data, slice(0, len(self.data)))
+        return self.model.terms({**self.q, "latents": block}, rows, self.expect, None)
 
     def _value(self, block: Any) -> float:
         return float(self._terms(block).value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.models.base import Fit, LinearTerms, Table
+from sksvi.models.base import Fit, LinearTerms, Rows, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import MeanTrial, PerLatent, ProfileSearch
@@ -22,6 +22,17 @@ Array = np.ndarray
 
 #: Share of the largest prior variance by which an eigenvalue of the kernel matrix may be negative: rounding.
 INDEFINITE = 1e-8
+
+
+@dataclass(frozen=True)
+class LatentRows(Table):
+    """Rows of a table with the numbers of their latents among all of them.
+
+    numbers : slice or (b,). n : of all latents.
+    """
+
+    numbers: Rows = field(default_factory=lambda: slice(None))
+    n: int = 0
 
 
 class FullGP(PerLatent):
@@ -67,7 +78,8 @@ class FullGP(PerLatent):
     def traits(self) -> Traits:  # type: ignore[override]
         """The traits of `PerLatent`, whose expectations must be exact where kernel parameters are learned."""
         traits = PerLatent.traits
-        return replace(traits, bound=replace(traits.bound, exact_search=self.learned))
+        bound, steps = replace(traits.bound, exact_search=self.learned), replace(traits.steps, own_messages=True)
+        return replace(traits, bound=bound, steps=steps)
 
     @property
     def hyper(self) -> dict[str, Rule]:
@@ -80,16 +92,30 @@ class FullGP(PerLatent):
         check_semidefinite(q["latents"].prior_cov, self.kernel)
         return q
 
+    # ---- data
+    def batch(self, data: Table, rows: Rows, start: Any = None) -> LatentRows:
+        """The rows, and which latents are theirs."""
+        part = data.take(rows)
+        return LatentRows(part.X, part.y, part.weight, part.offset, numbers=rows, n=len(data))
+
     # ---- gradients
-    def pull_back(self, terms: LinearTerms, batch: Any) -> dict[str, Any]:
-        """Each latent has its own datum; where a likelihood bends upwards its message says nothing of the variance."""
-        return {"latents": (terms.alpha, np.minimum(terms.gamma, 0.0))}
+    def terms(self, view: dict[str, Any], batch: Any, expect: Any, rng: Any) -> LinearTerms:
+        """Per datum gradients and E log p, summed, at the moments of the rows' own latents."""
+        block = view["latents"]
+        return self.terms_at(view, block.mean[batch.numbers], block.variance[batch.numbers], batch, expect, rng)
+
+    def pull_back(self, terms: LinearTerms, batch: LatentRows) -> dict[str, Any]:
+        """Each latent has its own datum, zeros where that is not at hand.
+
+        Where a likelihood bends upwards its message says nothing of the variance.
+        """
+        return {"latents": (_among(batch, terms.alpha), _among(batch, downward(terms)))}
 
     def stepped(self, block: SiteGaussian, here: MeanTrial) -> tuple[float, Callable[[float], SiteGaussian]]:
         """Newton's step in the dual coordinates: slope of the bound along it, and the points on it by their share."""
         point, _, terms = here
         slope = terms.alpha - point.dual
-        curvature = -2.0 * self.pull_back(terms, None)["latents"][1]
+        curvature = -2.0 * downward(terms)
         step = SiteGaussian(point.prior_cov, point.dual, curvature).against(slope)
         return float(slope @ (point.prior_cov @ step)), lambda share: point.moved_by(step / share)
 
@@ -112,6 +138,20 @@ class FullGP(PerLatent):
         search = _KernelSearch(self, fit, tol)
         search.ascend(theta)
         return search.best.q, search.best.q is not fit.q
+
+
+def downward(terms: LinearTerms) -> Array:
+    """Slopes in the variance where these are negative, as of log-concave likelihoods, else 0."""
+    return np.minimum(terms.gamma, 0.0)
+
+
+def _among(batch: LatentRows, values: Array) -> Array:
+    """Numbers of the rows at the place of their latents, (n,)."""
+    if len(values) == batch.n:
+        return values
+    out = np.zeros(batch.n)
+    out[batch.numbers] = values
+    return out
 
 
 def check_semidefinite(K: Array, kernel: Any) -> None:
