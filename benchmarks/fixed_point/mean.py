@@ -18,7 +18,7 @@ from benchmarks.fixed_point._maps import GLM, Jacobian, certificate, optimum
 from benchmarks.fixed_point._methods import Objective, run
 
 #: CPU seconds of a method; relative change at which power iteration ends.
-LIMIT, TOL = 15.0, 1e-3
+LIMIT, TOL = 4.0, 1e-3
 #: Sets of the figure, one for each way that natural steps of size 1 end.
 SHOWN = ("musk", "usps", "abalone")
 

@@ -28,7 +28,7 @@ from benchmarks.fixed_point._data import (
 from benchmarks.fixed_point._methods import Objective, run
 
 #: CPU seconds of a method on a set; and columns above which Newton on a Cholesky factor is left out.
-LIMIT, MOST_NEWTON = 15.0, 150
+LIMIT, MOST_NEWTON = 4.0, 100
 NAMES = ("FPi", "FPb", "cvi", "GRAD", "Newton")
 
 

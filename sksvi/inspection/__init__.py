@@ -1,7 +1,16 @@
 """What a fitted model says of its columns, on the scale of y, and how far its posterior is to be trusted."""
 
 from sksvi.inspection._bounds import BoundReport, bound_report
+from sksvi.inspection._certificate import FixedPointCertificate, fixed_point_certificate
 from sksvi.inspection._effects import marginal_effects
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 
-__all__ = ["BoundReport", "PosteriorCheck", "bound_report", "check_posterior", "marginal_effects"]
+__all__ = [
+    "BoundReport",
+    "FixedPointCertificate",
+    "PosteriorCheck",
+    "bound_report",
+    "check_posterior",
+    "fixed_point_certificate",
+    "marginal_effects",
+]

@@ -18,7 +18,15 @@ from sksvi import (
     GMERegressor,
     SparseGPRegressor,
 )
-from sksvi.inspection import BoundReport, PosteriorCheck, bound_report, check_posterior, marginal_effects
+from sksvi.inspection import (
+    BoundReport,
+    FixedPointCertificate,
+    PosteriorCheck,
+    bound_report,
+    check_posterior,
+    fixed_point_certificate,
+    marginal_effects,
+)
 
 
 def linear(X: np.ndarray, y: np.ndarray, folder: Path) -> float:
@@ -59,8 +67,9 @@ def functions(X: np.ndarray, y: np.ndarray, folder: Path) -> None:
     table: pd.DataFrame = sksvi.summary(model)
     effects: pd.DataFrame = marginal_effects(model, X)
     check: PosteriorCheck = check_posterior(model, X, y, n_draws=100)
+    certificate: FixedPointCertificate = fixed_point_certificate(model, X, y, mean="fixed")
     evidence: float = check.log_evidence
-    assert np.isfinite(evidence) and len(check.coefficients)
+    assert np.isfinite(evidence) and len(check.coefficients) and certificate.largest_rate > 0
     sksvi.save(model, folder / "again.sksvi")
     sksvi.show_versions()
     assert all(len(found) > 0 for found in (interval, quantiles, spread, draws, density, table, effects))
