@@ -367,7 +367,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
         """Set the fitted attributes; `bounds`: those of the state, where they are an array already."""
         self.state_ = replace(state, locals=state.locals.without_rows)
-        self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
+        self.__dict__.pop("lower_bound_", None)
+        if model.traits.path is None:
+            self.lower_bound_ = float(state.bound if state.finished else state.bounds[-1])
         self._passes_counted(state, bounds)
         self.n_steps_ = int(state.steps)
         self.n_samples_seen_ = float(weight)

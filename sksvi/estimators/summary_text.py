@@ -56,7 +56,11 @@ def fit_header(estimator: Any) -> list[tuple[str, str]]:
     """Names and values of header lines about a fit."""
     likelihood = getattr(estimator, "likelihood_", None)
     lines = [] if likelihood is None else [("likelihood", likelihood_text(likelihood))]
-    lines.append(("lower bound", f"{estimator.lower_bound_:,.2f} nats"))
+    if hasattr(estimator, "lower_bound_"):
+        lines.append(("lower bound", f"{estimator.lower_bound_:,.2f} nats"))
+    else:
+        lines.append(("leave-one-out", f"{estimator.loo_:.4f} nats a row"))
+        lines.append(("temperature", f"{estimator.temperature_:.3g}"))
     state = getattr(estimator, "state_", None)
     if state is not None and state.counted:
         converged = "in the last chunk" if estimator.converged_ else "not in the last chunk"

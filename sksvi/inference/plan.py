@@ -19,6 +19,7 @@ from sksvi.inference.engine import Pass
 from sksvi.inference.passes.alternating import Alternating
 from sksvi.inference.passes.blockwise import Blockwise
 from sksvi.inference.passes.line_search import LineSearch
+from sksvi.inference.passes.path import ScalePath
 from sksvi.inference.passes.stochastic import GibbsPass, Noisy
 from sksvi.inference.problem import DIRECT, GLOBALS, ExpectedGlobals, PlainGradients, Problem
 from sksvi.inference.records import replace
@@ -102,6 +103,8 @@ def messages_of(bare: Problem) -> PlainGradients:
 
 def pass_of(ready: Problem) -> Pass:
     """The kind of pass that the problem's parts ask for."""
+    if ready.model.traits.path is not None:
+        return ScalePath()
     if ready.algorithm.spec.sampler:
         return GibbsPass()
     if isinstance(ready.model, Bipartite):
@@ -186,6 +189,21 @@ def steps(ready: Problem) -> list[str]:
 
 #: What is refused, and how it is said.
 REFUSALS = (
+    (
+        lambda p: p.model.traits.path is not None and not p.algorithm.spec.messages,
+        "algorithm={algorithm!r} climbs a bound, and covariance='low-rank' is fitted at the mode by leave-one-out, "
+        "without one: choose algorithm='cvi', or covariance='full' or 'diag'.",
+    ),
+    (
+        lambda p: p.model.traits.path is not None and not p.full_batch,
+        "covariance='low-rank' judges each scale of the prior on all rows at once and cannot take "
+        "batch_size={batch_size}: set batch_size='auto', or covariance='diag'.",
+    ),
+    (
+        lambda p: p.model.traits.path is not None and not isinstance(p.expect, Auto),
+        "covariance='low-rank' is fitted at the mode, which takes no expectation={expectation!r}: leave 'auto', or set "
+        "covariance='full' or 'diag'.",
+    ),
     (
         lambda p: p.algorithm.spec.structured and p.model.globals is not None,
         "algorithm={algorithm!r} says how local variables see conjugate globals, and {estimator} has none: choose "

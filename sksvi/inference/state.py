@@ -283,7 +283,8 @@ MOST_RECORDS = 10_000
 
 def recorded(state: State, info: StepInfo, seconds: float) -> State:
     """The state with a row of the history and a bound more; lists grow in place."""
-    state.bounds.append(float(info.bound))
+    if not np.isnan(info.bound):  # of a fit that has a bound
+        state.bounds.append(float(info.bound))
     state.history.append(
         {
             "pass": int(state.passes),

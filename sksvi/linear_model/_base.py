@@ -16,7 +16,7 @@ from sksvi import likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.posterior import (
@@ -36,6 +36,7 @@ from sksvi.families import InUnits, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.messages import BlockFactors
+from sksvi.inference.passes.path import path_state
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
@@ -53,10 +54,12 @@ from sksvi.linear_model._integrated import (
     predictive_mixture,
     rows_for_nodes,
 )
+from sksvi.linear_model._low_rank import check_low_rank, check_memory, is_low_rank
 from sksvi.linear_model._prior import own_by_default, prior_kind
 from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.low_rank import LowRankModel
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import tail_of
 
@@ -73,9 +76,10 @@ class BayesianGLM(BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
     LAYOUT = (
-        BaseSVI.LAYOUT
+        BaseSVI.LAYOUT.replace("lower_bound_ number", "lower_bound_? number")
         + """
-        _encoding GLMEncoding; _encoding.columns.scale (c); likelihood_.n_latents count l; _fitted FittedWeights
+        _encoding GLMEncoding; _encoding.columns.scale (c); likelihood_.n_latents count l
+        _fitted FittedWeights where it.loo is not None or 'lower_bound_' in vars(self)
         _encoding.n_columns count where it == d
         posterior_._blocks.weights.mean (p) or (l,p) where it.ndim == 2 - (l == 1)
         posterior_._blocks.weights where p == c + bool(self._record.choices.get('fit_intercept', True))
@@ -178,10 +182,11 @@ class BayesianGLM(BaseSVI):
         return prior_kind(self.prior_precision)
 
     def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> Any:
-        encoding, inside = self._encoding, self._fitted.subspace is not None
-        scales = encoding.scale_prior(likelihood) if isinstance(precision, str) else None
+        encoding, in_units = self._encoding, is_low_rank(self)
+        inside = self._fitted.subspace is not None or in_units
+        scales = encoding.scale_prior(likelihood) if isinstance(precision, str) and not in_units else None
         mean, intercept_precision = encoding.prior.intercept
-        return self._model_class(
+        return (LowRankModel if in_units else self._model_class)(
             likelihood,
             prior_precision=precision,
             intercept_mean=mean,
@@ -205,7 +210,10 @@ class BayesianGLM(BaseSVI):
         return bool(self.covariance == "full" and d > n and data.at_hand and self._prior_kind != "ard")
 
     def _check_memory(self, data: Table) -> None:
-        self._check_covariance(data, self._in_span(data))
+        if is_low_rank(self):
+            check_memory(self, data)
+        else:
+            self._check_covariance(data, self._in_span(data))
 
     def _check_memory_of_portion(self, data: Table) -> None:
         self._check_covariance(data, False)  # rows to come span other directions
@@ -241,6 +249,17 @@ class BayesianGLM(BaseSVI):
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._fitted = replace(self._fitted, subspace=None)  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
+
+    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Table:
+        if is_low_rank(self):
+            check_low_rank(self, given.X)
+        data: Table = super()._encoded(given, fresh, part)
+        return data
+
+    @property
+    def _batch_rule(self) -> BatchRule | None:  # type: ignore[override]
+        """Leave-one-out looks at all rows."""
+        return BatchRule() if is_low_rank(self) else None
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
@@ -310,6 +329,9 @@ class BayesianGLM(BaseSVI):
         view = InUnits(weights, columns.centre, columns.scale)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
+        if is_low_rank(self):
+            walk = path_state(state)
+            self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)
         self.posterior_ = Posterior({"weights": weights})
         given, of_columns = self.prior_precision, precision * np.square(columns.scale)
         self.prior_precision_ = float(given) if isinstance(given, Real) else of_columns

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils.metaestimators import available_if
 
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
@@ -16,6 +17,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._low_rank import NO_BOUND, of_low_rank, streams
 
 Array = np.ndarray
 
@@ -61,8 +63,11 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
-    covariance : {"full", "diag"}, default="full"
-        Of the Gaussian q over the coefficients.
+    covariance : {"full", "diag", "low-rank"}, default="full"
+        Of the Gaussian q over the coefficients. "low-rank" is for text and tables with more columns than rows, at about
+        the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
+        narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
+        the rows; and predictions whose variance is tempered by leave-one-out.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300
@@ -101,7 +106,11 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     posterior_ : mapping
         ``posterior_["weights"]``: ``mean``, ``cov``, ``std``, ``sample``; the intercept is the last coordinate.
     lower_bound_, lower_bounds_ : float, ndarray
-        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats.
+        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats. Under
+        ``covariance="low-rank"`` there is none.
+    loo_, temperature_ : float
+        Under ``covariance="low-rank"``: leave-one-out log loss, nats a row, and what variances of f are multiplied by
+        where y is predicted: 0 predicts by the mode. `predict_latent`, `summary` and draws are without it.
     hyperparameter_posterior_ : DataFrame
         A row per node: its weight, and the hyperparameters there.
     history_ : DataFrame
@@ -130,10 +139,14 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     prior_precision_: float | np.ndarray
     likelihood_: Likelihood
 
+    loo_ = of_low_rank("loo", "Leave-one-out log loss of predictions of the rows of the fit, nats a row.")
+    temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
+
     _target_class = LabelTarget
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "covariance": [StrOptions({"full", "diag", "low-rank"})],
         "class_weight": CLASS_WEIGHT,
     }
     _changes = {**BayesianGLM._changes, "class_weight": UNCHECKED}
@@ -215,6 +228,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         """
         return self._fit(X, y, sample_weight, offset)
 
+    @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -247,6 +261,11 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "lower_bound_" and "state_" in vars(self):
+            raise AttributeError(NO_BOUND)
+        return object.__getattribute__(self, name)  # the error of a property that raised one
 
     def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
         super()._expose(model, state, looks, along)

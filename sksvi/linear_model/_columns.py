@@ -60,10 +60,13 @@ class ColumnScaling:
         return cls.from_stats(stats, np.where(centred, stats.centre, 0.0), scaled)
 
     @classmethod
-    def from_stats(cls, stats: ColumnStats, centre: Array, scaled: bool) -> ColumnScaling:
-        """The scaling about a centre, found from statistics of the rows of a fit, or of the first ones of a stream."""
+    def from_stats(cls, stats: ColumnStats, centre: Array, scaled: bool, in_units: bool = False) -> ColumnScaling:
+        """The scaling about a centre, found from statistics of the rows of a fit, or of the first ones of a stream.
+
+        `in_units`: columns keep their units, and statistics are of what they spread over there.
+        """
         d = len(centre)
-        columns = cls(centre, np.ones(d), np.zeros(d, bool), scaled)
+        columns = cls(centre, np.ones(d), np.full(d, in_units), scaled)
         return columns.updated(stats, 0.0) if scaled else columns
 
     def updated(self, new_stats: ColumnStats, share: float) -> ColumnScaling:
@@ -86,7 +89,7 @@ class ColumnScaling:
     @property
     def own(self) -> bool:
         """Whether these are the coordinates of the rows."""
-        return not self.scaled and not self.centre.any()
+        return not self.centre.any() and (not self.scaled or bool(np.all(self.scale == 1.0)))
 
     def applied(self, X: Any) -> Any:
         """Rows in these coordinates; CSR stays sparse where columns that are centred store every entry."""

@@ -165,12 +165,13 @@ def stored(X: Any, categories: CategoricalColumns | None) -> Array:
 
 
 # ---- wide designs: the subspace that the rows inform, and weights carried over from one to another
-def merged(data: Table) -> Table:
-    """Equal rows of a wide design as one row with the sum of their weights, sorted.
+def merged(data: Table, most: float | None = None) -> Table:
+    """Equal rows of a wide design as one row with the sum of their weights, sorted; or those of `most` rows at most.
 
     Fewer rows than weights may be fitted exactly, where roundings grow: this way repeats and weights share their bits.
     """
-    if data.X.shape[1] <= len(data) or isinstance(data.X, Design):
+    wide = data.X.shape[1] > len(data) if most is None else len(data) <= most
+    if not wide or isinstance(data.X, Design):
         return data
     X, y = data.X, np.ascontiguousarray(data.y)
     offset = None if data.offset is None else np.ascontiguousarray(data.offset)

@@ -73,11 +73,14 @@ class FittedWeights:
         The one target that all rows of a stream have had so far, (1,), or none: (0,).
     one_sided_rows : bool
         Whether such rows were summarized before others came.
+    loo, temperature : float or None
+        Of a fit with ``covariance="low-rank"``: its leave-one-out log loss, nats a row, and what the variance of
+        latents is multiplied by where y is predicted.
     """
 
     LAYOUT = """
         subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,_) f; nodes? Nodes; places dict
-        group_scales? LogScales; only_target (…) f; one_sided_rows flag
+        group_scales? LogScales; only_target (…) f; one_sided_rows flag; loo? number; temperature? number >=0
     """
 
     subspace: tuple[Array, Array] | None = None
@@ -86,6 +89,8 @@ class FittedWeights:
     group_scales: Any = None
     only_target: Array = field(default_factory=lambda: np.empty(0))
     one_sided_rows: bool = False
+    loo: float | None = None
+    temperature: float | None = None
 
     def n_informed(self, n: int) -> int:
         """Coordinates in which n coefficients of a latent were fitted."""
@@ -138,7 +143,8 @@ class Looked:
 
 def integrates(estimator: Any) -> bool:
     """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-    return estimator.hyperparameters == "integrated" and not estimator._record.one_sided
+    point = estimator.hyperparameters == "point" or estimator.covariance == "low-rank"
+    return not point and not estimator._record.one_sided
 
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:
@@ -221,11 +227,15 @@ def prior_at(estimator: Any, fit: NodeFit) -> Array:
 
 
 # ---- predictions: latents of new rows under each node, mixtures and draws of them
-def latents_at_nodes(estimator: Any, X: Any, offset: Any) -> list[tuple[NodeFit, Array, Array]]:
-    """Mean and variance of f under every node."""
+def latents_at_nodes(
+    estimator: Any, X: Any, offset: Any, temperature: float | None = None
+) -> list[tuple[NodeFit, Array, Array]]:
+    """Mean and variance of f under every node; of a block that is `tempered`, where there is a temperature."""
     given, X = X, estimator._validated(X)
     offset = checked_offset(estimator, offset, given)
     fits = node_fits(estimator)
+    if temperature is not None:
+        fits = [replace(fit, block=fit.block.tempered(temperature)) for fit in fits]
     models = [estimator._predicting(X, fit) for fit in fits]
     size = max(parallel.chunk_rows(X.shape[1], False), 512)
     size = size if not models[0].joint else max(64, size // 4)
@@ -259,7 +269,7 @@ def mixed_latents(estimator: Any, X: Any, offset: Any) -> tuple[Array, Array]:
 
 def predictive_mixture(estimator: Any, X: Any, offset: Any) -> Any:
     """Predictive distribution of y, a mixture over nodes."""
-    parts = latents_at_nodes(estimator, X, offset)
+    parts = latents_at_nodes(estimator, X, offset, estimator._fitted.temperature)
     means, variances = [m for _, m, _ in parts], [v for _, _, v in parts]
     likelihoods = [fit.likelihood for fit, _, _ in parts]
     weights = np.array([fit.weight for fit, _, _ in parts])
@@ -298,7 +308,8 @@ def latent_draws(
 
 def moved_effect(estimator: Any, low: Any, high: Any) -> Array | None:
     """Coefficients in which rows differ, with the other levels of their columns; None: under the joint prior."""
-    if not own_by_default(estimator) or estimator._fitted.subspace is not None:
+    whole = estimator._fitted.subspace is None and estimator.covariance == "full"
+    if not own_by_default(estimator) or not whole:
         return None
     low, high = (estimator._encoding.fixed_part(estimator._validated(part)) for part in (low, high))
     off = abs(low - high)

@@ -217,7 +217,7 @@ class LinearPrior:
 # ---- a weak prior of single effects
 def own_by_default(estimator: Any) -> bool:
     """Whether rows are under a weak prior of their own where nobody asks: the learned one is for prediction."""
-    return estimator._prior_kind in ("auto", "ard") and estimator.covariance == "full"
+    return estimator._prior_kind in ("auto", "ard") and estimator.covariance != "diag"
 
 
 def own_precision(estimator: Any, effects: str | None) -> Array | None:
@@ -234,7 +234,7 @@ def own_precision(estimator: Any, effects: str | None) -> Array | None:
     if not by_default:
         raise ValueError(
             "effects='own' replaces a prior that was learned, and needs the correlations of the coefficients: set "
-            "prior_precision='auto' and covariance='full', or effects='joint'; found "
+            "prior_precision='auto' and covariance='full' or 'low-rank', or effects='joint'; found "
             f"{estimator.prior_precision!r} and {estimator.covariance!r}."
         )
     spread = estimator._encoding.columns.stats.spread

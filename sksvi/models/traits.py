@@ -137,6 +137,9 @@ class Traits:
     local_rule : str
         What the numbers that a `Local` model has per row belong to: those of another rule have another width and
         meaning.
+    path : object, default=None
+        Fits at the mode under one precision of the prior after another, judged by leave-one-out
+        (`models.linear.low_rank.ModePath`); None: the model is fitted by its bound.
     """
 
     bound: BoundTraits = field(default_factory=BoundTraits)
@@ -145,3 +148,4 @@ class Traits:
     searched: tuple[str, str] = "the kernel's parameters", "optimize_hyperparameters=False"
     remedy: str = "Standardise the columns, or drop duplicated ones."
     local_rule: str = "local"
+    path: Any = None

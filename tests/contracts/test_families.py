@@ -34,6 +34,7 @@ from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.families.gaussian.mixture import NodeBlocks, NodeMixture
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.testing import check_family
@@ -142,10 +143,19 @@ OTHERS = {
         ChainGaussian(states(seed), np.random.default_rng(seed).standard_normal(5), uniform(5, seed + 1)),
         ChainGaussian(states(seed)),
     ),
+    "LowRankGaussian": lambda seed: (low_rank(seed), None),
     "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
     "MixedGaussian": lambda seed: (mixed(seed)._mixed, None),
     "NodeMixture": lambda seed: (mixed(seed), None),
 }
+
+
+def low_rank(seed):
+    """Two classes with six weights along two directions, and an intercept."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    inner = np.linalg.inv(precision_matrix((2, 3), rng))
+    return LowRankGaussian(rng.standard_normal((2, 7)), rng.uniform(0.2, 4.0, (2, 6)), basis, inner)
 
 
 def mixed(seed):

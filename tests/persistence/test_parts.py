@@ -14,6 +14,7 @@ from sksvi.families import Gaussian
 from sksvi.families.base import Message
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
+from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import KERNELS, check_parts, layout
@@ -28,6 +29,11 @@ TRUTH = np.array([True, False])
 
 def arrow(diagonal=1.0):
     return ArrowMatrix(diagonal * np.ones((2, 1, 1)), np.zeros((1, 2)), np.ones((1, 1)), 0)
+
+
+def low_rank():
+    """Two weights along one direction, and an intercept."""
+    return LowRankGaussian(THREE, TWO, np.ones((2, 1)), EYE)
 
 
 def of(**parts):
@@ -51,6 +57,7 @@ RIGHT = {
     "Marginal": {"index": ROWS, "joint": BLOCK},
     "ClassGaussian": {"n_classes": 3, "joint": BLOCK},
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
+    "LowRankGaussian": {"mean": THREE, "diagonal": TWO, "basis": np.ones((2, 1)), "inner": EYE},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
     "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},
     "Chain": vars(chain()),
@@ -138,6 +145,24 @@ RIGHT = {
     "LineSearchState": {"damping": 1.0, "small_changes": 0, "since": 0},
     "AveragingState": {"damping": 1.0, "checks": [0.0], "since": 0},
     "AlternatingState": {"damping": 1.0, "small_changes": 0, "checks": [0.0]},
+    "PathState": {
+        "damping": 1.0,
+        "temperature": 0.0,
+        "loo": -1.0,
+        "widths": [1.0],
+        "losses": [TWO],
+        "points": {},
+        "selected": None,
+        "polished": False,
+    },
+    "PathPoint": {
+        "precision": 1.0,
+        "block": low_rank(),
+        "losses": TWO,
+        "mean": TABLE,
+        "variance": TABLE,
+        "settled": True,
+    },
     "Evaluation": {"q": {}, "gradient": {}},
     "Posterior": {"_blocks": {}},
     "FitRecord": {"choices": {}, "began_among": 0.0, "one_sided": False, "had_offset": False, "had_exposure": False},
@@ -230,6 +255,12 @@ WRONG = [
     ("ProjectedGaussian", "inner", Gaussian(np.zeros(4), np.eye(4))),
     ("ProjectedGaussian", "inner", Gaussian(np.zeros(1), np.eye(1))),
     ("ProjectedGaussian", "off_std", -1e-9),
+    ("LowRankGaussian", "mean", TWO),
+    ("LowRankGaussian", "mean", TABLE),
+    ("LowRankGaussian", "diagonal", NEGATIVE),
+    ("LowRankGaussian", "basis", np.ones((3, 1))),
+    ("LowRankGaussian", "inner", np.eye(3)),
+    ("LowRankGaussian", "inner", -EYE),
     ("ChosenRows", "rows", np.array([-1])),
     ("ChosenRows", "rows", np.array([3])),
     ("SiteGaussian", "prior_cov", np.ones((2, 3))),
@@ -386,6 +417,15 @@ WRONG = [
     ("LineSearchState", "since", -1),
     ("LineSearchState", "small_changes", None),
     ("AveragingState", "checks", [np.nan]),
+    ("PathState", "temperature", -1e-9),
+    ("PathState", "loo", np.inf),
+    ("PathState", "widths", [0.0]),
+    ("PathState", "losses", []),
+    ("PathState", "selected", -1),
+    ("PathPoint", "precision", 0.0),
+    ("PathPoint", "losses", THREE),
+    ("PathPoint", "variance", -TABLE),
+    ("PathPoint", "mean", np.ones((2, 3))),
     ("AlternatingState", "checks", 1.0),
     ("Evaluation", "q", []),
     ("Posterior", "_blocks", None),

@@ -1,0 +1,84 @@
+"""What estimators refuse, show and need for fits at the mode judged by leave-one-out, ``covariance="low-rank"``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sksvi._runtime import memory
+from sksvi.linear_model._prior import prior_kind
+from sksvi.models.base import Table, nbytes
+from sksvi.partitions.collections import is_collection
+
+#: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
+#: fits of the path), and per row and class.
+PER_COEFFICIENT, PER_LATENT = 56, 16
+#: Why there is no bound.
+NO_BOUND = (
+    "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
+    "Compare such fits by loo_, their leave-one-out log loss; covariance='full' and 'diag' have a bound."
+)
+
+
+def is_low_rank(estimator: Any) -> bool:
+    """Whether the covariance of an estimator is a diagonal and a few directions."""
+    return bool(estimator.covariance == "low-rank")
+
+
+def of_low_rank(name: str, doc: str) -> property:
+    """Attribute of a fit with ``covariance="low-rank"``, from its `FittedWeights`."""
+
+    def get(estimator: Any) -> float:
+        value = getattr(estimator._fitted, name)
+        if value is None:
+            raise AttributeError(f"{name}_ is there after a fit with covariance='low-rank'.")
+        return float(value)
+
+    return property(get, doc=doc)
+
+
+def streams(estimator: Any) -> bool:
+    """Whether there is `partial_fit`; an AttributeError says why not."""
+    if is_low_rank(estimator):
+        raise AttributeError(
+            "covariance='low-rank' has no partial_fit: leave-one-out needs all rows at hand. Fit all of them, or set "
+            "covariance='diag', whose streams take any number of rows."
+        )
+    return True
+
+
+def check_low_rank(estimator: Any, X: Any) -> None:
+    """Raise for parameters and rows that ``covariance="low-rank"`` has no use for, before they are read.
+
+    Raises
+    ------
+    ValueError
+        Naming both parameters.
+    TypeError
+        For rows of a Dask collection.
+    """
+    name = type(estimator).__name__
+    if is_collection(X):
+        raise TypeError(
+            f"{name}(covariance='low-rank') takes no Dask collection: it passes over all rows some hundred times. Give "
+            "it X.compute(), or set covariance='diag'."
+        )
+    kind = prior_kind(estimator.prior_precision)
+    if kind in ("ard", "flat") or (kind == "fixed" and not is_number(estimator.prior_precision)):
+        raise ValueError(
+            f"prior_precision={estimator.prior_precision!r} with covariance='low-rank': one scale is for all "
+            "coefficients there. Set prior_precision='auto' or a positive number, or covariance='full' or 'diag'."
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Whether a parameter is one number."""
+    return not hasattr(value, "__len__")
+
+
+def check_memory(estimator: Any, data: Table) -> None:
+    """Raise where a fit to these rows exceeds the memory that is available."""
+    (n, d), k = data.X.shape, estimator.likelihood_.n_latents
+    numbers = PER_COEFFICIENT * float(k) * (d + 1) + PER_LATENT * float(k) * n
+    what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
+    remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
+    memory.need(8.0 * numbers + nbytes(data.X), what, remedy)

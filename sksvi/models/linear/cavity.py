@@ -1,0 +1,174 @@
+"""Latents of training rows without the row itself, in a linear model at its mode: approximate leave-one-out.
+
+Variances are self-consistent: a row's own message has the curvature γ / (1 + γ v) if v is the variance that the others
+leave its latent (Opper and Winther 2000: the cavity of an approximate message passing), with a diagonal for the
+weights off r leading directions of the rows, and a matrix of r + 1 numbers a side along these and the intercept. A
+round costs a product of the squared entries of X with K columns, and one of their transpose.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from sksvi._runtime import parallel
+from sksvi._typing.arrays import is_compressed
+
+Array = np.ndarray
+
+#: Rounds in which variances settle at most, and their mean relative change that ends them.
+ROUNDS, SETTLED = 5, 2e-2
+#: Directions at most, and rows for each of them at least.
+MOST_DIRECTIONS, ROWS_PER_DIRECTION = 8, 25
+#: Columns beyond the directions that the sketch of the rows has.
+SPARE = 4
+TINY = np.finfo(float).tiny
+
+
+class WideRows:
+    """Rows of a fit with the products that many columns of weights at a time need.
+
+    Parameters
+    ----------
+    X : CSR matrix or array of shape (n, D)
+        Stays as it is; squares of CSR entries are stored once, beside its own indices.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X: Any = X if is_compressed(X) else np.asarray(X)
+        self.shape: tuple[int, int] = self.X.shape
+
+    @cached_property
+    def _squared(self) -> Any:
+        return sp.csr_matrix((np.square(self.X.data), self.X.indices, self.X.indptr), shape=self.shape)
+
+    def dot(self, W: Array) -> Array:
+        """X W, (n, K)."""
+        return np.asarray(self.X @ W.astype(self.X.dtype, copy=False), float)
+
+    def pull(self, R: Array) -> Array:
+        """Xᵀ R, (D, K)."""
+        return np.asarray(self.X.T @ R.astype(self.X.dtype, copy=False), float)
+
+    def dot_squares(self, S: Array) -> Array:
+        """X² S for the squares of the entries, (n, K)."""
+        S = S.astype(self.X.dtype, copy=False)
+        if is_compressed(self.X):
+            return np.asarray(self._squared @ S, float)
+        return np.concatenate([np.square(self.X[rows]) @ S for rows in self._blocks()]).astype(float, copy=False)
+
+    def pull_squares(self, T: Array) -> Array:
+        """(X²)ᵀ T, (D, K)."""
+        T = T.astype(self.X.dtype, copy=False)
+        if is_compressed(self.X):
+            return np.asarray(self._squared.T @ T, float)
+        return parallel.tree_sum(np.square(self.X[rows]).T @ T[rows] for rows in self._blocks()).astype(float)
+
+    def _blocks(self) -> list[slice]:
+        return parallel.slices(len(self.X), parallel.chunk_rows(self.X.shape[1], False))
+
+
+class Sketch(NamedTuple):
+    """Leading directions of weighted rows: V (D, r) orthonormal, their squares e (r,), and X V, (n, r)."""
+
+    basis: Array
+    squares: Array
+    along: Array
+
+
+def sketched(rows: WideRows, weight: Array) -> Sketch:
+    """Leading directions of the rows by randomized subspace iteration (Halko, Martinsson and Tropp 2011).
+
+    The random start is the same in every fit: directions only speed up and sharpen what follows.
+    """
+    n, d = rows.shape
+    rank = int(min(MOST_DIRECTIONS, max(1, weight.sum() // ROWS_PER_DIRECTION), n, d))
+    root = np.sqrt(weight)[:, None]
+    start = np.random.default_rng(0).standard_normal((d, min(rank + SPARE, n, d)))
+    Q = np.linalg.qr(root * rows.dot(start))[0]
+    Q = np.linalg.qr(root * rows.dot(rows.pull(root * Q)))[0]
+    lifted = rows.pull(root * Q)
+    squares, U = np.linalg.eigh(lifted.T @ lifted)
+    lead = np.argsort(-squares)[:rank]
+    lead = lead[squares[lead] > np.finfo(rows.X.dtype).eps * max(n, d) * squares.max(initial=0.0)]
+    basis = lifted @ (U[:, lead] / np.sqrt(squares[lead]))
+    return Sketch(basis, squares[lead], rows.dot(basis))
+
+
+class Cavities(NamedTuple):
+    """What leave-one-out looks at, and the covariance that weights have.
+
+    variance (n, K): of a latent without its row. diagonal (D, K) and inner (K, r+e, r+e): as of `LowRankGaussian`.
+    """
+
+    variance: Array
+    diagonal: Array
+    inner: Array
+
+
+def _share_off(base: Array, across: Array, along: Array, inner: Array) -> Array:
+    """Share of a quadratic form that lies off the directions: of s x² its part ((I - VVᵀ) x)² s, summed."""
+    inside = 2.0 * np.einsum("ij,ij->i", across, along) - np.einsum("ij,ij->i", along @ inner, along)
+    return np.clip(1.0 - inside / np.maximum(base, TINY), 0.0, 1.0)[:, None]
+
+
+def cavities(rows: WideRows, sketch: Sketch, gamma: Array, copies: Array, delta: float, extra: Array) -> Cavities:
+    """Variances of latents without their rows, and of the weights with all of them.
+
+    What the directions take out of the rows and columns is found for the mean curvature of the classes and serves each.
+
+    Parameters
+    ----------
+    rows : WideRows
+    sketch : Sketch
+    gamma : ndarray of shape (n, K)
+        Minus the second derivative of a row's log density in its latents.
+    copies : ndarray of shape (n,)
+        How often a row counts.
+    delta : float
+        Precision of the prior of the weights.
+    extra : ndarray of shape (e,)
+        That of the intercept, or none.
+    """
+    V, Z = sketch.basis, np.concatenate([sketch.along, np.ones((len(gamma), len(extra)))], axis=1)
+    prior = np.diag(np.concatenate([np.full(V.shape[1], delta), extra]))
+    S, v = np.full((rows.shape[1], gamma.shape[1]), 1.0 / delta), np.zeros(0)
+    row_share = column_share = inner = np.zeros(0)
+    for number in range(ROUNDS):
+        if number < 2:
+            row_share = _row_share(rows, sketch, S.mean(1))
+        off = rows.dot_squares(S) * row_share
+        inner, along = _along(Z, prior, gamma / (1.0 + gamma * off), copies)
+        before, v = v, off + along
+        if number and np.abs(v - before).mean() < SETTLED * v.mean():
+            break
+        tau = copies[:, None] * gamma / (1.0 + gamma * v)
+        if number == 0:
+            column_share = _column_share(rows, sketch, tau.mean(1))
+        S = 1.0 / (delta + rows.pull_squares(tau) * column_share)
+    return Cavities(v, S, inner)
+
+
+def _row_share(rows: WideRows, sketch: Sketch, S: Array) -> Array:
+    V = sketch.basis
+    scaled = V * S[:, None]
+    return _share_off(rows.dot_squares(S[:, None])[:, 0], rows.dot(scaled), sketch.along, V.T @ scaled)
+
+
+def _column_share(rows: WideRows, sketch: Sketch, tau: Array) -> Array:
+    scaled = sketch.along * tau[:, None]
+    base = rows.pull_squares(tau[:, None])[:, 0]
+    return _share_off(base, rows.pull(scaled), sketch.basis, sketch.along.T @ scaled)
+
+
+def _along(Z: Array, prior: Array, tau: Array, copies: Array) -> tuple[Array, Array]:
+    """Covariance of each class along the directions, and the variance that it gives a row without the row itself."""
+    inner, variance = np.empty((tau.shape[1], *prior.shape)), np.empty(tau.shape)
+    for k, own in enumerate(tau.T):
+        inner[k] = np.linalg.inv(prior + (Z * (copies * own)[:, None]).T @ Z)
+        inner[k] = 0.5 * (inner[k] + inner[k].T)
+        variance[:, k] = np.einsum("ij,ij->i", Z @ inner[k], Z)
+    return inner, variance / np.maximum(1.0 - tau * variance, 1e-9)

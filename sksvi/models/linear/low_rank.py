@@ -1,0 +1,314 @@
+"""A linear model at its mode under one scale of its weights after another, each judged by leave-one-out.
+
+The mode is found by L-BFGS in coordinates where the prior and the leading directions of the rows are standard, and
+variances by :mod:`sksvi.models.linear.cavity`. There is no bound: the scale of the prior is the widest that
+leave-one-out asks for (:mod:`sksvi.inference.passes.path` walks along it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from sksvi.families import Point
+from sksvi.families.gaussian.low_rank import LowRankGaussian
+from sksvi.integrals.quadrature import hermite
+from sksvi.models.base import Blocks, Table
+from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, cavities, sketched
+from sksvi.models.linear.glm import LinearModel, best_constant
+from sksvi.models.traits import Traits
+
+Array = np.ndarray
+
+#: Memory of L-BFGS, and the least relative gain and slope that it goes on for, in units of `tol`.
+CORRECTIONS, GAIN, SLOPE = 10, 0.1, 10.0
+#: Nodes of one latent, and points, in pairs about the mean, of several.
+NODES, POINTS = 16, 32
+
+
+class LowRankModel(LinearModel):
+    """A linear model whose weights get a `LowRankGaussian` about their mode.
+
+    The prior is about the columns as they are, with one precision for all.
+    """
+
+    @cached_property
+    def traits(self) -> Traits:  # type: ignore[override]
+        """Traits of a linear model, with the path of its scales."""
+        return replace(super().traits, path=ModePath(self))
+
+    def begin(self, data: Table, rng: Any) -> Blocks:
+        """Weights at zero, the intercept where it alone fits best, no directions yet."""
+        mean = np.broadcast_to(self._prior_mean(), self.shape).copy()
+        if self.fit_intercept:
+            mean[..., -1] = self._constant(data)
+        extra = int(self.fit_intercept)
+        inner = np.broadcast_to(np.eye(extra) / self.intercept_precision, (*self.shape[:-1], extra, extra))
+        precision = 1.0 if isinstance(self.prior_precision, str) else float(self.prior_precision)
+        diagonal = np.full((*self.shape[:-1], self.n_features), 1.0 / precision)
+        block = LowRankGaussian(mean, diagonal, np.zeros((self.n_features, 0)), inner.copy())
+        return self.with_precision(block, precision)
+
+    def with_precision(self, block: LowRankGaussian, precision: float) -> Blocks:
+        """Blocks of q with the precision of the prior, where it is learned."""
+        learned = isinstance(self.prior_precision, str)
+        return {"weights": block, **({"prior_precision": Point(np.log([precision]))} if learned else {})}
+
+    def _constant(self, data: Table) -> Any:
+        """Best latents of all rows, one of each class."""
+        if self.likelihood.n_latents == 1:
+            return best_constant(self.likelihood, data)
+        weight = np.ones(len(data)) if data.weight is None else data.weight
+        shares = np.bincount(data.y.astype(int), weight, self.likelihood.n_latents) / weight.sum()
+        logs = np.log(np.maximum(shares, 0.5 / weight.sum()))  # a class without rows has half a row
+        return logs - logs.mean()
+
+    @property
+    def joint(self) -> bool:
+        """Classes are plates: what they share, the shift of all, the prior of each determines."""
+        return False
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """A mode with what leave-one-out says of it.
+
+    precision : of the prior. block : of the weights. losses (n,): minus the log density of each row at the latents
+    that the others leave it, nats. mean, variance (n, K): of these latents. settled : whether L-BFGS has ended.
+    """
+
+    LAYOUT = """
+        precision number >0; block LowRankGaussian; losses (n) f; mean (n,k) f; variance (n,k) f >=0; settled flag
+    """
+
+    precision: float
+    block: LowRankGaussian
+    losses: Array
+    mean: Array
+    variance: Array
+    settled: bool
+
+
+class ModePath:
+    """Fits of a model to all its rows under given precisions of the prior.
+
+    Parameters
+    ----------
+    model : LowRankModel
+    """
+
+    def __init__(self, model: LowRankModel) -> None:
+        self.model = model
+        self._of: tuple[Table, WideFit] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model, "_of": None}
+
+    def fit(self, data: Table) -> WideFit:
+        """What all fits to these rows share; made once."""
+        if self._of is None or self._of[0] is not data:
+            self._of = data, WideFit.of(self.model, data)
+        return self._of[1]
+
+
+@dataclass(frozen=True)
+class WideFit:
+    """Rows of a fit, ready for one precision of the prior after the other.
+
+    Parameters
+    ----------
+    model : LowRankModel
+    data : Table
+    rows : WideRows
+    sketch : Sketch
+    weight : ndarray of shape (n,)
+    """
+
+    model: LowRankModel
+    data: Table
+    rows: WideRows
+    sketch: Sketch
+    weight: Array
+
+    @classmethod
+    def of(cls, model: LowRankModel, data: Table) -> WideFit:
+        """The rows with their leading directions."""
+        rows, weight = WideRows(data.X), np.ones(len(data)) if data.weight is None else data.weight
+        return cls(model, data, rows, sketched(rows, weight), weight)
+
+    @property
+    def fixed_precision(self) -> float | None:
+        """The precision of a prior that is given; None where it is learned."""
+        given = self.model.prior_precision
+        return None if isinstance(given, str) else float(given)
+
+    @cached_property
+    def mean_square(self) -> float:
+        """Mean over rows of the squared length: the variance of a latent under a prior of precision 1."""
+        squares = self.rows.dot_squares(np.ones((self.rows.shape[1], 1)))[:, 0]
+        mean = float(self.weight @ squares / self.weight.sum())
+        return mean if mean > 0.0 else 1.0
+
+    @cached_property
+    def null_loss(self) -> float:
+        """Mean loss of a model without columns, nats a row."""
+        model, n = self.model, len(self.data)
+        constant = model._constant(self.data) if model.fit_intercept else np.zeros(model.likelihood.n_latents)
+        f = np.broadcast_to(np.atleast_1d(constant), (n, model.likelihood.n_latents))
+        return float(self.weight @ -self._terms(f)[0] / self.weight.sum())
+
+    def average(self, values: Array) -> tuple[float, float]:
+        """Mean over rows, and its standard error."""
+        total = self.weight.sum()
+        mean = float(self.weight @ values / total)
+        return mean, float(np.sqrt(self.weight @ np.square(values - mean) / total / total))
+
+    # ---- the mode
+    def at(self, precision: float, mean: Array, most: int, tol: float) -> PathPoint:
+        """The fit under a precision, begun at weights `mean` (..., D + extra), in `most` steps of L-BFGS at most."""
+        found, settled = Climb.of(self, precision, mean).run(most, tol)
+        return self._judged(precision, found, settled)
+
+    def _judged(self, precision: float, W: Array, settled: bool) -> PathPoint:
+        """Leave-one-out at weights (D + extra, K)."""
+        model, single = self.model, np.minimum(self.weight, 1.0)[:, None]
+        f = self.latents(W)
+        _, slope, curve = self._terms(f)
+        gamma = single * np.maximum(-curve, 1e-12)
+        extra = np.full(int(model.fit_intercept), model.intercept_precision)
+        found: Cavities = cavities(self.rows, self.sketch, gamma, np.maximum(self.weight, 1.0), precision, extra)
+        mean = f - found.variance * single * slope
+        block = LowRankGaussian(
+            np.ascontiguousarray(W.T).reshape(model.shape),
+            np.ascontiguousarray(found.diagonal.T).reshape(*model.shape[:-1], -1),
+            self.sketch.basis,
+            found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
+        )
+        return PathPoint(precision, block, -self._log_prob(mean), mean, found.variance, settled)
+
+    def latents(self, W: Array) -> Array:
+        """Latents of the rows, (n, K), at weights (D + extra, K)."""
+        d = self.rows.shape[1]
+        f = self.rows.dot(W[:d])
+        f += W[d:].sum(0)
+        return f if self.data.offset is None else f + self.data.offset[:, None]
+
+    def _terms(self, f: Array) -> tuple[Array, Array, Array]:
+        """Log density of each row and its two derivatives in each latent, (n,), (n, K), (n, K)."""
+        if f.shape[1] > 1:
+            return self.model.likelihood.derivatives(self.data.y, f)
+        value, slope, curve = self.model.likelihood.derivatives(self.data.y, f[:, 0])
+        return value, slope[:, None], curve[:, None]
+
+    def _log_prob(self, f: Array) -> Array:
+        return self.model.likelihood.log_prob(self.data.y, f if f.shape[1] > 1 else f[:, 0])
+
+    # ---- predictions whose variance is tempered
+    def tempered_losses(self, point: PathPoint, temperature: float, rows: Any = slice(None)) -> Array:
+        """Minus the log density of rows averaged over their latents without them, whose variance is tempered, nats."""
+        if temperature == 0.0:
+            return point.losses[rows]
+        likelihood, y = self.model.likelihood, self.data.y[rows]
+        mean, sd = point.mean[rows], np.sqrt(temperature * point.variance[rows])
+        k = mean.shape[1]
+        total = np.full(len(mean), -np.inf)
+        for z, weight in zip(*points_of(k), strict=True):
+            f = mean + sd * z
+            np.logaddexp(total, likelihood.log_prob(y, f if k > 1 else f[:, 0]) + np.log(weight), out=total)
+        return -total
+
+
+def points_of(k: int) -> tuple[Array, Array]:
+    """Nodes (S, k) and weights of a rule for k independent standard normal variables, the same in every call."""
+    if k == 1:
+        nodes, weights = hermite(NODES)
+        return nodes[:, None], weights
+    rng, half = np.random.default_rng(0), POINTS // 2
+    strata = ndtri((np.arange(half) + 0.5) / half)  # a Latin hypercube
+    z = np.stack([rng.permutation(strata) for _ in range(k)], axis=1) / np.sqrt(np.mean(np.square(strata)))
+    return np.concatenate([z, -z]), np.full(POINTS, 1.0 / POINTS)
+
+
+@dataclass(frozen=True)
+class Climb:
+    """L-BFGS on weights in coordinates where the prior, and what the rows say along their directions, are standard.
+
+    With c = (δ / (δ + γ e))^½ - 1 the weights are (I + V diag(c) Vᵀ) a / √δ for the coordinates a.
+
+    Parameters
+    ----------
+    fit : WideFit
+    precision : float
+        Of the prior, δ.
+    shrink : ndarray of shape (r,)
+        c.
+    unit : float
+        Coordinates of the intercept for one of its own.
+    start : ndarray of shape (D + extra, K)
+        Weights.
+    """
+
+    fit: WideFit
+    precision: float
+    shrink: Array
+    unit: float
+    start: Array
+
+    @classmethod
+    def of(cls, fit: WideFit, precision: float, mean: Array) -> Climb:
+        """The climb from weights (..., D + extra), in coordinates that suit the curvature there."""
+        start = np.ascontiguousarray(np.atleast_2d(mean).T)
+        gamma = float(np.average(-fit._terms(fit.latents(start))[2].mean(1), weights=fit.weight))
+        shrink = np.sqrt(precision / (precision + gamma * fit.sketch.squares)) - 1.0
+        unit = float(np.sqrt(fit.model.intercept_precision + gamma * fit.weight.sum()))
+        return cls(fit, precision, shrink, unit, start)
+
+    def run(self, most: int, tol: float) -> tuple[Array, bool]:
+        """The weights after `most` steps at most, and whether nothing is left to gain."""
+        from scipy.optimize import minimize
+
+        options: Any = {"maxiter": most, "maxcor": CORRECTIONS, "ftol": GAIN * tol, "gtol": SLOPE * tol}
+        found = minimize(
+            self.__call__, self.coordinates(self.start).ravel(), jac=True, method="L-BFGS-B", options=options
+        )
+        return self.weights(found.x.reshape(self.start.shape)), found.nit < most
+
+    def weights(self, a: Array) -> Array:
+        """Weights of coordinates, (D + extra, K)."""
+        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
+        W = np.empty_like(a)
+        W[:d] = V @ (self.shrink[:, None] * (V.T @ a[:d]))
+        W[:d] += a[:d]
+        W[:d] /= np.sqrt(self.precision)
+        W[d:] = a[d:] / self.unit
+        return W
+
+    def coordinates(self, W: Array) -> Array:
+        """Coordinates of weights."""
+        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
+        a = np.empty_like(W)
+        a[:d] = np.sqrt(self.precision) * (W[:d] - V @ ((self.shrink / (1.0 + self.shrink))[:, None] * (V.T @ W[:d])))
+        a[d:] = self.unit * W[d:]
+        return a
+
+    def __call__(self, flat: Array) -> tuple[float, Array]:
+        """Minus the log posterior density of weights, but for a constant, and its slope in the coordinates."""
+        fit, d, V = self.fit, self.fit.rows.shape[1], self.fit.sketch.basis
+        W = self.weights(flat.reshape(self.start.shape))
+        value, slope, _ = fit._terms(fit.latents(W))
+        slope *= -fit.weight[:, None]
+        off = W[d:] - fit.model.intercept_mean
+        loss = float(-(fit.weight @ value) + 0.5 * self.precision * np.vdot(W[:d], W[:d]))
+        loss += 0.5 * fit.model.intercept_precision * float(np.vdot(off, off))
+        out = np.empty_like(W)
+        G = fit.rows.pull(slope)
+        G += self.precision * W[:d]
+        out[:d] = V @ (self.shrink[:, None] * (V.T @ G))
+        out[:d] += G
+        out[:d] /= np.sqrt(self.precision)
+        out[d:] = (slope.sum(0) + fit.model.intercept_precision * off) / self.unit
+        return loss, out.ravel()
