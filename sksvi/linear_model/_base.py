@@ -263,6 +263,8 @@ class BayesianGLM(BaseSVI):
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
+        if is_low_rank(self):  # its weights are where the next path begins
+            return super()._continued(problem)
         block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"].inner, block, self._fitted.subspace)
         if moved is block:

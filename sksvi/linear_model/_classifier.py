@@ -35,11 +35,12 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         "logit" becomes softmax for more than two classes; "probit" is binary.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
-        a half-Cauchy prior of the spread that all columns together give f; "ard" learns one
-        per coefficient by the bound alone. Both are for columns on a scale of their own, the distance of the two values
-        of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
-        each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
-        coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
+        a half-Cauchy prior of the spread that all columns together give f; "ard" learns one per coefficient by the
+        bound alone. Both are for columns on a scale of their own, the distance of the two values of a column that has
+        two, else two standard deviations, so that units do not matter (under ``covariance="low-rank"`` for columns as
+        given); `summary` then answers for each effect under a weak prior of its own. "flat" or 0: no information, for
+        data that determine every coefficient. Numbers are for the columns as given, one of an array for all levels of a
+        categorical column.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
@@ -49,7 +50,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         Whether scales of coefficients and of levels, and what the likelihood learns (noise, dispersion, degrees of
         freedom; no cut points), have a posterior: a few nodes, over which tables, predictions, draws and `lower_bound_`
         are mixtures. "point": all is given the values where the bound is largest. Nodes of parameters of a likelihood
-        that is not Gaussian need all rows, 20,000 at most: of streams they are a point.
+        that is not Gaussian need all rows, 20,000 at most: of streams they are a point, and under
+        ``covariance="low-rank"``.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
         frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
