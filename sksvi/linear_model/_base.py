@@ -16,7 +16,7 @@ from sksvi import likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.base import BaseSVI, BatchRule
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_flag
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.posterior import (
@@ -54,7 +54,7 @@ from sksvi.linear_model._integrated import (
     predictive_mixture,
     rows_for_nodes,
 )
-from sksvi.linear_model._low_rank import check_low_rank, check_memory, is_low_rank
+from sksvi.linear_model._low_rank import check_memory
 from sksvi.linear_model._prior import own_by_default, prior_kind
 from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
@@ -182,7 +182,7 @@ class BayesianGLM(BaseSVI):
         return prior_kind(self.prior_precision)
 
     def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> Any:
-        encoding, in_units = self._encoding, is_low_rank(self)
+        encoding, in_units = self._encoding, self.covariance == "low-rank"
         inside = self._fitted.subspace is not None or in_units
         scales = encoding.scale_prior(likelihood) if isinstance(precision, str) and not in_units else None
         mean, intercept_precision = encoding.prior.intercept
@@ -210,7 +210,7 @@ class BayesianGLM(BaseSVI):
         return bool(self.covariance == "full" and d > n and data.at_hand and self._prior_kind != "ard")
 
     def _check_memory(self, data: Table) -> None:
-        if is_low_rank(self):
+        if self.covariance == "low-rank":
             check_memory(self, data)
         else:
             self._check_covariance(data, self._in_span(data))
@@ -250,20 +250,9 @@ class BayesianGLM(BaseSVI):
         self._fitted = replace(self._fitted, subspace=None)  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 
-    def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Table:
-        if is_low_rank(self):
-            check_low_rank(self, given.X)
-        data: Table = super()._encoded(given, fresh, part)
-        return data
-
-    @property
-    def _batch_rule(self) -> BatchRule | None:  # type: ignore[override]
-        """Leave-one-out looks at all rows."""
-        return BatchRule() if is_low_rank(self) else None
-
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
-        if is_low_rank(self):  # its weights are where the next path begins
+        if self.covariance == "low-rank":  # its weights are where the next path begins
             return super()._continued(problem)
         block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"].inner, block, self._fitted.subspace)
@@ -331,7 +320,7 @@ class BayesianGLM(BaseSVI):
         view = InUnits(weights, columns.centre, columns.scale)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
-        if is_low_rank(self):
+        if self.covariance == "low-rank":
             walk = path_state(state)
             self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)
         self.posterior_ = Posterior({"weights": weights})

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
+from sksvi.estimators.base import BatchRule
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.targets import LabelTarget
@@ -17,7 +18,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._low_rank import NO_BOUND, of_low_rank, streams
+from sksvi.linear_model._low_rank import NO_BOUND, check_low_rank, of_low_rank, streams
 
 Array = np.ndarray
 
@@ -202,6 +203,11 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         )
         self.class_weight = class_weight
 
+    @property
+    def _batch_rule(self) -> BatchRule | None:  # type: ignore[override]
+        """Leave-one-out looks at all rows."""
+        return BatchRule() if self.covariance == "low-rank" else None
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: MatrixLike, y: PerRow, sample_weight: PerRow | None = None, offset: PerRow | None = None
@@ -228,6 +234,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         ValueError
             A single class, numbers that are not finite, negative or only zero weights, an impossible combination.
         """
+        check_low_rank(self, X)
         return self._fit(X, y, sample_weight, offset)
 
     @available_if(streams)

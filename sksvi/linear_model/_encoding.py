@@ -20,7 +20,6 @@ from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
-from sksvi.linear_model._low_rank import is_low_rank
 from sksvi.linear_model._prior import LinearPrior, prior_kind
 from sksvi.models.base import Table
 from sksvi.models.linear.scales import ScalePrior
@@ -106,7 +105,7 @@ class GLMEncoding(Encoding):
             check_magnitudes(y.astype(float), "y", largest=largest)
         rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
         if part.whole:
-            one = merged(rows, MOST_MERGED if is_low_rank(estimator) else None)
+            one = merged(rows, MOST_MERGED if estimator.covariance == "low-rank" else None)
             rows = replace(rows, X=one.X, y=one.y, weight=one.weight, offset=one.offset)
         return cls.rows_with(rows, sparse=sp.issparse(given.X), **found)
 
@@ -167,7 +166,7 @@ class GLMEncoding(Encoding):
         prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
         centre, scaled = found.centre(_is_centred(estimator)), _is_scaled(estimator)
-        columns = ColumnScaling.from_stats(found.stats, centre, scaled, is_low_rank(estimator))
+        columns = ColumnScaling.from_stats(found.stats, centre, scaled, estimator.covariance == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
         spreads = found.stats.about(found.mean).spread if alike else None
         return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads)

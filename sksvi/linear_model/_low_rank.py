@@ -19,16 +19,11 @@ NO_BOUND = (
 )
 
 
-def is_low_rank(estimator: Any) -> bool:
-    """Whether the covariance of an estimator is a diagonal and a few directions."""
-    return bool(estimator.covariance == "low-rank")
-
-
 def of_low_rank(name: str, doc: str) -> property:
     """Attribute of a fit with ``covariance="low-rank"``, from its `FittedWeights`."""
 
-    def get(estimator: Any) -> float:
-        value = getattr(estimator._fitted, name)
+    def get(self: Any) -> float:
+        value = getattr(self._fitted, name)
         if value is None:
             raise AttributeError(f"{name}_ is there after a fit with covariance='low-rank'.")
         return float(value)
@@ -38,7 +33,7 @@ def of_low_rank(name: str, doc: str) -> property:
 
 def streams(estimator: Any) -> bool:
     """Whether there is `partial_fit`; an AttributeError says why not."""
-    if is_low_rank(estimator):
+    if estimator.covariance == "low-rank":
         raise AttributeError(
             "covariance='low-rank' has no partial_fit: leave-one-out needs all rows at hand. Fit all of them, or set "
             "covariance='diag', whose streams take any number of rows."
@@ -47,7 +42,7 @@ def streams(estimator: Any) -> bool:
 
 
 def check_low_rank(estimator: Any, X: Any) -> None:
-    """Raise for parameters and rows that ``covariance="low-rank"`` has no use for, before they are read.
+    """Raise for parameters and rows that ``covariance="low-rank"`` has no use for, before these are read.
 
     Raises
     ------
@@ -56,6 +51,8 @@ def check_low_rank(estimator: Any, X: Any) -> None:
     TypeError
         For rows of a Dask collection.
     """
+    if estimator.covariance != "low-rank":
+        return
     name = type(estimator).__name__
     if is_collection(X):
         raise TypeError(
