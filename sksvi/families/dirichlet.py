@@ -131,13 +131,12 @@ class Dirichlet(Flat):
         return self.of_theta(np.exp(values))
 
     def in_domain(self, prior: Any, gradient: tuple[Array], rate: Any = 1.0) -> tuple[Array]:
-        """Counts that lead to a tenth of the prior at least: those of draws, V n, are noisy and may be negative.
+        """Counts of at least -0.9 of the prior's: those of draws, V n, are noisy and may be negative.
 
-        A short step hardly ever needs it, and counts that are not raised keep their mean.
+        Few large negative ones balance many small ones. Whole, they take words out of topics that draws without them do
+        not bring back; raised, mean counts about the prior's size are some per cent too large, others hardly.
         """
-        rate = np.reshape(rate, (*np.shape(rate), *[1] * (self.theta.ndim - np.ndim(rate))))
-        least = (LEAST_SHARE * prior.theta - (1.0 - rate) * self.theta) / rate - prior.theta
-        return (np.maximum(gradient[0], least),)
+        return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
 
     @staticmethod
     def statistics(value: Array) -> Array:

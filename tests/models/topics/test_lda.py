@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import digamma, gammaln
+from sklearn.exceptions import ConvergenceWarning
 
-from sksvi import algorithms
+from sksvi import StructuredLDA, algorithms
 from sksvi.families import Dirichlet
 from sksvi.families.dirichlet import Draw
 from sksvi.inference import engine, plan
@@ -355,3 +357,19 @@ def test_the_law_of_total_variance(global_random_seed):
     second = (a_square + view.alpha + mean) / (total * (total + 1.0))
     np.testing.assert_allclose(found[0][0], first)
     np.testing.assert_allclose(found[1][0], np.sqrt(second - np.square(first)))
+
+
+def test_corrected_counts_do_not_empty_topics_of_rare_words(global_random_seed):
+    """Words by Zipf's law: with V n as it falls, 3.5 nats a word are lost, as rare words leave and do not return."""
+    rng = np.random.default_rng(global_random_seed)
+    topics = rng.gamma(0.3, 1.0, (10, 2000)) / np.arange(1, 2001)
+    shares = rng.dirichlet(np.full(10, 0.1), 300) @ (topics / topics.sum(1, keepdims=True))
+    X = sp.csr_matrix(np.stack([rng.multinomial(80, p) for p in shares]).astype(float))
+    options = {"topic_word_prior": 0.01, "max_iter": 10, "batch_size": 60, "tol": 0.0, "random_state": 0}
+    bounds = []
+    for algorithm in ("svi", "ssvi"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = StructuredLDA(10, algorithm=algorithm, **options).fit(X)
+        bounds.append(model.lower_bound_ / X.sum())
+    assert bounds[1] > bounds[0] - 0.2
