@@ -59,6 +59,7 @@ def draw(rows: list[Row]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     figure, axes = plt.subplots(3, 3, figsize=(13, 11), layout="constrained")
     for line, kind in zip(axes, LIKELIHOODS, strict=True):
@@ -71,6 +72,7 @@ def draw(rows: list[Row]) -> None:
                     ax.plot(seconds, values, style, color=f"C{i}", marker=".", label=f"{name}, {batch}")
             title = {"bound": "minus the bound", "error": MEASURES[kind]}.get(what, what)
             ax.set(xscale="log", yscale="log", title=f"{kind}: {title}")
+            ax.xaxis.set_minor_formatter(NullFormatter())
     for ax in axes[-1]:
         ax.set_xlabel("CPU seconds")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), fontsize=8, ncols=3, loc="outside lower center")
