@@ -23,7 +23,7 @@ from benchmarks.glm.text_large import SPREAD, zipf_documents
 
 CHUNK, CHUNKS, WORDS, COLUMNS = 1000, 1000, 1_000_000, 2**18
 #: Chunks between two that are predicted, and CPU seconds of learning after which a stream is ended.
-EVERY, PATIENCE = 10, 240.0
+EVERY, PATIENCE = 10, 100.0
 #: Ratio of seconds to SGD's that is allowed, and of memory at the end to that after a tenth.
 SLOWER, GROWTH = 5.0, 1.05
 SGD = "SGDClassifier"

@@ -1,0 +1,124 @@
+"""Leave-one-out and standard deviations of the wide classifier, beside refits and the exact Laplace approximation.
+
+``loo_`` of a fit with ``covariance="low-rank"`` against as many refits as there are rows, by scikit-learn's
+LogisticRegression under the prior that the fit has chosen, each with the exact covariance of its Laplace approximation
+at the fit's temperature. And ``coef_std_`` of several covariances against the exact marginal deviations of the Laplace
+approximation about the mode under their own prior.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib import Array
+from benchmarks._lib.tables import arguments, progress, report
+from benchmarks.glm._text_exact import Laplace, extended, leave_one_out
+from benchmarks.glm._text_sets import (
+    TextSet,
+    counts,
+    docstrings,
+    newsgroups,
+    simulated,
+    standardised,
+    tumours,
+    unchanged,
+    words,
+)
+
+#: Of the intercept, whose prior is then about 0.
+INTERCEPT_PRECISION = 0.04
+#: Relative errors of `loo_` allowed of two classes and of more; of deviations in the median and at worst (quantile).
+TWO, MORE, MEDIAN, WORST, QUANTILE = 0.02, 0.05, 0.03, 0.10, 0.98
+LOW_RANK = {"covariance": "low-rank"}
+#: Whose deviations are compared.
+OURS: dict[str, dict[str, str]] = {
+    "low-rank": LOW_RANK,
+    "full": {"covariance": "full", "hyperparameters": "point"},
+    "diag": {"covariance": "diag", "hyperparameters": "point"},
+}
+
+
+def small_sets() -> list[TextSet]:
+    return [
+        TextSet("sphinx/docutils", "", lambda: docstrings("sphinx", "docutils"), words, 80),
+        TextSet("newsgroups 7/8", "", lambda: newsgroups(7, 8), counts, 80),
+        TextSet("factors, 2 classes", "", simulated(300, 400, "factors"), unchanged, 60),
+        TextSet("3 packages", "", lambda: docstrings("jax", "sphinx", "polars"), words, 75),
+        TextSet("newsgroups rec", "", lambda: newsgroups(7, 8, 9, 10), counts, 80),
+        TextSet("tumours of 5 tissues", "", tumours, standardised, 35),
+    ]
+
+
+def wider_sets() -> list[TextSet]:
+    return [
+        TextSet("hypothesis/_pytest", "", lambda: docstrings("hypothesis", "_pytest"), words, 200),
+        TextSet("newsgroups 9/10", "", lambda: newsgroups(9, 10), counts, 200),
+        TextSet("factors, 2 classes", "", simulated(300, 1000, "factors"), unchanged, 100),
+        TextSet("4 packages", "", lambda: docstrings("jax", "statsmodels", "sphinx", "polars"), words, 160),
+    ]
+
+
+def fitted(X: Any, y: Array, options: dict[str, str]) -> tuple[Any, Array]:
+    """The classifier, and the precisions of its columns."""
+    from sksvi import BayesianGLMClassifier
+
+    model = BayesianGLMClassifier(intercept_precision=INTERCEPT_PRECISION, **options).fit(X, y)  # type: ignore[arg-type]
+    return model, np.broadcast_to(model.prior_precision_, model.coef_.shape[1])
+
+
+def refits(data: TextSet) -> dict[str, Any]:
+    """``loo_`` beside the mean of exact losses, on the first training rows of a set."""
+    X, y, _, _ = next(data.drawn(1))
+    y = np.unique(y, return_inverse=True)[1]
+    model, precision = fitted(X, y, LOW_RANK)
+    exact = float(leave_one_out(extended(X, precision, INTERCEPT_PRECISION), y, model.temperature_).mean())
+    allowed = TWO if len(model.classes_) == 2 else MORE
+    error = model.loo_ / exact - 1
+    size = {"data": data.name, "rows": X.shape[0], "columns": X.shape[1], "classes": len(model.classes_)}
+    chosen = {"prior precision": float(precision[0]), "temperature": float(model.temperature_)}
+    found = {"loo_": float(model.loo_), "by refits": exact, "relative error": error, "allowed": allowed}
+    return {**size, **chosen, **found, "met": abs(error) <= allowed}
+
+
+def deviations(data: TextSet, name: str) -> dict[str, Any]:
+    """Ratios of ``coef_std_`` to exact deviations."""
+    X, y, _, _ = next(data.drawn(1))
+    y = np.unique(y, return_inverse=True)[1]
+    model, precision = fitted(X, y, OURS[name])
+    exact = Laplace.of(extended(X, precision, INTERCEPT_PRECISION), y).deviations()[:, :-1] * precision**-0.5
+    error = np.abs(model.coef_std_ / exact - 1)
+    size = {"data": data.name, "rows": X.shape[0], "columns": X.shape[1], "classes": len(model.classes_)}
+    ratio = float(np.median(model.coef_std_ / exact))
+    worst = float(np.quantile(error, QUANTILE))
+    found = {"ratio, median": ratio, "error, median": float(np.median(error)), f"error, {QUANTILE:.0%}": worst}
+    met = float(np.median(error)) <= MEDIAN and worst <= WORST
+    return {**size, "covariance": name, **found, "largest": float(error.max()), "met": met}
+
+
+def main(quick: bool = False) -> int:
+    """Rows of low-rank fits that are less exact than demanded."""
+    loo, std = [], []
+    for data in small_sets()[:: 3 if quick else 1]:
+        loo.append(refits(data))
+        progress(loo[-1])
+    for data in wider_sets()[: 1 if quick else None]:
+        for name in OURS:
+            std.append(deviations(data, name))
+            progress(std[-1])
+    notes = [
+        f"Nats a row. Refits have the prior precision of the whole fit, {INTERCEPT_PRECISION:g} of the intercept, and "
+        f"its temperature. Allowed: {TWO:.0%} of two classes, {MORE:.0%} of more."
+    ]
+    report("glm/text_loo", "Leave-one-out beside refits", loo, notes, quick)
+    notes = [
+        "Each beside the Laplace approximation about the mode under its own prior; those of `full` and `diag` are of "
+        f"the best Gaussian instead. Demanded of low-rank: {MEDIAN:.0%} in the median, {WORST:.0%} of {QUANTILE:.0%}."
+    ]
+    report("glm/text_loo_deviations", "Standard deviations of coefficients beside exact ones", std, notes, quick)
+    return sum(not row["met"] for row in [*loo, *(row for row in std if row["covariance"] == "low-rank")])
+
+
+if __name__ == "__main__":
+    raise SystemExit(int(main(arguments(__doc__)) > 0))

@@ -1,0 +1,28 @@
+"""Small runs of ``glm.text_loo``: leave-one-out and deviations of low-rank fits beside exact ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.glm import text_loo
+from benchmarks.glm._text_exact import extended, leave_one_out
+from benchmarks.glm._text_sets import TextSet, docstrings, simulated, unchanged, words
+
+
+def test_refits_are_those_of_the_prior_and_temperature_that_the_fit_has_chosen():
+    data = TextSet("two packages", "", lambda: docstrings("joblib", "threadpoolctl"), words, 0.2)
+    row = text_loo.refits(data)
+    X, y, _, _ = next(data.drawn(1))
+    y = np.unique(y, return_inverse=True)[1]
+    Z = extended(X, np.full(X.shape[1], row["prior precision"]), text_loo.INTERCEPT_PRECISION)
+    assert row["by refits"] == pytest.approx(leave_one_out(Z, y, row["temperature"]).mean())
+    assert row["relative error"] == pytest.approx(row["loo_"] / row["by refits"] - 1)
+    assert row["met"] == (abs(row["relative error"]) <= text_loo.TWO)
+
+
+@pytest.mark.parametrize("name", text_loo.OURS)
+def test_deviations_are_close_to_exact_ones(name, global_random_seed):
+    data = TextSet("factors", "", simulated(200, 120, "factors", seed=global_random_seed), unchanged, 50)
+    row = text_loo.deviations(data, name)
+    assert row["error, median"] <= text_loo.MEDIAN
