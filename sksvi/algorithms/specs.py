@@ -118,7 +118,7 @@ SPECS = {
     "s-dsvi": AlgorithmSpec(Euclidean, StandardCoordinates, natural=False, local="standard", rows=few_rows),
     "cvi": AlgorithmSpec(natural, natural, globals="expected", messages=True, local="messages"),
     "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True, rows=all_rows),
-    "fp-batch": AlgorithmSpec(covariance_only, natural, solves_mean=True, nested=True, whole=True, rows=all_rows),
+    "fp-batch": AlgorithmSpec(natural, natural, solves_mean=True, nested=True, whole=True, rows=all_rows),
     "fp-covariance": AlgorithmSpec(covariance_only, natural, whole=True, rows=all_rows),
     "svi": AlgorithmSpec(natural, natural, globals="expected", structured=True),
     "ssvi-a": AlgorithmSpec(natural, natural, globals="sampled", structured=True),
@@ -295,6 +295,8 @@ class SDSVI(_ByGradients):
 
 class FixedPoint(Algorithm):
     """Fixed point on all rows: covariance by natural steps of rate 1, mean solved for at it (Sheth and Khardon 2016).
+
+    A portion of a stream takes one natural step, as under `MCSSVI`: the mean best for it alone is no mean of all rows.
 
     Parameters
     ----------

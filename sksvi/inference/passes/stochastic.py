@@ -13,7 +13,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, step, whole
 from sksvi.inference.messages import NO_FACTORS
-from sksvi.inference.passes.line_search import left_to_gain, resettled, with_best_mean
+from sksvi.inference.passes.line_search import left_to_gain, resettled
 from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import GAIN, AveragingState, SamplingState, check_due, has_settled, hidden, replace
 from sksvi.inference.state import Locals, State, StepInfo, check_finite
@@ -105,8 +105,6 @@ def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State,
         q, memory, _ = step(problem, state, segment, gradient, state.progress.damping)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
-    if problem.algorithm.spec.solves_mean:
-        q = with_best_mean(problem, replace(state, q=q))
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
     return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), step_bound, rate
 

@@ -86,6 +86,7 @@ def blocks(seed):
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_a_step_of_the_covariance_leaves_the_mean(rate, global_random_seed):
+    """S⁻¹ becomes (1 - ρ) S⁻¹ + ρ (Σ⁻¹ - 2H), and m stays."""
     for q, prior, gradient in blocks(global_random_seed):
         found = FixedMean().step("q", {"q": q}, prior, gradient, None, StepSize(rate, 1.0, 1.0)).block
         np.testing.assert_allclose(found.mean, q.mean, rtol=1e-9, atol=1e-9)
@@ -121,3 +122,15 @@ def test_an_order_that_is_none_is_refused_before_anything_changes():
 def test_the_order_is_a_parameter_of_a_search():
     model = BayesianGLMRegressor(algorithm=resolve("fp"))
     assert model.set_params(algorithm__order="batch").algorithm.spec.nested
+
+
+@pytest.mark.parametrize("algorithm", [FixedPoint(), BATCH], ids=["incremental", "batch"])
+def test_a_stream_takes_natural_steps(algorithm, global_random_seed):
+    """The mean that is best for the last portion alone was once taken for that of all rows."""
+    X, y, _ = data(global_random_seed, n=120)
+    streams = [BayesianGLMRegressor(likelihood="poisson", algorithm=a) for a in (algorithm, "mc-ssvi")]
+    for rows in np.split(np.arange(len(y)), 4):
+        for stream in streams:
+            stream.partial_fit(X[rows], y[rows])
+    np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
+    np.testing.assert_array_equal(streams[0].coef_std_, streams[1].coef_std_)
