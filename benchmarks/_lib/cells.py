@@ -34,8 +34,8 @@ def by_cells(
     """Rows of every cell in the order of the cells; the table is stored after each cell that was run.
 
     A cell is the values that tell it from the others, such as data and method; ``run`` gives its further columns, in
-    one row or several. A cell that ``results/<name>.json`` has is not run again: without the file all are. A quick run
-    takes the cells that it is given and neither reads nor writes the file.
+    one row or several. A cell that ``results/<name>.json`` has is not run again: without the file all are. Stored rows
+    of no cell stay, at the end. A quick run takes the cells that it is given and neither reads nor writes the file.
     """
     rows = [] if quick else stored_rows(name)
     for cell in cells:
@@ -44,7 +44,8 @@ def by_cells(
         for found in run(cell):
             rows.append({**cell, **found})
             progress(rows[-1])
-        rows = [row for one in cells for row in rows if same(row, one)]
+        listed = [row for one in cells for row in rows if same(row, one)]
+        rows = listed + [row for row in rows if row not in listed]
         names = columns or list(dict.fromkeys(key for row in rows for key in row))
         report(name, title, [{key: row.get(key) for key in names} for row in rows], notes, quick)
     return rows
