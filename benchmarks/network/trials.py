@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.tables import arguments, report
-from benchmarks.network.structured import ROWS, SETS, drawn, exact, fits_of, notes, rows_of, short
+from benchmarks.network.structured import ROWS, drawn, exact, fits_of, notes, rows_of, short
 
-TRIALS = 10
+SETS, TRIALS = 100, 10
 
 
 class Successes:
@@ -32,7 +32,8 @@ def fits(seed: int) -> dict[bool, dict[str, Any]]:
     index = np.repeat(np.arange(ROWS), TRIALS)
     y = (rng.random(len(index)) < 1.0 / (1.0 + np.exp(-f[index]))).astype(float)
     child = Likelihood("logit", Link("f", index="element"))
-    return fits_of(child, {"y": y, "element": index}, truth, exact(Successes(), y.reshape(ROWS, TRIALS).sum(1)))
+    successes = y.reshape(ROWS, TRIALS).sum(1)
+    return fits_of(child, {"y": y, "element": index}, truth, lambda q: exact(Successes(), successes))
 
 
 def main(quick: bool = False) -> int:
