@@ -152,6 +152,10 @@ FITS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "glm-wide": ("wide", lambda d: BayesianGLMRegressor(**_FEW_PASSES).fit(d["wide"], d["real"][:8])),
     "classes": ("X", lambda d: BayesianGLMClassifier(**_FEW_PASSES).fit(d["X"], d["two"])),
     "classes-three": ("X", lambda d: BayesianGLMClassifier(**_FEW_PASSES).fit(d["X"], d["three"])),
+    "classes-low-rank": (
+        "wide",
+        lambda d: BayesianGLMClassifier(covariance="low-rank").fit(d["wide"], d["three"][:8]),
+    ),
     "classes-diag": (
         "X",
         lambda d: BayesianGLMClassifier(algorithm="h-mc-ssvi", **_DIAGONAL).fit(d["X"], d["three"]),

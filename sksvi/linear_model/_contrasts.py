@@ -183,6 +183,10 @@ def _plain(question: Question, view: Any, mean: Array, precision: Array) -> tupl
     if len(mean) == 1:
         m, v = mean[:, at], np.atleast_2d(view.variance)[:, at]
         return (m, v) if question.own is None else own_effects(m, v, precision[at], question.own[at])
+    if view.independent:
+        m, v = mean[:, at], view.variance[:, at]
+        m, v = (m, v) if question.own is None else own_effects(m, v, precision[at], question.own[at])
+        return C @ m, np.square(C) @ v
     m, S = mean[:, at].T, view.across()[at]
     if question.own is not None:
         wide = np.ones(len(mean))

@@ -176,7 +176,7 @@ def integrated(
         Then: standard deviations of groups to the bound of the best q of the weights there.
     """
     posterior, nodes = None, None
-    fitted = replace(estimator._fitted, nodes=None, places={})
+    fitted = replace(estimator._fitted, nodes=None, places={}, loo=None, temperature=None)
     if integrates(estimator) and state.finished:
         counted = estimator.total_samples or state.counted or estimator.n_samples_seen_
         posterior = LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted), looks)

@@ -63,7 +63,7 @@ def test_rows_ask_for_products_alone(rng, sparse):
 
 def test_plates_are_independent(rng):
     q = made(rng, classes=3)
-    assert q.cov.shape == (3, D + 1, D + 1)
+    assert q.cov.shape == (3, D + 1, D + 1) and q.independent
     np.testing.assert_allclose(q.variance[1], q[1].variance)
     np.testing.assert_allclose(q.contrast(2, 0).cov, q[2].cov + q[0].cov, atol=1e-12)
     rows = rng.standard_normal((2, D + 1))

@@ -72,7 +72,9 @@ def test_there_is_no_bound_and_an_error_says_why(rng):
         with pytest.raises(AttributeError, match="covariance='low-rank'"):
             getattr(full, name)
     full.set_params(covariance="low-rank").fit(X, y)
-    assert not hasattr(full, "lower_bound_")
+    assert not hasattr(full, "lower_bound_") and full.loo_ > 0
+    full.set_params(covariance="full").fit(X, y)
+    assert np.isfinite(full.lower_bound_) and not hasattr(full, "loo_") and full.predict_proba(X).shape == (N, 2)
 
 
 def test_predictions_are_tempered_and_latents_are_not(rng):
@@ -96,6 +98,15 @@ def test_tables_and_draws(rng):
     own, joint = model.summary(), model.summary(effects="joint")
     assert len(own) == 3 * (D + 1) and np.all(own["lower"] < own["upper"])
     np.testing.assert_allclose(joint["std"].to_numpy().reshape(3, -1)[:, :-1], model.coef_std_, rtol=1e-8)
+    # Each effect under the weak prior that any pair of classes has, of what the rows say of it.
+    v, spread = model.coef_std_**2, model._encoding.columns.stats.spread
+    varies, total = spread > 0, np.maximum(1.0 / v - model.prior_precision_, 0.0) + 2.0 * np.square(spread / 5.0)
+    centred = np.eye(3) - 1.0 / 3.0
+    shown = own[["mean", "std"]].to_numpy().reshape(3, -1, 2)[:, :-1][:, varies]
+    with np.errstate(divide="ignore"):
+        mean, variance = (centred @ (model.coef_ / (v * total))), centred**2 @ (1.0 / total)
+    np.testing.assert_allclose(shown[..., 0], mean[:, varies], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(shown[..., 1], np.sqrt(variance[:, varies]), rtol=1e-6)
     assert "leave-one-out" in model.summary_text() and "lower bound" not in model.summary_text()
     draws = model.posterior_["weights"].sample(4000, random_state=0)
     error = model.posterior_["weights"].std / 4000**0.5

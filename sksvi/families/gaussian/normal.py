@@ -31,6 +31,8 @@ class Normal(Family):
     column = "gaussian"
     slopes_at_nodes = True
     structure: Structure = DENSE
+    #: Whether plates have no covariance.
+    independent: bool = True
     mean: Array
     root: Any
 
@@ -297,6 +299,11 @@ class InUnits(Normal):
     def around(self, block: Any, prior_std: float = 1.0) -> InUnits:
         """The view of another block in the same units."""
         return InUnits(self.inner.around(block, prior_std), self.centre, self.scale)
+
+    @property
+    def independent(self) -> bool:  # type: ignore[override]
+        """Whether plates have no covariance."""
+        return bool(self.inner.independent)
 
     def prepare(self) -> None:
         """Factor the inner block."""

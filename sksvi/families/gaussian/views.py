@@ -109,6 +109,8 @@ class ClassGaussian(Normal):
     ((2, 2), (2, 2, 2), (4, 4))
     """
 
+    independent = False
+
     LAYOUT = "n_classes count n >=1; joint Family; joint.mean (D) f where D % n == 0"
 
     def __init__(self, joint: Gaussian, n_classes: int) -> None:
@@ -236,6 +238,11 @@ class ProjectedGaussian(Normal):
     def around(self, block: Any, prior_std: float = 1.0) -> ProjectedGaussian:
         """The posterior with another inner block, and a prior `prior_std` times as wide off the subspace."""
         return ProjectedGaussian(self.scale, self.basis, self.inner.around(block), prior_std * self.off_std)
+
+    @property
+    def independent(self) -> bool:  # type: ignore[override]
+        """Whether plates have no covariance."""
+        return bool(self.inner.independent)
 
     def prepare(self) -> None:
         """Factor the inner block."""

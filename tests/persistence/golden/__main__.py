@@ -15,6 +15,7 @@ NAMES = (
     "glm-stream",
     "glm-categories",
     "classes-three",
+    "classes-low-rank",
     "mixed-slopes",
     "mixed-stream",
     "mixed-classes",
