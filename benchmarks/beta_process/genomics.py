@@ -110,7 +110,8 @@ NOTES = [
     "entries, weights integrated out. NMI: normalised mutual information of a cell's strongest factor (the largest "
     "|code| times length of the factor) with its gated population, on the same rows; the peers are fitted to "
     f"{PEER_ROWS:,} complete rows. Columns alone: a Gaussian for each column. factors: effective number. used: "
-    "expected factors per row. Rows that are not in the table were not run."
+    "expected factors per row. Rows that are not in the table were not run. Rows with one start: of an earlier "
+    "version, in which a row ascended from even odds alone."
 ]
 COLUMNS = ("data", "method", "K", "passes", "CPU seconds", "log density", "factors", "used", "NMI")
 
