@@ -55,12 +55,28 @@ def standardised(X: Any) -> Array:
 
 
 def covtype() -> tuple[Array, Array]:
-    """The covtype subset as its LIBSVM binary task: columns in [0, 1], cover type 2 against the rest (X, 0/1)."""
+    """The covtype subset of 92,962 rows as its LIBSVM binary task: columns in [0, 1], cover type 2 or not (X, 0/1)."""
     arrays = load_npz("covtype_subset92962")
-    X = arrays["X"].astype(float)
+    return cover_type_2(arrays["X"], arrays["y"])
+
+
+def largest_covtype() -> tuple[Array, Array]:
+    """`covtype` of all 581,012 rows where ``sklearn.datasets.fetch_covtype()`` has downloaded them, else its subset."""
+    from sklearn.datasets import fetch_covtype
+
+    try:
+        whole = fetch_covtype(download_if_missing=False)
+    except OSError:
+        return covtype()
+    return cover_type_2(whole.data, whole.target)
+
+
+def cover_type_2(X: Array, y: Array) -> tuple[Array, Array]:
+    """Columns in [0, 1], and whether the cover type is 2."""
+    X = X.astype(float)
     X -= X.min(axis=0)
     span = X.max(axis=0)
-    return X / np.where(span > 0, span, 1.0), (arrays["y"] == 2).astype(int)
+    return X / np.where(span > 0, span, 1.0), (y == 2).astype(int)
 
 
 def epil_data() -> tuple[Any, Array]:
