@@ -76,7 +76,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         Of q over the latents. Two numbers per row describe a full one, so that "diag" would save nothing: an error.
     batch_size : int, "auto" or None, default="auto"
         Rows whose messages a step moves, of "cvi"; "auto", None: all. Messages are exact at the end, so that no size
-        changes q (Khan and Lin 2017, eq. 14). A step costs n² `batch_size` operations and a pass two to seven times
+        changes q (Khan and Lin 2017, eq. 14). A step costs n² `batch_size` operations and a pass two to nine times
         what one on all rows does: it pays where part of a pass is enough, or expectations cost more than matrices.
     max_iter : int, default=1000
         Most passes over the data, those of the search for hyperparameters included.
