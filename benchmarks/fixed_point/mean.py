@@ -43,6 +43,9 @@ def outcome(problem: Objective, end: str, best: float) -> str:
         return "diverges"
     if best - bounds[-1] < 1e-3:
         return "optimum"
+    # A bound that goes up and down converges where both of its ends rise, by more than a cycle's drift.
+    if end == "seconds" and np.all(bounds[-2:] - bounds[-4:-2] > 1e-4 * abs(bounds[-1] - bounds[-2])):
+        return "cut off"
     return "diverges" if best - bounds[-1] > 10.0 * abs(best) else "inferior"
 
 
@@ -93,7 +96,8 @@ def main(quick: bool = False) -> None:
     notes = [
         f"From m = 0 and V = I / max x'x, at most 500 iterations and {LIMIT:g} CPU seconds; a rise of the objective "
         "ends nothing here. Optimum: within 0.001 nats; diverges: no number, no precision, or more than ten times its "
-        "size away; else inferior. Lowest and last bound are of natural steps on both, nats.",
+        "size away; cut off: out of time, its bounds still rising; else inferior. Lowest and last bound are of natural "
+        "steps on both, nats.",
     ]
     report("fixed_point/mean", "The fixed point for the mean (Figure 3)", rows, notes, quick)
     if panels and not quick:

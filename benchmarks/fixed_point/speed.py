@@ -125,9 +125,12 @@ def draw(name: str, panels: dict[str, tuple[dict[str, Objective], float]]) -> No
     for ax, (title, (traces, best)) in zip(axes.flat, panels.items(), strict=False):
         for method, problem in traces.items():
             points = [(seconds, max(best - bound, 1e-6)) for seconds, _, bound in problem.trace]
-            ax.plot(*zip(*points, strict=True), marker=".", lw=1, label=method) if points else None
+            if points:
+                color = f"C{NAMES.index(method)}"
+                ax.plot(*zip(*points, strict=True), marker=".", lw=1, color=color)
         ax.set(xscale="log", yscale="log", title=title)
-    axes[0, 0].legend(fontsize=7)
+    handles = [plt.Line2D([], [], color=f"C{number}", marker=".", label=name) for number, name in enumerate(NAMES)]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(NAMES), fontsize=8)
     figure.supxlabel("CPU seconds")
     figure.supylabel("best bound - bound, nats")
     store_figure(f"fixed_point/{name}", figure)

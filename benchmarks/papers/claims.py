@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks._lib.tables import arguments, report
-from benchmarks.papers import _bpfa, _cvi, _mcssvi, _ssvi
+from benchmarks.papers import _bpfa, _cvi, _fixed_point, _mcssvi, _ssvi
 from benchmarks.papers._claim import HOLDS, IN_PART, NOT, NOT_RUN, Claim, Claims
 
 #: Papers by the name of their table.
@@ -17,6 +17,7 @@ PAPERS: dict[str, tuple[str, Claims]] = {
     "cvi": ("Khan and Lin, conjugate-computation variational inference", _cvi.CLAIMS),
     "bpfa": ("Shah, Knowles and Ghahramani, stochastic variational algorithms for the beta process", _bpfa.CLAIMS),
     "ssvi": ("Hoffman and Blei, structured stochastic variational inference", _ssvi.CLAIMS),
+    "fixed_point": ("Sheth and Khardon, a fixed-point operator (supplement)", _fixed_point.CLAIMS),
 }
 
 

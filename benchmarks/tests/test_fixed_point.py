@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fixed_point import certificate as study
-from benchmarks.fixed_point import cycle, mean, monotonicity, speed
+from benchmarks.fixed_point import cycle, mean, monotonicity, speed, streams
 from benchmarks.fixed_point._data import LIKELIHOODS, design, likelihood
 from benchmarks.fixed_point._maps import GLM, Jacobian, certificate, curvature, iterated, optimum
 
@@ -101,7 +101,7 @@ def test_the_limit_of_the_rate_is_sharp_where_half_a_step_is_too_long() -> None:
 
 
 def test_quick_commands_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    for module in (monotonicity, cycle, study, mean, speed):
+    for module in (monotonicity, cycle, study, mean, speed, streams):
         module.main(quick=True)
     printed = capsys.readouterr().out
     assert "| logit " in printed
