@@ -8,6 +8,8 @@ from typing import Any
 from benchmarks.papers._claim import IN_PART, NOT, Claims, Outcome, judged, stored
 
 CLAIMS = Claims()
+#: What figures 4 and 5 are judged by.
+RATIO = "CPU seconds of GRAD over those of FPi (inf: GRAD out of time; nan: FPi does not arrive)"
 
 CLAIMS.tested(
     "(10), (18)",
@@ -50,7 +52,7 @@ def half() -> Outcome:
     cured = [row for row in cycling if row["rate 1/2"] == "converged"]
     left = min((row["mu"] for row in cycling if row["rate 1/2"] != "converged"), default=None)
     tail = "" if left is None else f"; the others have mu of {left:.2f} and more, where theory asks for less than 1/2"
-    text = f"{len(cured)} of {len(cycling)} random designs that do not converge at rate 1{tail}"
+    text = f"random designs that do not converge at rate 1{tail}"
     return judged([row in cured for row in cycling], text)
 
 
@@ -111,14 +113,14 @@ def _ratios(name: str) -> dict[str, tuple[int, float]]:
 def small_data() -> Outcome:
     few = {data: ratio for data, (columns, ratio) in _ratios("fixed_point/speed").items() if columns < 100}
     text = ", ".join(f"{data} {ratio:.2g}" for data, ratio in few.items())
-    return judged([0.1 < ratio < 10 for ratio in few.values()], f"CPU seconds of GRAD over those of FPi: {text}")
+    return judged([0.1 < ratio < 10 for ratio in few.values()], f"{RATIO}: {text}")
 
 
 @CLAIMS.add("figure 4", "On larger data FPi converges much faster than GRAD (twice and more).", "fixed_point.speed")
 def large_data() -> Outcome:
     many = {data: ratio for data, (columns, ratio) in _ratios("fixed_point/speed").items() if columns >= 100}
     text = ", ".join(f"{data} {ratio:.2g}" for data, ratio in many.items())
-    return judged([ratio > 2 for ratio in many.values()], f"CPU seconds of GRAD over those of FPi: {text}")
+    return judged([ratio > 2 for ratio in many.values()], f"{RATIO}: {text}")
 
 
 @CLAIMS.add("figure 5", "The difference grows with the number of features.", "fixed_point.speed")
@@ -126,7 +128,7 @@ def features() -> Outcome:
     found = sorted(_ratios("fixed_point/speed_columns").values())
     text = ", ".join(f"{columns} columns {ratio:.2g}" for columns, ratio in found)
     steps = [b[1] > a[1] for a, b in pairwise(found)]
-    return judged(steps, f"CPU seconds of GRAD over those of FPi: {text}")
+    return judged(steps, f"{RATIO}: {text}")
 
 
 CLAIMS.not_run("table 1", "Sets spacega, yearpred, ucsdpeds, wlan-long.", "could not be had")
