@@ -55,7 +55,7 @@ from sksvi.linear_model._integrated import (
     rows_for_nodes,
 )
 from sksvi.linear_model._low_rank import check_memory
-from sksvi.linear_model._prior import own_by_default, prior_kind
+from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
 from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
@@ -182,7 +182,7 @@ class BayesianGLM(BaseSVI):
         return prior_kind(self.prior_precision)
 
     def _model(self, n_features: int, likelihood: Any, precision: Any, **options: Any) -> Any:
-        encoding, in_units = self._encoding, self.covariance == "low-rank"
+        encoding, in_units = self._encoding, covariance_of(self) == "low-rank"
         inside = self._fitted.subspace is not None or in_units
         scales = encoding.scale_prior(likelihood) if isinstance(precision, str) and not in_units else None
         mean, intercept_precision = encoding.prior.intercept
@@ -196,7 +196,7 @@ class BayesianGLM(BaseSVI):
             scales=scales.alike(n_features) if inside and scales is not None else scales,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
-            full=self.covariance == "full",
+            full=covariance_of(self) == "full",
             **options,
         )
 
@@ -207,10 +207,10 @@ class BayesianGLM(BaseSVI):
     def _in_span(self, data: Table) -> bool:
         """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
         n, d = data.X.shape
-        return bool(self.covariance == "full" and d > n and data.at_hand and self._prior_kind != "ard")
+        return bool(covariance_of(self) == "full" and d > n and data.at_hand and self._prior_kind != "ard")
 
     def _check_memory(self, data: Table) -> None:
-        if self.covariance == "low-rank":
+        if covariance_of(self) == "low-rank":
             check_memory(self, data)
         else:
             self._check_covariance(data, self._in_span(data))
@@ -220,7 +220,7 @@ class BayesianGLM(BaseSVI):
 
     def _check_covariance(self, data: Table, wide: bool) -> None:
         """An error where the covariance is too large; `wide`: it is that of a design in the span of its rows."""
-        if self.covariance == "diag":
+        if covariance_of(self) == "diag":
             return
         n, d = data.X.shape
         several = self.likelihood_.n_latents if self.likelihood_.n_latents > 1 else 1
@@ -252,7 +252,7 @@ class BayesianGLM(BaseSVI):
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
-        if self.covariance == "low-rank":  # its weights are where the next path begins
+        if covariance_of(self) == "low-rank":  # its weights are where the next path begins
             return super()._continued(problem)
         block = self.state_.q["weights"]
         moved = in_subspace(self.posterior_["weights"].inner, block, self._fitted.subspace)
@@ -320,7 +320,7 @@ class BayesianGLM(BaseSVI):
         view = InUnits(weights, columns.centre, columns.scale)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
-        if self.covariance == "low-rank":
+        if covariance_of(self) == "low-rank":
             walk = path_state(state)
             self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)
         self.posterior_ = Posterior({"weights": weights})
@@ -532,6 +532,8 @@ class BayesianGLM(BaseSVI):
     def _data_header(self) -> list[tuple[str, str]]:
         """Header lines about the data: beside rows and columns what became of categorical ones."""
         lines, categories = super()._data_header(), self._encoding.categorical
+        if self.covariance == "auto":
+            lines.append(("covariance", f"{covariance_of(self)}, by the shape of the rows"))
         if categories is None:
             return lines
         return [*lines, ("categorical", categories.description(self._names_of_columns()))]

@@ -19,6 +19,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._low_rank import NO_BOUND, check_low_rank, of_low_rank, streams
+from sksvi.linear_model._prior import covariance_of
 
 Array = np.ndarray
 
@@ -66,11 +67,13 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
-    covariance : {"full", "diag", "low-rank"}, default="full"
+    covariance : {"full", "diag", "low-rank", "auto"}, default="full"
         Of the Gaussian q over the coefficients. "low-rank" is for text and tables with more columns than rows, at about
         the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
-        the rows; and predictions whose variance is tempered by leave-one-out.
+        the rows; and predictions whose variance is tempered by leave-one-out. "auto": "full" where rows outnumber
+        columns and all classes together have at most 600 coefficients, else "low-rank"; `partial_fit` and what
+        "low-rank" cannot take have "full".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300
@@ -149,7 +152,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
-        "covariance": [StrOptions({"full", "diag", "low-rank"})],
+        "covariance": [StrOptions({"auto", "full", "diag", "low-rank"})],
         "class_weight": CLASS_WEIGHT,
     }
     _changes = {**BayesianGLM._changes, "class_weight": UNCHECKED}
@@ -206,7 +209,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     @property
     def _batch_rule(self) -> BatchRule | None:  # type: ignore[override]
         """Leave-one-out looks at all rows."""
-        return BatchRule() if self.covariance == "low-rank" else None
+        return BatchRule() if covariance_of(self) == "low-rank" else None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

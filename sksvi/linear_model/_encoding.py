@@ -20,7 +20,7 @@ from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
-from sksvi.linear_model._prior import LinearPrior, prior_kind
+from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
 from sksvi.models.base import Table
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.targets import starting
@@ -104,8 +104,11 @@ class GLMEncoding(Encoding):
             largest = LARGEST_SINGLE if X.dtype == np.float32 else LARGEST_TARGET
             check_magnitudes(y.astype(float), "y", largest=largest)
         rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
+        if estimator.covariance == "auto" and fixed is None:
+            by_shape = shape_choice(estimator, rows) if part.whole else "full"
+            estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         if part.whole:
-            one = merged(rows, MOST_MERGED if estimator.covariance == "low-rank" else None)
+            one = merged(rows, MOST_MERGED if covariance_of(estimator) == "low-rank" else None)
             rows = replace(rows, X=one.X, y=one.y, weight=one.weight, offset=one.offset)
         return cls.rows_with(rows, sparse=sp.issparse(given.X), **found)
 
@@ -165,8 +168,10 @@ class GLMEncoding(Encoding):
         target = estimator._target_class.fit(estimator, summary)
         prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
+        if estimator.covariance == "auto" and summary.own["columns"].partial:  # rows in partitions
+            estimator._fitted = replace(estimator._fitted, covariance="full")
         centre, scaled = found.centre(_is_centred(estimator)), _is_scaled(estimator)
-        columns = ColumnScaling.from_stats(found.stats, centre, scaled, estimator.covariance == "low-rank")
+        columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
         spreads = found.stats.about(found.mean).spread if alike else None
         return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads)
@@ -255,6 +260,27 @@ class GLMEncoding(Encoding):
         if stats is None:
             return self
         return replace(self, columns=replace(self.columns, stats=stats.without_extremes))
+
+
+#: Coefficients of all classes whose joint covariance is cheap, multiplications of a pass that are, columns of a sparse
+#: table, and classes.
+MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 600, 2e10, 2000, 10
+
+
+def shape_choice(estimator: Any, rows: LinearRows) -> str:
+    """The covariance that the shape of all rows asks for: "full" where it is cheap and rows outnumber columns.
+
+    What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full".
+    """
+    bound = prior_kind(estimator.prior_precision) in ("ard", "flat") or np.ndim(estimator.prior_precision) > 0
+    bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
+    if bound or estimator.expectation != "auto":
+        return "full"
+    n, d, k = rows.total_weight, rows.X.shape[1], 0 if rows.names is None else len(rows.names)
+    blocks = k if k > 2 else 1
+    cheap = blocks * (d + 1) <= MOST_JOINT and n * blocks * float(d) ** 2 <= MOST_PRODUCTS
+    few = k <= MOST_CLASSES and (d <= MOST_SPARSE or not is_compressed(rows.X))
+    return "full" if d < n and cheap and few else "low-rank"
 
 
 def _is_scaled(estimator: Any) -> bool:

@@ -21,7 +21,7 @@ from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.integrals.nodes import Nodes
-from sksvi.linear_model._prior import own_by_default, own_precision
+from sksvi.linear_model._prior import covariance_of, own_by_default, own_precision
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.linear.scales import own_sets
@@ -73,6 +73,8 @@ class FittedWeights:
         The one target that all rows of a stream have had so far, (1,), or none: (0,).
     one_sided_rows : bool
         Whether such rows were summarized before others came.
+    covariance : {"full", "low-rank"}
+        The one that the shape of the rows chose, where it was to.
     loo, temperature : float or None
         Of a fit with ``covariance="low-rank"``: its leave-one-out log loss, nats a row, and what the variance of
         latents is multiplied by where y is predicted.
@@ -80,7 +82,8 @@ class FittedWeights:
 
     LAYOUT = """
         subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,_) f; nodes? Nodes; places dict
-        group_scales? LogScales; only_target (…) f; one_sided_rows flag; loo? number; temperature? number >=0
+        group_scales? LogScales; only_target (…) f; one_sided_rows flag
+        covariance text where it in ('full', 'low-rank'); loo? number; temperature? number >=0
     """
 
     subspace: tuple[Array, Array] | None = None
@@ -89,6 +92,7 @@ class FittedWeights:
     group_scales: Any = None
     only_target: Array = field(default_factory=lambda: np.empty(0))
     one_sided_rows: bool = False
+    covariance: str = "full"
     loo: float | None = None
     temperature: float | None = None
 
@@ -143,7 +147,7 @@ class Looked:
 
 def integrates(estimator: Any) -> bool:
     """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
-    point = estimator.hyperparameters == "point" or estimator.covariance == "low-rank"
+    point = estimator.hyperparameters == "point" or covariance_of(estimator) == "low-rank"
     return not point and not estimator._record.one_sided
 
 
@@ -308,7 +312,7 @@ def latent_draws(
 
 def moved_effect(estimator: Any, low: Any, high: Any) -> Array | None:
     """Coefficients in which rows differ, with the other levels of their columns; None: under the joint prior."""
-    whole = estimator._fitted.subspace is None and estimator.covariance == "full"
+    whole = estimator._fitted.subspace is None and covariance_of(estimator) == "full"
     if not own_by_default(estimator) or not whole:
         return None
     low, high = (estimator._encoding.fixed_part(estimator._validated(part)) for part in (low, high))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sksvi._runtime import memory
-from sksvi.linear_model._prior import prior_kind
+from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
 from sksvi.partitions.collections import is_collection
 
@@ -33,7 +33,7 @@ def of_low_rank(name: str, doc: str) -> property:
 
 def streams(estimator: Any) -> bool:
     """Whether there is `partial_fit`; an AttributeError says why not."""
-    if estimator.covariance == "low-rank":
+    if covariance_of(estimator) == "low-rank":
         raise AttributeError(
             "covariance='low-rank' has no partial_fit: leave-one-out needs all rows at hand. Fit all of them, or set "
             "covariance='diag', whose streams take any number of rows."
@@ -51,7 +51,8 @@ def check_low_rank(estimator: Any, X: Any) -> None:
     TypeError
         For rows of a Dask collection.
     """
-    if estimator.covariance != "low-rank":
+    goes_on = estimator.warm_start and hasattr(estimator, "state_")
+    if (covariance_of(estimator) if goes_on else estimator.covariance) != "low-rank":
         return
     name = type(estimator).__name__
     if is_collection(X):

@@ -214,10 +214,16 @@ class LinearPrior:
         return precision
 
 
+def covariance_of(estimator: Any) -> str:
+    """The covariance that q has, "full", "diag" or "low-rank", also where the shape of the rows has chosen it."""
+    given: str = estimator.covariance
+    return estimator._fitted.covariance if given == "auto" else given
+
+
 # ---- a weak prior of single effects
 def own_by_default(estimator: Any) -> bool:
     """Whether rows are under a weak prior of their own where nobody asks: the learned one is for prediction."""
-    return estimator._prior_kind in ("auto", "ard") and estimator.covariance != "diag"
+    return estimator._prior_kind in ("auto", "ard") and covariance_of(estimator) != "diag"
 
 
 def own_precision(estimator: Any, effects: str | None) -> Array | None:
