@@ -96,7 +96,11 @@ CASES = [
     ),
     *(
         Case(
-            "works on all rows at once", cls, {"algorithm": "fp", "batch_size": 20}, ("algorithm='fp'", "batch_size=20"), remedy
+            "works on all rows at once",
+            cls,
+            {"algorithm": "fp", "batch_size": 20},
+            ("algorithm='fp'", "batch_size=20"),
+            remedy,
         )
         for cls in (BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier)
         for remedy in ({"batch_size": None}, {"algorithm": "cvi"})
