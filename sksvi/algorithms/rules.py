@@ -189,7 +189,7 @@ class OneNumber(Rule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.secant_step` and `steps.trusted_step`."""
         if pace.rate == 1.0:
-            return StepResult(*secant_step(q[name], prior, gradient, pace.damping, memory))
+            return StepResult(*secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
         return StepResult(trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
 
 
@@ -203,7 +203,9 @@ class _ByAdaGrad(Rule):
         """Refuse step sizes that cannot serve the blocks of this rule."""
 
     def damped(self, pace: StepSize) -> Any:
-        """The step sizes of a step that is shortened."""
+        """The step sizes of a step that is shortened or lengthened."""
+        if pace.damping == 1.0:
+            return self.adagrad
         return clone(self.adagrad).set_params(rate=self.adagrad.rate * pace.damping)
 
 
@@ -235,9 +237,11 @@ class Hybrid(_GaussianRule):
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.hybrid_step`."""
-        rate, adagrad = pace.rate * pace.damping, self.damped(pace)
+        rate, adagrad, most = pace.rate * min(pace.damping, 1.0), self.damped(pace), min(pace.damping, 1.0)
         return StepResult(
-            *shortened(lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight))
+            *shortened(
+                lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight, most)
+            )
         )
 
 
@@ -253,7 +257,8 @@ class Euclidean(_GaussianRule):
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.euclidean_step`."""
-        return StepResult(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+        most = min(pace.damping, 1.0)
+        return StepResult(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight, most))
 
 
 class _LiteralRule(_ByAdaGrad):
@@ -310,6 +315,23 @@ class StandardCoordinates(_ByAdaGrad):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.flat_step`."""
         return StepResult(*flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+
+
+class OneStandardNumber(StandardCoordinates):
+    """AdaGrad on the coordinate of a single scale; without noise the step follows secants, as `OneNumber` does."""
+
+    def knows(self, memory: Any) -> bool:
+        """Whether a memory is AdaGrad's sums, or a secant."""
+        return super().knows(memory) or isinstance(memory, tuple)
+
+    def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
+        """See `steps.secant_step` and `steps.flat_step`."""
+        secant = isinstance(memory, tuple)
+        if pace.rate == 1.0:
+            memory = memory if secant else None
+            return StepResult(*secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
+        memory = FlatMemory.start(q[name]) if secant else memory
+        return super().step(name, q, prior, gradient, memory, pace)
 
 
 # ---- hyperparameters: blocks whose q is a point

@@ -23,6 +23,7 @@ from sksvi.algorithms.rules import (
     LiteralHybrid,
     Natural,
     OneNumber,
+    OneStandardNumber,
     Rule,
     StandardCoordinates,
 )
@@ -37,8 +38,8 @@ LITERAL_RATE, LITERAL_ADAGRAD = RobbinsMonro(delay=0.0, kappa=1.0), AdaGrad(rate
 
 #: Up to this many rows a natural step takes all of them: it gains what a Newton step does.
 FULL_BATCH_ROWS = 2**20
-#: Up to this many rows every algorithm takes all of them.
-SMALL_ROWS = 128
+#: Up to this many rows every algorithm takes all of them, each step judged; and rows of a gradient step on more.
+SMALL_ROWS, GRADIENT_ROWS = 4096, 512
 
 
 def many_rows(n: int) -> int | None:
@@ -51,8 +52,8 @@ def all_rows(n: int) -> None:
 
 
 def few_rows(n: int) -> int | None:
-    """Rows of a gradient step, which on all rows gains little more than on a sixteenth of them."""
-    return None if n <= SMALL_ROWS else min(max(n // 16, 32), 512)
+    """Rows of a gradient step on many rows, of which a part says enough; on few it costs as much as all do."""
+    return None if n <= SMALL_ROWS else GRADIENT_ROWS
 
 
 def natural(adagrad: AdaGrad) -> Rule:
@@ -131,10 +132,11 @@ LITERAL_SPECS = {
     "h-mc-ssvi": replace(SPECS["h-mc-ssvi"], gaussian=LiteralHybrid, literal=True),
     "s-dsvi": replace(SPECS["s-dsvi"], gaussian=LiteralEuclidean, literal=True),
 }
-#: Rules that families ask for in the place of a natural step (`Family.instead`).
-REPLACEMENTS: dict[str, Callable[[AdaGrad], Rule]] = {
-    "one-number": lambda adagrad: OneNumber(),
-    "flat": StandardCoordinates,
+#: Rules that families ask for in the place of another (`Family.instead`).
+REPLACEMENTS: dict[tuple[Callable[[AdaGrad], Rule], str | None], Callable[[AdaGrad], Rule]] = {
+    (natural, "one-number"): lambda adagrad: OneNumber(),
+    (natural, "flat"): StandardCoordinates,
+    (StandardCoordinates, "one-number"): OneStandardNumber,
 }
 
 #: Rows of the table for the orders in which `FixedPoint` moves covariance and mean.
@@ -162,8 +164,7 @@ class Algorithm(BaseEstimator):
     def rule(self, block: Any) -> Rule:
         """The rule by which a block of q with a prior moves."""
         make = self.spec.gaussian if block.column == "gaussian" else self.spec.other
-        if make is natural and block.instead is not None:
-            make = REPLACEMENTS[block.instead]
+        make = REPLACEMENTS.get((make, block.instead), make)
         return make(AdaGrad() if self.adagrad is None else self.adagrad)
 
     def rate(self, t: int, deterministic: bool, messages: bool = False) -> float:

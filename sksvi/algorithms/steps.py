@@ -161,11 +161,18 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
 
 
 def hybrid_step(
-    q: Any, prior: Any, gradient: Any, rate: float, memory: AdaGradMemory, adagrad: AdaGrad, n: float
+    q: Any,
+    prior: Any,
+    gradient: Any,
+    rate: float,
+    memory: AdaGradMemory,
+    adagrad: AdaGrad,
+    n: float,
+    most: float = 1.0,
 ) -> tuple[Any, AdaGradMemory]:
-    """AdaGrad on the Gaussian mean, the natural step on its covariance."""
+    """AdaGrad on the Gaussian mean, no number of it further than a natural step of rate `most`; natural on S."""
     in_mean = prior.dot(prior.mean - q.mean) + gradient[0]
-    step, total = memory.mean_step(in_mean, adagrad, n, memory.least(q, 1.0, n, adagrad))
+    step, total = memory.mean_step(in_mean, adagrad, n, memory.least(q, most, n, adagrad))
     moved = natural_step(q, prior, gradient, rate)
     return type(q)(q.mean + step, moved.precision, moved.root), replace(memory, mean=total)
 
@@ -190,11 +197,11 @@ def trusted_root(root: Array, step: Array, full: bool) -> Array:
 
 
 def euclidean_step(
-    q: Any, prior: Any, gradient: Any, memory: AdaGradMemory, adagrad: AdaGrad, n: float
+    q: Any, prior: Any, gradient: Any, memory: AdaGradMemory, adagrad: AdaGrad, n: float, most: float = 1.0
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on mean and Cholesky factor; a factor that leaves its domain is shortened (see `shortened`)."""
     in_mean, in_root = q.standard_gradient(prior, gradient)
-    least = memory.least(q, 1.0, n, adagrad)
+    least = memory.least(q, most, n, adagrad)
     mean_step, mean_total = memory.mean_step(in_mean, adagrad, n, least)
     root_step, root_total = memory.root_step(in_root, adagrad, n, least)
     root_step = trusted_root(q.root, root_step, q.full)

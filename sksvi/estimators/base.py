@@ -149,6 +149,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     _outgrown_at = np.inf
     #: Rows of a step of `fit` where the user leaves it to us; None: as many as the algorithm says.
     _batch_rule: BatchRule | None = None
+    _gradient_batch_rule: BatchRule | None = None
     #: Rows of a step of `partial_fit` where the user leaves it to us; None: a chunk is one batch.
     _portion_rows: int | None = None
 
@@ -296,7 +297,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             return None
         if self.batch_size != "auto":
             return self.batch_size and int(self.batch_size)
-        return (self._batch_rule or algorithm.spec).rows(n)
+        own = None if algorithm.spec.natural else self._gradient_batch_rule
+        return (own or self._batch_rule or algorithm.spec).rows(n)
 
     def _initialized(self, problem: Problem, go_on: bool) -> tuple[Problem, State]:
         """The problem of a fit and its first state, a new one or that of the last fit; a start may change the model."""

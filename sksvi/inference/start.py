@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.algorithms.steps import natural_step, shortened
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
 from sksvi.inference.messages import NO_FACTORS
-from sksvi.inference.problem import Problem
+from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import LineSearchState, Progress, replace
 from sksvi.inference.state import NO_LOCALS, Locals, NoLocals, PlateMemory, RemoteLocals, State, with_own_lists
-from sksvi.models.base import Bipartite, Local
+from sksvi.models.base import Bipartite, Linear, Local
 
 Array = np.ndarray
 
@@ -31,7 +32,24 @@ def first_state(problem: Problem, seed: int) -> State:
         raise impossible(problem, State({}, seed), error) from error
     for name in q.keys() - problem.model.hyper.keys():
         q[name] = beginning(problem, name, q)
-    return restarted(problem, State(q, seed))
+    return restarted(problem, informed(problem, State(q, seed)))
+
+
+def informed(problem: Problem, state: State) -> State:
+    """The state with the data's curvature in a main block that begins at its prior, for steps of gradients.
+
+    Their units are the first deviations, of which the mean may have many to go: of a prior's it has one.
+    """
+    model, spec = problem.model, problem.algorithm.spec
+    if spec.natural or spec.literal or not isinstance(model, Linear) or model.main in problem.frozen:
+        return state
+    prior, block = model.prior(state.q)[model.main], state.q[model.main]
+    if block.kl(prior) > 0.0:
+        return state
+    noiseless = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT)
+    gradient, _ = evaluate(noiseless, state, whole(noiseless))
+    moved = shortened(lambda share: natural_step(block, prior, gradient[model.main], share))
+    return replace(state, q={**state.q, model.main: type(block)(block.mean, moved.precision, moved.root)})
 
 
 def beginning(problem: Problem, name: str, q: dict[str, Any]) -> Any:

@@ -32,7 +32,7 @@ from sksvi.models.topics.correlated import (
     CorrelatedTopics,
     judging_nodes,
 )
-from sksvi.topics._base import TopicModel, correlations
+from sksvi.topics._base import BATCHES, TopicModel, correlations
 from sksvi.topics._encoding import named
 
 Array = np.ndarray
@@ -41,6 +41,8 @@ Array = np.ndarray
 WORD_PRIOR, POINT_PRIOR = 0.2, 0.1
 #: Documents that the prior of (μ, Σ) is worth when none is given.
 PSEUDO_DOCUMENTS = 10.0
+#: Documents of a step of gradients: on all documents these creep, and of few they take a part too.
+GRADIENT_BATCHES = replace(BATCHES, whole=32, smallest=32)
 
 
 @with_own_methods
@@ -161,6 +163,7 @@ class CorrelatedTopicModel(TopicModel):
     _numbers_of_word = 14.0
     _portion_visit = PORTION_VISIT
 
+    _gradient_batch_rule = GRADIENT_BATCHES
     _parameter_constraints: dict[str, list[Any]] = {
         **TopicModel._parameter_constraints,
         "algorithm": [StrOptions({"mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi"}), algorithms.Algorithm],

@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from sksvi import BayesianGLMClassifier
-from sksvi.inference.records import FACTOR, FIRST_CHECK, GAIN, check_due, has_settled, hidden
+from sksvi import BayesianGLMClassifier, SparseGPRegressor
+from sksvi.inference.passes.line_search import LineSearch
+from sksvi.inference.records import (
+    FACTOR,
+    FIRST_CHECK,
+    GAIN,
+    LineSearchState,
+    check_due,
+    has_settled,
+    hidden,
+    replace,
+)
+from tests.cases import data_for, fitted, model_for, problem_for
 
 BEST = -1000.0
 PASSES = 3000
@@ -148,3 +159,30 @@ def test_noise_hides_what_is_left(global_random_seed):
     assert not any(hidden(list(rising[:t]), 1e-9, abs) for t in (48, 72, 108))
     assert not hidden(list(-1000.0 + 0.0 * noise[:14]), 1e-4, abs)  # too few passes
     assert not hidden(list(-1000.0 + 0.0 * noise[:30]), 1e-4, abs)  # no check is due
+
+
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "s-dsvi"])
+def test_a_step_too_short_for_its_square_is_judged(algorithm, global_random_seed):
+    """What is left of a rate that was halved hundreds of times has no square, and gains were divided by it."""
+    data = data_for("logit", seed=global_random_seed)
+    problem = problem_for(model_for("logit", data), data, algorithm)
+    state = fitted(problem, tol=1e-4)
+    short = replace(state, finished=False, progress=LineSearchState(damping=1e-200), bounds=[state.bound])
+    after, info = LineSearch().once(problem, short, 1e-4)
+    assert info is None or np.isfinite(info.bound)
+    assert after.q.keys() == state.q.keys()
+
+
+@pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
+@pytest.mark.parametrize("batch_size", [None, 32])
+def test_gradient_steps_of_a_process_reach_its_optimum_and_stop(algorithm, batch_size, global_random_seed):
+    """They began in units of the prior, overshot, and were checked where the fit would not end."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((300, 3))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.standard_normal(300)
+    options = {"n_inducing": 12, "optimize_hyperparameters": False, "optimize_inducing": False, "noise_variance": 0.1}
+    best = SparseGPRegressor(algorithm="mc-ssvi", random_state=0, **options).fit(X, y)
+    model = SparseGPRegressor(algorithm=algorithm, batch_size=batch_size, random_state=0, **options).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_ <= 400
+    assert abs(best.lower_bound_ - model.lower_bound_) <= 2e-3 * abs(best.lower_bound_)

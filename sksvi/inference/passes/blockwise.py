@@ -17,7 +17,7 @@ from sksvi.algorithms.steps import by_plate
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.engine import step
 from sksvi.inference.messages import BlockFactors
-from sksvi.inference.passes.line_search import DAMPING_GROWTH, LineSearch, evaluated
+from sksvi.inference.passes.line_search import DAMPING_GROWTH, SHORTEST, LineSearch, evaluated
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import ROUNDING, BlockwiseState, Evaluation, replace
 from sksvi.inference.state import NonFinite, PlateMemory, State, StepInfo, chosen, put
@@ -43,7 +43,7 @@ class Blockwise(LineSearch):
             state, length = moved(problem, state, segment)
             shortest = min(shortest, length)
         here = at(state)
-        small = (here.bound - before.bound) / (shortest * problem.size(here.bound)) < tol
+        small = (here.bound - before.bound) / (max(shortest, SHORTEST) * problem.size(here.bound)) < tol
         count = blockwise_state(state).small_changes + 1 if small else 0
         state = replace(state, passes=state.passes + 1, progress=replace(blockwise_state(state), small_changes=count))
         return state, StepInfo(here.bound, True, shortest, state.repairs - repairs)

@@ -19,6 +19,7 @@ from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, w
 from sksvi.inference.passes import subspace
 from sksvi.inference.problem import DIRECT, Problem, divergence_between, prior_of
 from sksvi.inference.records import (
+    GAIN,
     ROUNDING,
     Evaluation,
     LineSearchState,
@@ -40,8 +41,10 @@ PREDICTED_SHARE = 1 / 150
 CREEPING, ABOVE_ROUNDING = 1.0, 1e-9
 #: The same where what a fit leaves undone stays so, nats: hundreds of portions leave it one by one.
 LASTING = 20.0
-#: How fast a damped step grows again.
-DAMPING_GROWTH = 1.5
+#: How fast a damped step grows again, and the longest of gradients: AdaGrad's own rates fall however good they were.
+DAMPING_GROWTH, LONGEST_GRADIENT_STEP = 1.5, 1e3
+#: Share of a whole step that gains are divided by at least: its square is a number.
+SHORTEST = 1e-150
 #: Fits of fewer rows start on all of them.
 ROUGH_ROWS = 8192
 #: Numbers of a dense design that the start looks at at most: no share of the largest data is too much to hold.
@@ -96,7 +99,7 @@ class LineSearch:
         state, (q, memory, promised) = proposed(problem, state)
         if natural and state.bounds and not warming_up:
             change = divergence_between(q, state.q, problem.model.hyper)
-            if promised + change / (rate * progress.damping) ** 2 < PREDICTED_SHARE * tol * size:
+            if promised + change / max(rate * progress.damping, SHORTEST) ** 2 < PREDICTED_SHARE * tol * size:
                 return state, None
         state = replace(state, q=q, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
         before, projected = state.repairs, state.locals.repairs
@@ -106,7 +109,7 @@ class LineSearch:
         rate *= progress.damping / 2**repairs
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
         # step hides what a whole one gains; a longer one gained what it did.
-        small = (progress_now.here.bound - here.bound) / (min(rate, 1.0) * size) < tol
+        small = (progress_now.here.bound - here.bound) / (max(min(rate, 1.0), SHORTEST) * size) < tol
         count = progress_now.small_changes + 1 if small and not warming_up else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected + before - mended
@@ -141,12 +144,17 @@ def worth(problem: Problem, bound: float, tol: float) -> float:
 
 
 def done(problem: Problem, state: State, tol: float) -> bool:
-    """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did."""
+    """Whether the last steps gained too little: two in a row if natural, else what checks a factor apart did.
+
+    Where `left_to_gain` says what a natural step is worth, that is asked at every check.
+    """
     if problem.algorithm.spec.natural:
         return line_search_state(state).small_changes >= 2
     bounds = state.bounds[line_search_state(state).since :]
+    if isinstance(problem.model, Linear):
+        return check_due(len(bounds))
     checks = [bounds[t - 1] for t in checks_until(len(bounds))]
-    return check_due(len(bounds)) and has_settled(checks, tol, problem.size)
+    return check_due(len(bounds)) and has_settled(checks, tol / GAIN, problem.size)
 
 
 def left_to_gain(problem: Problem, state: State) -> float:
@@ -246,9 +254,15 @@ def backtracked(problem: Problem, state: State) -> State:
     if found is None:
         return taken_back(tried)
     progress, here = line_search_state(tried), found.trial
-    longest = problem.model.traits.steps.longest if problem.algorithm.spec.natural else 1.0
-    damping = progress.damping if found.halvings else min(longest, DAMPING_GROWTH * progress.damping)
+    damping = progress.damping if found.halvings else min(longest(problem), DAMPING_GROWTH * progress.damping)
     return with_evaluation(problem, tried, here, damping, here.bound - before.bound < subspace.CREEPING)
+
+
+def longest(problem: Problem) -> float:
+    """How far a step may grow while the bound rises, as a share of a whole one."""
+    if problem.algorithm.spec.natural:
+        return problem.model.traits.steps.longest
+    return LONGEST_GRADIENT_STEP if isinstance(problem.model, Linear) else 1.0
 
 
 def evaluated(problem: Problem, state: State) -> Evaluation:

@@ -55,8 +55,7 @@ class Noisy:
         if check_due(len(state.bounds) + 1 - forming - averaging_state(state).before):
             # Under a noisy bound nothing settles, and the check would cost a pass.
             if tol > 0 and not problem.model.traits.bound.noisy:
-                progress = averaging_state(state)
-                exact = exact_bound(problem, replace(state, q=progress.average))
+                progress, exact = averaging_state(state), exact_bound(problem, at_end(problem, state))
                 state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
             problem.messages.fresh(problem, state)
         repairs = state.repairs + state.locals.repairs - before
@@ -93,7 +92,7 @@ def nothing_left(problem: Problem, state: State, tol: float) -> bool:
     if problem.algorithm.spec.natural:
         return True
     size = problem.size(averaging_state(state).checks[-1])
-    return check_due(len(state.bounds)) and left_to_gain(problem, replace(state, q=state.shown)) <= GAIN * tol * size
+    return check_due(len(state.bounds)) and left_to_gain(problem, at_end(problem, state)) <= GAIN * tol * size
 
 
 def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:

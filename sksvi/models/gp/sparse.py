@@ -155,7 +155,7 @@ class SparseGPModel(LinearLatents):
         return replace(
             traits,
             bound=replace(traits.bound, additive=self.bound != "optimal"),
-            steps=StepTraits(averages=False),
+            steps=StepTraits(averages=self.by == "nothing" or not (self.learn_kernel or self.learn_inputs)),
             remedy="Scale the columns of X, drop duplicated rows, or raise noise_variance.",
         )
 
