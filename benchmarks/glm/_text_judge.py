@@ -93,10 +93,13 @@ def demands(total: dict[str, Any], n_sets: int) -> list[dict[str, Any]]:
         ("calibration error", total["calibration error"], total["that of CV"],
          (total["calibration error"] or np.inf) <= (total["that of CV"] or 0.0)),
         ("CPU, geometric mean of ratios to CV", total["CPU / CV"], CPU, total["CPU / CV"] <= CPU),
-        (f"CPU beside one LR of {AT_LEAST:g} s and more, the most", total["CPU / one LR, most"], BESIDE_ONE,
-         (total["CPU / one LR, most"] or 0.0) <= BESIDE_ONE),
     ]  # fmt: skip
-    return [dict(zip(("demand", "found", "wanted", "met"), line, strict=True)) for line in wanted]
+    if total["CPU / one LR, most"] is not None:
+        found = total["CPU / one LR, most"]
+        wanted.append(
+            (f"CPU beside one LR of {AT_LEAST:g} s and more, the most", found, BESIDE_ONE, found <= BESIDE_ONE)
+        )
+    return [dict(zip(("demand", "found", "wanted", "holds"), line, strict=True)) for line in wanted]
 
 
 def tables_of(sets: Sequence[TextSet], makers: Makers, splits: int | None) -> tuple[Tables, list[str]]:
@@ -135,4 +138,4 @@ def judged(name: str, title: str, sets: Sequence[TextSet], quick: bool) -> int:
     report(f"glm/{name}_summary", f"{title}: all sets, beside {CV}", totals, (), quick)
     wanted = demands(totals[0], len(tables["loss"]))
     report(f"glm/{name}_demands", f"{title}: what {next(iter(OURS))} must reach", wanted, (), quick)
-    return sum(not row["met"] for row in wanted)
+    return sum(not row["holds"] for row in wanted)

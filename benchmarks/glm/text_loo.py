@@ -79,7 +79,7 @@ def refits(data: TextSet) -> dict[str, Any]:
     size = {"data": data.name, "rows": X.shape[0], "columns": X.shape[1], "classes": len(model.classes_)}
     chosen = {"prior precision": float(precision[0]), "temperature": float(model.temperature_)}
     found = {"loo_": float(model.loo_), "by refits": exact, "relative error": error, "allowed": allowed}
-    return {**size, **chosen, **found, "met": abs(error) <= allowed}
+    return {**size, **chosen, **found, "holds": abs(error) <= allowed}
 
 
 def deviations(data: TextSet, name: str) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def deviations(data: TextSet, name: str) -> dict[str, Any]:
     ratio = float(np.median(model.coef_std_ / exact))
     worst = float(np.quantile(error, QUANTILE))
     found = {"ratio, median": ratio, "error, median": float(np.median(error)), f"error, {QUANTILE:.0%}": worst}
-    met = float(np.median(error)) <= MEDIAN and worst <= WORST
-    return {**size, "covariance": name, **found, "largest": float(error.max()), "met": met}
+    holds = float(np.median(error)) <= MEDIAN and worst <= WORST
+    return {**size, "covariance": name, **found, "largest": float(error.max()), "holds": holds}
 
 
 def main(quick: bool = False) -> int:
@@ -117,7 +117,7 @@ def main(quick: bool = False) -> int:
         f"the best Gaussian instead. Demanded of low-rank: {MEDIAN:.0%} in the median, {WORST:.0%} of {QUANTILE:.0%}."
     ]
     report("glm/text_loo_deviations", "Standard deviations of coefficients beside exact ones", std, notes, quick)
-    return sum(not row["met"] for row in [*loo, *(row for row in std if row["covariance"] == "low-rank")])
+    return sum(not row["holds"] for row in [*loo, *(row for row in std if row["covariance"] == "low-rank")])
 
 
 if __name__ == "__main__":

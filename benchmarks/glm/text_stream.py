@@ -103,7 +103,7 @@ def streamed(method: str, chunks: int) -> dict[str, Any]:
     }
 
 
-def met(row: dict[str, Any], sgd: dict[str, Any]) -> bool:
+def holds(row: dict[str, Any], sgd: dict[str, Any]) -> bool:
     """SGD's loss, five times its seconds, the same memory at the end."""
     if row["fails"] or row["log loss"] is None:
         return False
@@ -119,14 +119,14 @@ def main(quick: bool = False) -> int:
         found = fresh_process(STREAM.format(method=method, chunks=chunks), {"OMP_NUM_THREADS": "1"})
         rows.append({"method": method, **found})
         progress(rows[-1])
-    rows = [{**row, "met": None if row is rows[0] else met(row, rows[0])} for row in rows]
+    rows = [{**row, "holds": None if row is rows[0] else holds(row, rows[0])} for row in rows]
     notes = [
         f"Chunks of {CHUNK:,} documents, each {EVERY}th predicted before it is learned; CPU seconds of partial_fit "
         f"alone, one thread, one run. Demanded: the loss of {SGD}, at most {SLOWER:g} times its seconds, memory at the "
         f"end at most {GROWTH:g} times that after a tenth."
     ]
     report("glm/text_stream", "A million hashed documents", rows, notes, quick)
-    return int(not rows[1]["met"])
+    return int(not rows[1]["holds"])
 
 
 if __name__ == "__main__":

@@ -141,9 +141,9 @@ def test_a_stream_is_learned_chunk_by_chunk():
     assert found["of the true weights"] < found["log loss"]
     assert not found["fails"]
     row = {**found, "fails": "", "MiB at the end": found["MiB after a tenth"]}
-    assert text_stream.met(row, found)
-    assert not text_stream.met({**row, "CPU seconds": 6 * found["CPU seconds"] + 1}, found)
-    assert not text_stream.met({**row, "fails": "refused"}, found)
+    assert text_stream.holds(row, found)
+    assert not text_stream.holds({**row, "CPU seconds": 6 * found["CPU seconds"] + 1}, found)
+    assert not text_stream.holds({**row, "fails": "refused"}, found)
 
 
 def test_a_small_table_beside_two_of_scikit_learn(global_random_seed):
@@ -157,5 +157,5 @@ def test_a_small_table_beside_two_of_scikit_learn(global_random_seed):
     assert total["log loss / CV"] == total["worst"] == total["CPU / CV"] == 1.0
     assert judge.summary("MultinomialNB", tables)["sets"] == 0
     wanted = judge.demands(total, 1)
-    assert [row["met"] for row in wanted[:4]] == [True] * 4
+    assert [row["holds"] for row in wanted[:4]] == [True] * 4
     assert "quick" in inspect.signature(text.main).parameters

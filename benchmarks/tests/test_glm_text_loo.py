@@ -18,7 +18,7 @@ def test_refits_are_those_of_the_prior_and_temperature_that_the_fit_has_chosen()
     Z = extended(X, np.full(X.shape[1], row["prior precision"]), text_loo.INTERCEPT_PRECISION)
     assert row["by refits"] == pytest.approx(leave_one_out(Z, y, row["temperature"]).mean())
     assert row["relative error"] == pytest.approx(row["loo_"] / row["by refits"] - 1)
-    assert row["met"] == (abs(row["relative error"]) <= text_loo.TWO)
+    assert row["holds"] == (abs(row["relative error"]) <= text_loo.TWO)
 
 
 @pytest.mark.parametrize("name", text_loo.OURS)
