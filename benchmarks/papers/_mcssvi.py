@@ -233,6 +233,22 @@ def batches_of_real_matrices() -> Outcome:
     return judged([len(set(best.values())) > 1], f"best test NLL of H-MC-SSVI by batch: {text}")
 
 
+@CLAIMS.add("section 4.4", "A batch size that grows by itself may be a useful addition.", "factorization.batch_sizes")
+def growing_batches() -> Outcome:
+    rows = stored("factorization/batch_sizes")
+    cases = {
+        (row["model"], row["data"], row["algorithm"]): (row["CPU seconds"], other["CPU seconds"])
+        for row in rows
+        for other in rows.where(model=row["model"], data=row["data"], algorithm=row["algorithm"], batch="all")
+        if row["batch"].startswith("growing")
+    }
+    ratios = sorted(own / every for own, every in cases.values())
+    text = f"CPU seconds of growing batches are {ratios[0]:.1f} to {ratios[-1]:.1f} times those of all rows"
+    return judged(
+        [own < every for own, every in cases.values()], f"{text}, which end at the best bound or within a nat"
+    )
+
+
 @CLAIMS.add("fig. 12", "MC-SSVI is unstable in PMF at the paper's rates.", "factorization.figures")
 def natural_means_in_factorizations() -> Outcome:
     rows = _paper("factorization/figures").where(algorithm="mc-ssvi", batch=50)
