@@ -72,7 +72,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
         the rows; and predictions whose variance is tempered by leave-one-out. "auto": "full" where rows outnumber
-        columns and all classes together have at most 600 coefficients, else "low-rank"; `partial_fit` and what
+        columns and all classes together have at most 700 coefficients, else "low-rank"; `partial_fit` and what
         "low-rank" cannot take have "full".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.

@@ -264,7 +264,7 @@ class GLMEncoding(Encoding):
 
 #: Coefficients of all classes whose joint covariance is cheap, multiplications of a pass that are, columns of a sparse
 #: table, and classes.
-MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 600, 2e10, 2000, 10
+MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
 
 
 def shape_choice(estimator: Any, rows: LinearRows) -> str:

@@ -11,7 +11,7 @@ from sksvi.partitions.collections import is_collection
 
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
 #: fits of the path), and per row and class.
-PER_COEFFICIENT, PER_LATENT = 56, 16
+PER_COEFFICIENT, PER_LATENT = 48, 16
 #: Why there is no bound.
 NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
@@ -36,7 +36,7 @@ def streams(estimator: Any) -> bool:
     if covariance_of(estimator) == "low-rank":
         raise AttributeError(
             "covariance='low-rank' has no partial_fit: leave-one-out needs all rows at hand. Fit all of them, or set "
-            "covariance='diag', whose streams take any number of rows."
+            "covariance='full' or 'diag', whose streams take any number of rows."
         )
     return True
 
