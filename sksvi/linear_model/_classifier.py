@@ -67,7 +67,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
-    covariance : {"full", "diag", "low-rank", "auto"}, default="full"
+    covariance : {"auto", "full", "diag", "low-rank"}, default="auto"
         Of the Gaussian q over the coefficients. "low-rank" is for text and tables with more columns than rows, at about
         the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
@@ -169,7 +169,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         class_weight: ClassWeight = None,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
-        covariance: str = "full",
+        covariance: str = "auto",
         batch_size: int | str | None = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,

@@ -190,7 +190,7 @@ PARAMETERS = [
     *bad("probability_prior", -1.0, "float"),
     *bad("algorithm", "adam", "{{'cvi', 'fp', 'mc-ssvi'}}", ["GPClassifier", *SERIES]),
     *bad("expectation", "laplace", "'auto'.*'quadrature'"),
-    *bad("covariance", "spherical", "{{'diag', 'full'"),
+    *bad("covariance", "spherical", "'diag', 'full'"),
     *bad("batch_size", 0, "'auto'"),
     *bad("max_iter", 0, "int"),
     *bad("tol", -1.0, "float"),

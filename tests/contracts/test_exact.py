@@ -399,7 +399,7 @@ def test_wide_fit_is_the_fit_in_all_weights(name, scales, form, global_random_se
     options = {"prior_precision": scales, "intercept_precision": 0.2, "tol": 1e-6, "max_iter": 1000}
     options["hyperparameters"] = "point"
     if name in ("logit", "softmax"):
-        wide = BayesianGLMClassifier(**options)
+        wide = BayesianGLMClassifier(covariance="full", **options)
     else:
         wide = BayesianGLMRegressor(likelihood=TRUTH[name], **options)
     wide.fit(sp.csr_array(data.X) if form == "sparse" else data.X, data.y)
