@@ -72,12 +72,17 @@ def _images(name: str) -> dict[tuple[str, int, str], dict[str, float]]:
 
 
 INPAINTING, NOISY = "beta_process/algorithms", "beta_process/algorithms_noisy"
-DENOISING = "beta_process/denoising_algorithms"
+DENOISING, MIDDLES = "beta_process/denoising_algorithms", "beta_process/algorithms_images"
 
 
 @CLAIMS.add("table 1", "Gibbs-SSVI and Mimno-SVI restore images better than the others.", "beta_process.algorithms")
 def images() -> Outcome:
-    tasks = {"inpainting": INPAINTING, "denoising half": NOISY, "denoising": DENOISING}
+    tasks = {
+        "inpainting": INPAINTING,
+        "inpainting the middle": MIDDLES,
+        "denoising half": NOISY,
+        "denoising": DENOISING,
+    }
     cases = {
         f"{task} {image} ({size}), {init} start": best
         for task, name in tasks.items()
