@@ -131,15 +131,20 @@ def draw(rows: list[dict[str, Any]]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
+    colours = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(row["algorithm"] for row in rows))}
     panels = list(dict.fromkeys((row["data"], row["setting"]) for row in rows))
     figure, axes = plt.subplots(2, (len(panels) + 1) // 2, figsize=(14, 8), squeeze=False, layout="constrained")
     for ax, panel in zip(axes.flat, panels, strict=False):
         mine = [row for row in rows if (row["data"], row["setting"]) == panel and row["bound"] is not None]
         for name in dict.fromkeys(row["algorithm"] for row in mine):
             points = [(row["seconds"], row["short"]) for row in mine if row["algorithm"] == name]
-            ax.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)
+            ax.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name, color=colours[name])
         ax.set(xscale="log", yscale="log", xlabel="seconds", ylabel="optimum - bound, nats", title=", ".join(panel))
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.legend(fontsize=8)
     store_figure("glm/figure1", figure)
 
