@@ -201,7 +201,7 @@ REFUSALS = (
     ),
     (
         lambda p: p.model.traits.path is not None and not isinstance(p.expect, Auto),
-        "covariance='low-rank' is fitted at the mode, which takes no expectation={expectation!r}: leave 'auto', or set "
+        "covariance='low-rank' is fitted at the mode, which takes no expectation={expectation!r}: choose 'auto', or "
         "covariance='full' or 'diag'.",
     ),
     (

@@ -63,7 +63,8 @@ def effects(model):
 
 def assert_finite(model, X, y=None, **arguments):
     """Every number that users can ask for."""
-    out = [model.coef_, model.coef_std_, model.intercept_, model.lower_bound_, model.lower_bounds_]
+    evidence = model.lower_bound_ if hasattr(model, "lower_bound_") else model.loo_
+    out = [model.coef_, model.coef_std_, model.intercept_, evidence, model.lower_bounds_]
     # Parameters of the likelihood are points, whose spread may be unknown; without one there is no sign to ask for.
     out += [effects(model).to_numpy(float), model.summary()["mean"].to_numpy(), *model.predict_latent(X, **arguments)]
     if isinstance(model, BayesianGLMClassifier):
