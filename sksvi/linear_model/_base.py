@@ -532,8 +532,8 @@ class BayesianGLM(BaseSVI):
     def _data_header(self) -> list[tuple[str, str]]:
         """Header lines about the data: beside rows and columns what became of categorical ones."""
         lines, categories = super()._data_header(), self._encoding.categorical
-        if self.covariance == "auto":
-            lines.append(("covariance", f"{covariance_of(self)}, by the shape of the rows"))
+        if self.covariance == "auto" and covariance_of(self) == "low-rank":
+            lines.append(("covariance", "low-rank, by the shape of the rows"))
         if categories is None:
             return lines
         return [*lines, ("categorical", categories.description(self._names_of_columns()))]
