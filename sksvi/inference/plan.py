@@ -232,6 +232,11 @@ REFUSALS = (
         "the bound of {estimator} is no sum over rows: set batch_size=None.",
     ),
     (
+        lambda p: not p.model.traits.bound.batched and not p.full_batch,
+        "the terms of this bound of {estimator} are not concave in q, and steps on mini-batches, here of "
+        "batch_size={batch_size}, do not find its optimum: set batch_size=None, or choose bound='simple' or 'v1'.",
+    ),
+    (
         lambda p: p.algorithm.spec.solves_mean and not isinstance(p.model, Linear),
         "algorithm={algorithm!r} solves for the mean of one Gaussian block that all rows share, at its covariance; "
         "{estimator} has no such block: choose 'mc-ssvi', 'h-mc-ssvi', 's-dsvi' or 'cvi'.",

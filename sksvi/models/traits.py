@@ -14,6 +14,8 @@ class BoundTraits:
     ----------
     additive : bool, default=True
         Whether it is a sum over data; otherwise mini-batches are refused.
+    batched : bool, default=True
+        Whether steps on mini-batches find its optimum; otherwise they are refused.
     noisy : bool, default=False
         Whether terms are random although no expectation is, because local variables are drawn.
     seeded : bool, default=True
@@ -30,6 +32,7 @@ class BoundTraits:
     """
 
     additive: bool = True
+    batched: bool = True
     noisy: bool = False
     seeded: bool = True
     at_expectations: bool = False

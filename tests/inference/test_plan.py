@@ -116,6 +116,17 @@ CASES = [
         for algorithm in ("mc-ssvi", "fp")
         for remedy in ({"batch_size": None}, {"algorithm": "cvi"})
     ),
+    *(
+        Case(
+            "not concave in q",
+            SparseGPRegressor,
+            {"algorithm": algorithm, "bound": "v2", "batch_size": 20},
+            ("SparseGPRegressor", "batch_size=20", "bound='simple' or 'v1'"),
+            remedy,
+        )
+        for algorithm in ("cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi")
+        for remedy in ({"batch_size": None}, {"bound": "simple"}, {"bound": "v1"})
+    ),
     Case(
         "no sum over rows", OwnRegressor, {"batch_size": 20}, ("OwnRegressor", "no sum over rows"), {"batch_size": None}
     ),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from sksvi import BayesianGLMClassifier, SparseGPRegressor
+from sksvi import BayesianGLMClassifier, GeneralizedPMF, GMERegressor, SparseGPRegressor
+from sksvi.datasets import make_pmf
 from sksvi.inference.passes.line_search import LineSearch
 from sksvi.inference.records import (
     FACTOR,
@@ -20,6 +21,7 @@ from sksvi.inference.records import (
     hidden,
     replace,
 )
+from sksvi.models.factorization.gaussian import FIRST_PASSES
 from tests.cases import data_for, fitted, model_for, problem_for
 
 BEST = -1000.0
@@ -186,3 +188,30 @@ def test_gradient_steps_of_a_process_reach_its_optimum_and_stop(algorithm, batch
     assert model.converged_
     assert model.n_iter_ <= 400
     assert abs(best.lower_bound_ - model.lower_bound_) <= 2e-3 * abs(best.lower_bound_)
+
+
+@pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
+def test_gradient_steps_of_plates_do_not_lower_the_bound(algorithm, global_random_seed):
+    """Rates e^f of first draws filled AdaGrad's sums with slopes of any size: a quarter of the bound was left."""
+    bunch = make_pmf(40, 25, 1, likelihood="poisson", observed=0.5, random_state=global_random_seed)
+    options = {"likelihood": "poisson", "n_components": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = GeneralizedPMF(algorithm="mc-ssvi", **options).fit(bunch.data, bunch.target)
+        model = GeneralizedPMF(algorithm=algorithm, **options).fit(bunch.data, bunch.target)
+    rises = np.diff(model.lower_bounds_[FIRST_PASSES:])
+    assert np.all(rises >= -1e-9 * abs(model.lower_bound_))
+    assert best.lower_bound_ - model.lower_bound_ <= 0.01 * abs(best.lower_bound_)
+
+
+@pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
+def test_gradient_steps_beside_a_noise_scale_stop(algorithm, global_random_seed):
+    """In the coordinates of the first q they crept through 300 passes: the noise's scale had moved away from it."""
+    rng = np.random.default_rng(global_random_seed)
+    X = np.column_stack([rng.standard_normal((400, 5)), np.arange(400) % 20])
+    y = rng.poisson(np.log1p(np.exp(X[:, :5] @ rng.standard_normal(5) + rng.standard_normal(400))))
+    options = {"likelihood": "poisson-softplus", "noise": True, "bound": "mean-field", "groups": [5]}
+    best = GMERegressor(algorithm="mc-ssvi", random_state=0, **options).fit(X, y)
+    model = GMERegressor(algorithm=algorithm, random_state=0, **options).fit(X, y)
+    assert model.converged_
+    assert best.lower_bound_ - model.lower_bound_ <= 2e-3 * abs(best.lower_bound_)

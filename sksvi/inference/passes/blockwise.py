@@ -19,7 +19,7 @@ from sksvi.inference.engine import step
 from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes.line_search import DAMPING_GROWTH, SHORTEST, LineSearch, evaluated
 from sksvi.inference.problem import Problem
-from sksvi.inference.records import ROUNDING, BlockwiseState, Evaluation, replace
+from sksvi.inference.records import ROUNDING, BlockwiseState, Evaluation, check_due, replace
 from sksvi.inference.state import NonFinite, PlateMemory, State, StepInfo, chosen, put
 from sksvi.models.base import Bipartite, Gradient, Segment, TwoSided
 
@@ -130,6 +130,11 @@ class Stepper:
         # AdaGrad's sums are of gradients per datum of the population, whatever came today.
         self.weight = self.seen.sum() * self.population / max(self.old.n_plates, 1)
         self.largest_rate = self._rate(self.clock).max(initial=0.0)
+        spec = problem.algorithm.spec
+        self.by_gradient = problem.deterministic and not (spec.natural or spec.literal)
+        if self.by_gradient and check_due(state.steps):
+            # Before the priors are learned slopes are of any size, and correlations those of draws.
+            self.memory.rule = self.rule.start(self.old.for_step(), self.weight)[1]
 
     def _rate(self, clock: Array) -> Array:
         """Rate of each plate, by how often it has moved."""
@@ -158,22 +163,23 @@ class Stepper:
         scale = self._scale(plates, entries)
         gradient = tuple(by_plate(scale, part) * part for part in gradient)
         prior, natural = self._prior(plates), problem.algorithm.spec.natural
-        new = self._stepped(plates, own, prior, gradient, columns, scale)
+        new, memory = self._stepped(plates, own, prior, gradient, columns, scale)
         after, repairs = np.zeros(len(before)), 0
         if problem.deterministic:
             after = columns.value(new)
-            if natural and columns.judged:
+            if self.by_gradient or (natural and columns.judged):
                 new, after, repairs = self._judged(plates, own, new, prior, gradient, before, after)
             elif natural:
                 new, after, repairs = columns.mended(own, new, prior, after)
         self.block.put(plates, new)
+        put(self.memory.rule, plates, memory)
         self.memory.clock[plates] += 1
         last = self.side == sided(problem).alternating.sides[-1]
         hyper = columns.hyper(new) if last and not problem.frozen else {}
         return float(before @ scale), float(after @ scale), hyper, repairs
 
-    def _stepped(self, plates: Any, own: Any, prior: Any, gradient: Any, columns: Any, scale: Array) -> Any:
-        """The plates' blocks after the step of their rule."""
+    def _stepped(self, plates: Any, own: Any, prior: Any, gradient: Any, columns: Any, scale: Array) -> tuple[Any, Any]:
+        """The plates' blocks after the step of their rule, and what it remembers."""
         rate, side = self._rate(self.clock[plates]), self.side
         if self.problem.algorithm.spec.natural and np.all(rate == 1.0):
             whole = StepSize(1.0, 1.0, self.weight)
@@ -181,7 +187,7 @@ class Stepper:
                 step = self.rule.step(side, {side: own.for_full_step()}, prior, gradient, None, whole)
             except NotPositiveDefinite:
                 step = self.rule.step(side, {side: own.for_step()}, prior, gradient, None, whole)
-            return columns.refined(own, own.from_step(step.block), prior)
+            return columns.refined(own, own.from_step(step.block), prior), None
         memory = chosen(self.memory.rule, plates)
         here = self.rule.start(own.for_step(), self.weight)[0]
         if self.problem.stream:
@@ -189,8 +195,7 @@ class Stepper:
             share = np.divide(1.0, scale, out=np.full(len(scale), np.inf), where=has_moved)
             memory = self.rule.cautious(here, memory, share, self.weight)
         block, memory, _ = self.rule.step(side, {side: here}, prior, gradient, memory, StepSize(rate, 1.0, self.weight))
-        put(self.memory.rule, plates, memory)
-        return own.from_step(block)
+        return own.from_step(block), memory
 
     def _judged(
         self, plates: Any, own: Any, new: Any, prior: Any, gradient: Any, before: Array, after: Array
@@ -208,7 +213,9 @@ class Stepper:
                 return np.ones(len(which), bool)
             some, part = prior.of_plates(which, own), tuple(g[which] for g in gradient)
             size = StepSize(rate[which], share, self.weight)
-            step = self.rule.step(self.side, {self.side: own[which].for_step()}, some, part, None, size)
+            here = self.rule.start(own[which].for_step(), self.weight)[0]
+            memory = chosen(self.memory.rule, rows[which])
+            step = self.rule.step(self.side, {self.side: here}, some, part, memory, size)
             trial, entries = own.from_step(step.block), self.entries.of(rows[which])
             value = self.view.plates(entries, self.problem.expect, None).value(trial)
             good = value - trial.kl_by_plate(some) >= (start - slack)[which]

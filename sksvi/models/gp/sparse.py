@@ -154,7 +154,7 @@ class SparseGPModel(LinearLatents):
         traits = super().traits
         return replace(
             traits,
-            bound=replace(traits.bound, additive=self.bound != "optimal"),
+            bound=replace(traits.bound, additive=self.bound != "optimal", batched=self.bound != "v2"),
             steps=StepTraits(averages=self.by == "nothing" or not (self.learn_kernel or self.learn_inputs)),
             remedy="Scale the columns of X, drop duplicated rows, or raise noise_variance.",
         )
