@@ -227,7 +227,6 @@ def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, ca
     from examples import demo
 
     monkeypatch.setattr(demo, "N_SPLITS", 1)
-    monkeypatch.setattr(demo, "GRADIENT_PASSES", 10)
     bikes = demo.load_bike_sharing()
     few = Bunch(data=bikes.data[:HOURS], target=bikes.target[:HOURS], categorical_features=bikes.categorical_features)
     monkeypatch.setattr(demo, "load_bike_sharing", lambda: few)
@@ -236,7 +235,7 @@ def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, ca
     printed = capsys.readouterr().out
     for name in (*demo.ALGORITHMS, "negative-binomial", "PoissonRegressor", "LogisticRegression"):
         assert name in printed
-    assert "Not converged: BayesianGLM h-mc-ssvi, BayesianGLM s-dsvi. Gradient steps are stopped after 10" in printed
+    assert "Not converged" not in printed
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
         "coefficients.png",
         "intervals.png",

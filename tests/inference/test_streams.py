@@ -399,7 +399,8 @@ def test_a_process_that_takes_steps_goes_on_from_what_it_was(rng, how):
     stream = SparseGPRegressor(likelihood="poisson", n_inducing=12, random_state=0).partial_fit(X[:20], y[:20])
     kernel = stream.kernel_
     stream.set_params(**how).partial_fit(X[20:], y[20:])
-    assert stream.kernel_ == kernel and np.isfinite(stream.lower_bound_)
+    np.testing.assert_allclose(stream.kernel_.theta, kernel.theta, rtol=1e-12)  # an average of equal numbers
+    assert np.isfinite(stream.lower_bound_)
 
 
 def test_fewer_inducing_points_than_asked_for_are_told_once(rng):
