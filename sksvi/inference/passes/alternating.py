@@ -85,7 +85,7 @@ class Alternating:
             state, repairs = with_hyper(problem, state)
         state, half, halvings = self._both(problem, state)
         if state.passes + 1 >= learned_from and self.learns:
-            state = replace(state, q=model.learned(state.q, judged and not problem.algorithm.spec.literal))
+            state = replace(state, q=model.learned(state.q, problem.algorithm.spec.natural or judged))
         value = half.after if judged else half.before
         now = (
             bound(problem, state, value)
