@@ -143,8 +143,8 @@ def bound_report(
     >>> report = bound_report(model, X, y)
     >>> bool(np.isclose(report.totals.loc["optimal", "bound"], model.lower_bound_))
     True
-    >>> report.worst(1, "optimal - mean-field").index.tolist()
-    [4]
+    >>> report.worst(1, "optimal - mean-field").index.tolist()  # the row that counts nothing
+    [1]
     """
     check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, rows = inner_and_rows(model, X, "_row_bounds", "has no choice of bound", CHOICE)
