@@ -32,7 +32,10 @@ EXCEPTIONS = {
     "check_model -> data": OF_MODEL,
     "FoldedIds.__init__ -> fit": PRIVATE,
     "FoldedUsers.__init__ -> fit": PRIVATE,
-    "Algorithm.rule -> block": "any family, which the base of all families does not know of rules",
+    **dict.fromkeys(
+        ("Algorithm.rule -> block", "_ByGradients.rule -> block"),
+        "any family, which the base of all families does not know of rules",
+    ),
 }
 #: The algebra of families: a block and blocks, messages and gradients of its own kind. The base says what there is;
 #: each class narrows it, and mypy checks those bodies, strict. Typed as the base they would be refused everywhere.
