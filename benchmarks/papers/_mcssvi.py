@@ -50,6 +50,13 @@ CLAIMS.tested(
 )
 
 
+CLAIMS.tested(
+    "(24), (63), (64)",
+    "The printed steps, from m = 0 and S = 10 I with AdaGrad of rate 1: `literal=True`, to 1e-10 over ten steps.",
+    "tests/algorithms/test_literal.py::test_steps_of_a_linear_model_are_those_printed",
+)
+
+
 @CLAIMS.add("fig. 1", "Natural gradients (MC-SSVI, H-MC-SSVI) converge faster than S-DSVI.", "glm.figure1")
 def natural_gradients_are_faster() -> Outcome:
     rows, holds, text = stored("glm/figure1").where(passes=8), [], []
@@ -361,6 +368,18 @@ def prior_of_the_mean() -> Outcome:
         for column in ("(106)", "(106) + prior")
     ]
     return judged([gaps[1] > gaps[0]], f"{gaps[0]:.3f} without and {gaps[1]:.3f} with it, nats per word")
+
+
+CLAIMS.not_run(
+    "fig. 4 to 6, artificial",
+    "The same at 1,000 x 1,000 and 100 factors, to the algorithms' end.",
+    "For its time; `factorization.figures` stops after minutes there, and ends at 300 x 300 with 10 factors, one seed.",
+)
+CLAIMS.not_run(
+    "fig. 16",
+    "By four schemes of evaluation the optimal bound is ahead for every number of topics.",
+    "For its time; `topics.figure8` has the numbers of topics by completion, `topics.importance` one by six schemes.",
+)
 
 
 @CLAIMS.add("fig. 17", "On mail, too, H-MC-SSVI comes to a better bound than mean field.", "topics.figure17")
