@@ -109,6 +109,11 @@ class NoiseScale(Scales["StudentT"]):
         return 2.0 * np.log(DF_RATE * df) - DF_RATE * df, gradient, hessian
 
 
+def above(least: float, logarithm: float) -> float:
+    """A number by the logarithm of its excess over the least one; the next one where the excess is lost in rounding."""
+    return max(least + float(np.exp(logarithm)), float(np.nextafter(least, np.inf)))
+
+
 class Gaussian(Likelihood):
     """Normal likelihood, y ~ N(f, variance).
 
@@ -192,7 +197,7 @@ class Gaussian(Likelihood):
         return np.log([self._number("variance") - self.least]) if self.learned else np.zeros(0)
 
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
-        return {"variance": self.least + float(np.exp(unconstrained[0]))} if self.learned else {}
+        return {"variance": above(self.least, unconstrained[0])} if self.learned else {}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         if not self.learned:
@@ -307,7 +312,7 @@ class StudentT(Likelihood):
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         least = {"scale": self.least}
         pairs = zip(self.learned, unconstrained, strict=True)
-        found = {name: least.get(name, 0.0) + float(np.exp(value)) for name, value in pairs}
+        found = {name: above(least.get(name, 0.0), value) for name, value in pairs}
         return found | ({"df": min(found["df"], MOST_DF)} if "df" in found else {})
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ def pairs(users):
 
 
 LARGE = {
-    "BayesianGLMClassifier": lambda: cases.glm(1100, 1000, 2),
+    "BayesianGLMClassifier": lambda: cases.glm(1100, 1000, 2, covariance="full"),
     "BayesianGLMRegressor": lambda: cases.glm(1100, 1000),
     "BernoulliMixture": lambda: cases.counts(BernoulliMixture(20, random_state=0), 30, 6000, 1),
     "BetaProcessFA": lambda: cases.beta_process(60, 3000),

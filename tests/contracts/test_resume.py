@@ -282,7 +282,7 @@ def test_wide_warm_starts(rng):
 def test_wide_classes(algorithm, rng, tmp_path):
     X, value = wide(rng)
     y = np.digitize(value, [-0.7, 0.7])
-    model = BayesianGLMClassifier(prior_precision=1.0, algorithm=algorithm, random_state=0).fit(X, y)
+    model = BayesianGLMClassifier(covariance="full", prior_precision=1.0, algorithm=algorithm, random_state=0).fit(X, y)
     assert model.coef_.shape == model.coef_std_.shape == (3, 60)
     assert model.posterior_["weights"].sample(2, random_state=0).shape == (2, 3, 61)
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1.0)

@@ -143,7 +143,7 @@ RIGHT = {
     "BlockFactors": {"by_block": {"w": Message((TWO,))}},
     "Progress": {"damping": 1.0},
     "LineSearchState": {"damping": 1.0, "small_changes": 0, "since": 0},
-    "AveragingState": {"damping": 1.0, "checks": [0.0], "since": 0},
+    "AveragingState": {"damping": 1.0, "checks": [0.0], "since": 0, "before": 0},
     "AlternatingState": {"damping": 1.0, "small_changes": 0, "checks": [0.0]},
     "PathState": {
         "damping": 1.0,
