@@ -60,9 +60,10 @@ def beginning(problem: Problem, name: str, q: dict[str, Any]) -> Any:
     block, rule = q[name], problem.rule(name, q)
     if not isinstance(problem.model, Bipartite):
         return rule.first(block)
+    if not problem.algorithm.spec.literal:  # the others begin where the model does, and need no form of all plates
+        return block
     own = block.for_step()
-    found = rule.first(own)
-    return block if found is own else block.from_step(type(own)(own.mean, found.precision))
+    return block.from_step(type(own)(own.mean, rule.first(own).precision))
 
 
 def restarted(problem: Problem, state: State) -> State:
