@@ -71,9 +71,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         Of the Gaussian q over the coefficients. "low-rank" is for text and tables with more columns than rows, at about
         the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
-        the rows; and predictions whose variance is tempered by leave-one-out. "auto": "full" where rows outnumber
-        columns and all classes together have at most 700 coefficients, else "low-rank"; `partial_fit` and what
-        "low-rank" cannot take have "full".
+        the rows; and predictions whose variance is tempered by leave-one-out. "auto": "low-rank" for
+        more than 10 classes, for more than 700 coefficients of all classes together, and for sparse rows fewer than
+        columns, else "full"; `partial_fit` and what "low-rank" cannot take have "full".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300

@@ -268,7 +268,7 @@ MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
 
 
 def shape_choice(estimator: Any, rows: LinearRows) -> str:
-    """The covariance that the shape of all rows asks for: "full" where it is cheap and rows outnumber columns.
+    """The covariance that the shape of all rows asks for: "full" where it is cheap, but for wide sparse rows.
 
     What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full".
     """
@@ -279,8 +279,8 @@ def shape_choice(estimator: Any, rows: LinearRows) -> str:
     n, d, k = rows.total_weight, rows.X.shape[1], 0 if rows.names is None else len(rows.names)
     blocks = k if k > 2 else 1
     cheap = blocks * (d + 1) <= MOST_JOINT and n * blocks * float(d) ** 2 <= MOST_PRODUCTS
-    few = k <= MOST_CLASSES and (d <= MOST_SPARSE or not is_compressed(rows.X))
-    return "full" if d < n and cheap and few else "low-rank"
+    text = is_compressed(rows.X) and (d >= n or d > MOST_SPARSE)
+    return "full" if cheap and k <= MOST_CLASSES and not text else "low-rank"
 
 
 def _is_scaled(estimator: Any) -> bool:

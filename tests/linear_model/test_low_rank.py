@@ -304,18 +304,22 @@ def test_another_covariance_is_another_fit(rng):
     [
         ((60, 4), 2, {}, "full"),
         ((60, 4), 3, {}, "full"),
-        ((30, 40), 2, {}, "low-rank"),
+        ((30, 40), 2, {}, "full"),
+        ((30, 40), 2, {"sparse": True}, "low-rank"),
+        ((60, 40), 2, {"sparse": True}, "full"),
+        ((30, 800), 2, {}, "low-rank"),
         ((60, 4), 12, {}, "low-rank"),
         ((200, 190), 4, {}, "low-rank"),
-        ((30, 40), 2, {"algorithm": "mc-ssvi"}, "full"),
-        ((30, 40), 2, {"prior_precision": "ard"}, "full"),
-        ((30, 40), 2, {"batch_size": 10}, "full"),
+        ((30, 800), 2, {"algorithm": "mc-ssvi"}, "full"),
+        ((30, 800), 2, {"prior_precision": "ard"}, "full"),
+        ((30, 800), 2, {"batch_size": 10}, "full"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_shape_of_the_rows_chooses(shape, classes, options, expected, rng):
     X, y = rng.standard_normal(shape), rng.permutation(np.arange(shape[0]) % classes)
     options = {"max_iter": 20, "random_state": 0, **options}
+    X = sp.csr_matrix(X) if options.pop("sparse", False) else X
     model = BayesianGLMClassifier(covariance="auto", **options).fit(X, y)
     given = BayesianGLMClassifier(covariance=expected, **options).fit(X, y)
     np.testing.assert_array_equal(model.coef_, given.coef_)
@@ -327,13 +331,15 @@ def test_the_shape_of_the_rows_chooses(shape, classes, options, expected, rng):
 
 
 def test_a_choice_stays_with_its_fit(rng, tmp_path):
-    X, y = rng.standard_normal((30, 40)), np.arange(30) % 2
+    X, y = sp.csr_matrix(rng.standard_normal((30, 40))), np.arange(30) % 2
     model = BayesianGLMClassifier(covariance="auto", warm_start=True).fit(X, y)
     model.save(tmp_path / "fit.sksvi")
     again = sksvi.load(tmp_path / "fit.sksvi")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert not hasattr(again, "partial_fit")
-    more = np.tile(X, (2, 1)) + 0.1 * rng.standard_normal((60, 40))  # now rows outnumber columns
+    more = sp.csr_matrix(
+        np.tile(X.toarray(), (2, 1)) + 0.1 * rng.standard_normal((60, 40))
+    )  # now rows outnumber columns
     assert again.fit(more, np.tile(y, 2)).loo_ > 0
     fresh = BayesianGLMClassifier(covariance="auto").fit(more, np.tile(y, 2))
     assert np.isfinite(fresh.lower_bound_)
@@ -343,8 +349,8 @@ def test_a_choice_stays_with_its_fit(rng, tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_rows_in_partitions_have_no_choice(rng):
     array = pytest.importorskip("dask.array")
-    X, y = rng.standard_normal((30, 40)), np.arange(30) % 2
-    rows = array.from_array(X, chunks=(10, 40)), array.from_array(y, chunks=10)
+    X, y = rng.standard_normal((30, 800)), np.arange(30) % 2
+    rows = array.from_array(X, chunks=(10, 800)), array.from_array(y, chunks=10)
     model = BayesianGLMClassifier(covariance="auto", max_iter=5).fit(X, y)
     assert model.loo_ > 0
     model.fit(*rows)
@@ -357,7 +363,7 @@ def test_rows_in_partitions_have_no_choice(rng):
 
 
 def test_weights_are_repeats_for_the_choice(rng):
-    X, y = rng.standard_normal((30, 40)), np.arange(30) % 2
+    X, y = sp.csr_matrix(rng.standard_normal((30, 40))), np.arange(30) % 2
     weighted = BayesianGLMClassifier(covariance="auto").fit(X, y, sample_weight=np.full(30, 2.0))
-    repeated = BayesianGLMClassifier(covariance="auto").fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    repeated = BayesianGLMClassifier(covariance="auto").fit(sp.vstack([X, X]), np.tile(y, 2))
     assert np.isfinite(weighted.lower_bound_) and np.isfinite(repeated.lower_bound_)
