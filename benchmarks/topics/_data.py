@@ -8,7 +8,7 @@ are wall-clock of fits alone, compilation apart; CPU seconds are of all threads.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from benchmarks._lib import Array
 from benchmarks._lib.loaders import data_folder
 from benchmarks._lib.looks import looked
+from benchmarks._lib.tables import store_figure
 from benchmarks._lib.timing import Clock
 
 #: Probabilities are at least this, before rows are divided by their sums.
@@ -138,3 +139,20 @@ def path(
 
 
 # ---------------------------------------------------------------- peers
+
+
+def draw_paths(name: str, rows: Sequence[Mapping[str, Any]], methods: Iterable[str]) -> None:
+    """Store bound and test NLL per word of each method against its CPU seconds as ``results/topics/<name>.png``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for ax, what in zip(axes, ("bound per word", "test NLL"), strict=True):
+        for method in methods:
+            mine = [row for row in rows if row["method"] == method]
+            ax.plot([row["CPU seconds"] for row in mine], [row[what] for row in mine], marker=".", label=method)
+        ax.set(xscale="log", xlabel="CPU seconds", ylabel=what)
+    axes[0].legend(fontsize=8)
+    store_figure(f"topics/{name}", figure)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.cells import Row, by_cells
-from benchmarks._lib.tables import arguments, store_figure
-from benchmarks.topics._data import Split, compiled, corpus, path, small, split
+from benchmarks._lib.tables import arguments
+from benchmarks.topics._data import Split, compiled, corpus, draw_paths, path, small, split
 
 BATCH: dict[str, Any] = {"batch_size": None, "topics": "point"}
 METHODS: dict[str, dict[str, Any]] = {
@@ -59,23 +59,7 @@ def main(quick: bool = False) -> None:
     title = "CTM on postings: optimal bound and mean field (Figure 17)"
     rows = by_cells("topics/figure17", title, cells, run, notes, quick)
     if not quick:
-        draw(rows)
-
-
-def draw(rows: list[Row]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for ax, what in zip(axes, ("bound per word", "test NLL"), strict=True):
-        for name in METHODS:
-            mine = [row for row in rows if row["method"] == name]
-            ax.plot([row["CPU seconds"] for row in mine], [row[what] for row in mine], marker=".", label=name)
-        ax.set(xscale="log", xlabel="CPU seconds", ylabel=what)
-    axes[0].legend(fontsize=8)
-    store_figure("topics/figure17", figure)
+        draw_paths("figure17", rows, METHODS)
 
 
 if __name__ == "__main__":

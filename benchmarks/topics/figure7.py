@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks._lib.tables import arguments, report, store_figure
-from benchmarks.topics._data import compiled, nips, path
+from benchmarks._lib.tables import arguments, report
+from benchmarks.topics._data import compiled, draw_paths, nips, path
 
 BATCH: dict[str, Any] = {"batch_size": None, "topics": "point"}
 METHODS: dict[str, dict[str, Any]] = {
@@ -39,23 +39,7 @@ def main(quick: bool = False) -> None:
             rows.append({"method": name, **row})
         report("topics/figure7", "CTM on NIPS papers: bounds and algorithms (Figure 7)", rows, NOTES, quick)
     if not quick:
-        draw(rows)
-
-
-def draw(rows: list[dict[str, Any]]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for ax, what in zip(axes, ("bound per word", "test NLL"), strict=True):
-        for name in METHODS:
-            mine = [row for row in rows if row["method"] == name]
-            ax.plot([row["CPU seconds"] for row in mine], [row[what] for row in mine], marker=".", label=name)
-        ax.set(xscale="log", xlabel="CPU seconds", ylabel=what)
-    axes[0].legend(fontsize=8)
-    store_figure("topics/figure7", figure)
+        draw_paths("figure7", rows, METHODS)
 
 
 NOTES = [
