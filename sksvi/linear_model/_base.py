@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
 from sksvi._runtime import memory
-from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_flag
@@ -32,7 +32,7 @@ from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, 
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
 from sksvi.estimators.targets import TargetEncoding
 from sksvi.estimators.validation import ENCODE, StrOptions
-from sksvi.families import InUnits, ProjectedGaussian
+from sksvi.families import InUnits, Point, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
 from sksvi.inference.messages import BlockFactors
@@ -41,7 +41,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
-from sksvi.linear_model._design import in_basis, in_subspace, informed
+from sksvi.linear_model._design import in_basis, in_subspace, informed, with_equal_prior
 from sksvi.linear_model._encoding import GLMEncoding
 from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
 from sksvi.linear_model._integrated import (
@@ -60,6 +60,7 @@ from sksvi.linear_model._summaries import effects_table, likelihood_tables, scal
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.low_rank import LowRankModel
+from sksvi.models.linear.scales import SpectralPrior, prior_power
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import tail_of
 
@@ -233,33 +234,46 @@ class BayesianGLM(BaseSVI):
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         d = data.X.shape[1]
-        self._fitted = replace(self._fitted, subspace=None, only_target=np.empty(0), one_sided_rows=False)
+        self._fitted = replace(self._fitted, subspace=None, shapes=None, only_target=np.empty(0), one_sided_rows=False)
         precision = self._precision(d)
         if not self._in_span(data):
             return self._model(d, self.likelihood_, precision), data
-        scale = 1.0 / self._encoding.columns.relative_scale
-        scale = scale if isinstance(precision, str) else scale / np.sqrt(precision)
-        columns, basis = informed(data, scale)
-        self._fitted = replace(self._fitted, subspace=(scale, basis))
         # In the subspace a fixed prior is standard. Of a learned one MacKay's step counts what data determine, so that
         # weights that no row informs have no part in it.
-        inner = precision if isinstance(precision, str) else 1.0
-        return self._model(columns.shape[1], self.likelihood_, inner), replace(data, X=columns)
+        learned = isinstance(precision, str)
+        scale = self._span_scale(data) if learned else 1.0 / self._encoding.columns.relative_scale / np.sqrt(precision)
+        rows, basis = informed(data, scale)
+        inside = replace(data, X=rows)
+        shapes = SpectralPrior.of(inside) if learned and self._encoding.categorical is None else None
+        self._fitted = replace(self._fitted, subspace=(scale, basis), shapes=shapes)
+        options = {} if shapes is None else {"shapes": shapes}
+        return self._model(rows.shape[1], self.likelihood_, precision if learned else 1.0, **options), inside
+
+    def _span_scale(self, data: Table) -> Array:
+        """Prior deviations of weights up to a factor: equal on the spreads of columns, of a sparse table as given."""
+        columns = self._encoding.columns
+        as_given = is_compressed(data.X) and self._encoding.categorical is None
+        return columns.common_scale if as_given else 1.0 / columns.relative_scale
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        self._fitted = replace(self._fitted, subspace=None)  # rows to come inform other directions
+        self._fitted = replace(self._fitted, subspace=None, shapes=None)  # rows to come inform other directions
         return self._model(data.X.shape[1], self.likelihood_, self._precision(data.X.shape[1]))
 
     # ---- going on from a fit
     def _continued(self, problem: Problem) -> State:
         if covariance_of(self) == "low-rank":  # its weights are where the next path begins
             return super()._continued(problem)
-        block = self.state_.q["weights"]
-        moved = in_subspace(self.posterior_["weights"].inner, block, self._fitted.subspace)
+        block, before = self.state_.q["weights"], self.posterior_["weights"].inner
+        powers = {"prior_power": self.state_.q.get("prior_power", Point(np.zeros(1)))}
+        if self._fitted.shapes is None and prior_power(self.state_.q):
+            before = with_equal_prior(before, float(np.exp(-0.5 * self.state_.q["prior_precision"].value[0])))
+        moved = in_subspace(before, block, self._fitted.subspace)
         if moved is block:
             return self._under_new_prior(problem, super()._continued(problem))
         state = with_own_lists(self.state_)
-        return restarted(problem, replace(state, q={**state.q, "weights": moved}))
+        q = {name: part for name, part in state.q.items() if name != "prior_power"}
+        q |= {"weights": moved} | (powers if "prior_power" in problem.model.hyper else {})
+        return restarted(problem, replace(state, q=q))
 
     def _under_new_prior(self, problem: Problem, state: State) -> State:
         """The state with the messages of the fit under the prior that these rows change, and its bound there.
@@ -312,10 +326,7 @@ class BayesianGLM(BaseSVI):
         q, columns = state.q, self._encoding.columns
         weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
         if self._fitted.subspace is not None:
-            scale, basis = self._fitted.subspace
-            learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
-            weights = ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned))
-            precision = learned / np.square(scale)
+            weights, precision = self._lifted(q, weights)
         self.likelihood_ = model.current_likelihood(q)
         view = InUnits(weights, columns.centre, columns.scale)
         # At once: where a callback ends the looks, what stood before stands.
@@ -330,6 +341,24 @@ class BayesianGLM(BaseSVI):
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self.coef_, self.coef_std_, self.intercept_ = mean[..., :d], std[..., :d], intercept[()]
+
+    def _lifted(self, q: Mapping[str, Any], weights: Any) -> tuple[Any, Array]:
+        """All weights, from those in the subspace, and the precision of the prior of each."""
+        assert self._fitted.subspace is not None
+        (scale, basis), shapes, power = self._fitted.subspace, self._fitted.shapes, prior_power(q)
+        learned = float(np.exp(q["prior_precision"].value[0])) if "prior_precision" in q else 1.0
+        precision = learned / np.square(scale)
+        if shapes is None or not power:
+            return ProjectedGaussian(scale, basis, weights, 1.0 / np.sqrt(learned)), precision
+        rest, variance = shapes.rest(power), shapes.variance(power)
+        view = ProjectedGaussian(scale, basis, weights, float(np.sqrt(rest / learned)), variance / rest)
+        return view, precision / shapes.of_weights(power, basis)
+
+    @property
+    def prior_power_(self) -> int:
+        """Power p of the prior covariance 0.1 I + 0.9 (XᵀX)ᵖ of the coefficients, up to a factor; 0: all are alike."""
+        check_is_fitted(self)
+        return prior_power(self.state_.shown)
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
@@ -534,6 +563,9 @@ class BayesianGLM(BaseSVI):
         lines, categories = super()._data_header(), self._encoding.categorical
         if self.covariance == "auto" and covariance_of(self) == "low-rank":
             lines.append(("covariance", "low-rank, by the shape of the rows"))
+        if self.prior_power_:
+            power = "(XᵀX)²" if self.prior_power_ == 2 else "XᵀX"
+            lines.append(("prior", f"wider along leading directions of the rows: covariance 0.1 I + 0.9 {power}"))
         if categories is None:
             return lines
         return [*lines, ("categorical", categories.description(self._names_of_columns()))]
@@ -583,4 +615,5 @@ class BayesianGLM(BaseSVI):
         scale, basis = subspace
         inner = self.prior_precision if isinstance(self.prior_precision, str) else 1.0
         data = replace(data, X=in_basis(data.X, scale, basis))
-        return self._model(basis.shape[1], self.likelihood_, inner), data
+        options = {} if self._fitted.shapes is None else {"shapes": self._fitted.shapes}
+        return self._model(basis.shape[1], self.likelihood_, inner, **options), data

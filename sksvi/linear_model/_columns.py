@@ -87,6 +87,18 @@ class ColumnScaling:
         return np.where(spread > 0, spread / self.scale, 1.0)
 
     @property
+    def common_scale(self) -> Array:
+        """Deviations, over a common one, of weights in these coordinates that are alike in the units of the rows, (D,).
+
+        The columns together give f as much variance as weights that are alike on the spreads of their columns.
+        """
+        assert self.stats is not None
+        spread = self.stats.spread
+        variance = np.where(spread > 0, np.maximum(self.stats.square - np.square(self.stats.mean), 0.0), 0.0)
+        on_spreads = np.sum(variance / np.square(np.where(spread > 0, spread, 1.0)))
+        return self.scale * (np.sqrt(on_spreads / variance.sum()) if on_spreads > 0 else 1.0)
+
+    @property
     def own(self) -> bool:
         """Whether these are the coordinates of the rows."""
         return not self.centre.any() and (not self.scaled or bool(np.all(self.scale == 1.0)))

@@ -180,14 +180,16 @@ def answers(question: Question, view: Any, precision: Array) -> tuple[Array, Arr
 
 def _plain(question: Question, view: Any, mean: Array, precision: Array) -> tuple[Array, Array]:
     at, C = question.plain, question.classes
+    alone = view.alone() if question.own is not None and view.correlated_prior else None
     if len(mean) == 1:
         m, v = mean[:, at], np.atleast_2d(view.variance)[:, at]
+        m, v = (m, v) if alone is None else (alone[0][at].T, alone[1][at, 0].T)
         return (m, v) if question.own is None else own_effects(m, v, precision[at], question.own[at])
     if view.independent:
         m, v = mean[:, at], view.variance[:, at]
         m, v = (m, v) if question.own is None else own_effects(m, v, precision[at], question.own[at])
         return C @ m, np.square(C) @ v
-    m, S = mean[:, at].T, view.across()[at]
+    m, S = (mean[:, at].T, view.across()[at]) if alone is None else (part[at] for part in alone)
     if question.own is not None:
         wide = np.ones(len(mean))
         m, S = own_sets(m, S, precision[at, None] * wide, question.own[at, None] * wide)

@@ -18,7 +18,7 @@ from sksvi.estimators.checks import check_numeric_target, check_row_values
 from sksvi.estimators.encoding import Part
 from sksvi.estimators.tables import Levels, as_table, column_of, framed, position
 from sksvi.estimators.validation import check_table, columns_named, validate_data
-from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian, StandardGaussian
+from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.linear_model._categories import CategoricalColumns, by_type, plain
 from sksvi.linear_model._prior import prior_kind
 from sksvi.models.base import Table
@@ -224,6 +224,18 @@ def natural_form(block: Any) -> Any:
     if isinstance(block, ClassGaussian):
         return ClassGaussian(natural_form(block.joint), block.n_classes)
     return block.natural_form() if isinstance(block, StandardGaussian) else block
+
+
+def with_equal_prior(before: Any, std: float) -> ProjectedGaussian:
+    """The posterior that the messages of a wide fit leave under a prior of one deviation in all directions."""
+    inner = natural_form(before.inner)
+    block, several = (inner.joint, inner.n_classes) if isinstance(inner, ClassGaussian) else (inner, 1)
+    extra = np.ones(block.mean.size // several - before.basis.shape[1])  # whatever the intercept's is: it stays
+    old, new = before.prior_precision, np.full(before.basis.shape[1], std**-2)
+    priors = [DiagonalGaussian(np.zeros(block.mean.size), np.tile(np.append(p, extra), several)) for p in (old, new)]
+    block = priors[1].times(block.over(priors[0]))
+    inner = ClassGaussian(block, several) if several > 1 else block
+    return ProjectedGaussian(before.scale, before.basis, inner, std)
 
 
 def in_subspace(before: Any, block: Any, subspace: tuple[Array, Array] | None) -> Any:

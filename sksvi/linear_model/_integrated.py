@@ -24,7 +24,7 @@ from sksvi.integrals.nodes import Nodes
 from sksvi.linear_model._prior import covariance_of, own_by_default, own_precision
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
-from sksvi.models.linear.scales import own_sets
+from sksvi.models.linear.scales import SpectralPrior, own_sets
 from sksvi.predictive import MixturePredictive
 from sksvi.predictive.mixture import merged, mixed_moments
 from sksvi.predictive.plain import check_latents
@@ -63,6 +63,8 @@ class FittedWeights:
     ----------
     subspace : tuple of ndarray, or None
         Scale and basis of the subspace that the rows of a wide design inform, inside which the weights were fitted.
+    shapes : SpectralPrior or None
+        What the prior variances in the subspace may be in proportion to; None: they are equal.
     nodes : Nodes or None
         Of the hyperparameters; None where they are a point, or all fixed.
     places : mapping
@@ -81,7 +83,8 @@ class FittedWeights:
     """
 
     LAYOUT = """
-        subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,_) f; nodes? Nodes; places dict
+        subspace? items 2; subspace[0]? (c) f >0; subspace[1]? (c,r) f; nodes? Nodes; places dict
+        shapes? SpectralPrior; shapes.squares? (r) f >0
         group_scales? LogScales; only_target (…) f; one_sided_rows flag
         covariance text where it in ('full', 'low-rank'); loo? number; temperature? number >=0
     """
@@ -95,6 +98,7 @@ class FittedWeights:
     covariance: str = "full"
     loo: float | None = None
     temperature: float | None = None
+    shapes: SpectralPrior | None = None
 
     def n_informed(self, n: int) -> int:
         """Coordinates in which n coefficients of a latent were fitted."""

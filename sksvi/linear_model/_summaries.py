@@ -73,7 +73,11 @@ def degrees_of_freedom(estimator: Any) -> float | None:
         return None
     view = estimator.posterior_["weights"]
     precision, d = views_and_priors(estimator, view)[0][1], len(estimator._encoding.columns.scale)
-    determined = float(np.sum(np.maximum(1.0 - precision * view.variance[..., :d], 0.0)))
+    variance = view.variance
+    if view.correlated_prior:  # off the subspace, where it is not, no data determine a thing
+        precision, variance = view.inner.prior_precision, view.inner.inner.variance
+        d = len(precision)
+    determined = float(np.sum(np.maximum(1.0 - precision * variance[..., :d], 0.0)))
     return max(1.0, estimator.n_samples_seen_ - estimator.fit_intercept - determined)
 
 

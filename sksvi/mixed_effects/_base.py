@@ -141,7 +141,7 @@ class MixedEffects(BayesianGLM):
         return model.tabulated(data.y), data
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        self._fitted = replace(self._fitted, subspace=None)
+        self._fitted = replace(self._fitted, subspace=None, shapes=None)
         means = () if self.groups is None else slope_means(data)
         norms = tuple(float(np.linalg.norm(mean)) for mean in means)
         precision = self._precision(len(self._encoding.columns.scale))

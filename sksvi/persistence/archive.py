@@ -154,6 +154,7 @@ REGISTRY: dict[str, str] = {
     "SeriesPanel": "sksvi.time_series:SeriesPanel",
     "GLMEncoding": "sksvi.linear_model._encoding:GLMEncoding",
     "LinearPrior": "sksvi.linear_model._prior:LinearPrior",
+    "SpectralPrior": "sksvi.models.linear.scales:SpectralPrior",
     "FittedWeights": "sksvi.linear_model._integrated:FittedWeights",
     "GroupedEncoding": "sksvi.mixed_effects._encoding:GroupedEncoding",
     "GroupingColumn": "sksvi.mixed_effects._encoding:GroupingColumn",

@@ -33,6 +33,8 @@ class Normal(Family):
     structure: Structure = DENSE
     #: Whether plates have no covariance.
     independent: bool = True
+    #: Whether the prior that a view stands for has correlations.
+    correlated_prior: bool = False
     mean: Array
     root: Any
 
@@ -358,6 +360,16 @@ class InUnits(Normal):
     def across(self) -> Array:
         """Covariance (D, K, K) between the classes of each weight, without what follows them."""
         return self.inner.across()[: len(self.scale)] / np.square(self.scale)[:, None, None]
+
+    @property
+    def correlated_prior(self) -> bool:  # type: ignore[override]
+        """Whether weights are correlated under their prior."""
+        return bool(self.inner.correlated_prior)
+
+    def alone(self) -> tuple[Array, Array]:
+        """Mean (D, K) and covariance (D, K, K) of each weight, its prior as wide and independent of that of others."""
+        mean, cov = self.inner.alone()
+        return mean / self.scale[:, None], cov / np.square(self.scale)[:, None, None]
 
     def shown(self, draws: Array) -> Array:
         """Draws of the block inside in the user's units."""

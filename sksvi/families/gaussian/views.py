@@ -210,8 +210,8 @@ class ProjectedGaussian(Normal):
     """Posterior of more weights than rows: the prior off a subspace, a small Gaussian on it.
 
     With N < D rows only r <= N directions of w are informed: w = scale (B z + (I - BBᵀ) u), B (D, r) with orthonormal
-    columns, z the informed coordinates with posterior `inner`, u ~ N(0, off_std² I) the prior of the rest.
-    An intercept is the last coordinate of `inner` and follows the D weights.
+    columns, z the informed coordinates with posterior `inner` and prior N(0, off_std² diag(ratio)), the prior of the
+    rest u ~ N(0, off_std² I). An intercept is the last coordinate of `inner` and follows the D weights.
 
     Parameters
     ----------
@@ -220,12 +220,17 @@ class ProjectedGaussian(Normal):
     inner : Gaussian
         Block of r + extra coordinates; its plates are the plates of this block.
     off_std : float, default=1.0
+    ratio : ndarray of shape (r,), optional
+        Prior variances in the subspace over those off it; None: all are equal.
     """
 
-    LAYOUT = "scale (d) f >0; basis (d,r) f; inner Family; inner.mean (…,r|r+1); off_std number >=0"
+    LAYOUT = "scale (d) f >0; basis (d,r) f; inner Family; inner.mean (…,r|r+1); off_std number >=0; ratio? (r) f >0"
+    ratio: Array | None = None
 
-    def __init__(self, scale: Array, basis: Array, inner: Any, off_std: float = 1.0) -> None:
-        self.scale, self.basis, self.inner, self.off_std = scale, basis, inner, off_std
+    def __init__(
+        self, scale: Array, basis: Array, inner: Any, off_std: float = 1.0, ratio: Array | None = None
+    ) -> None:
+        self.scale, self.basis, self.inner, self.off_std, self.ratio = scale, basis, inner, off_std, ratio
 
     @property
     def _rank(self) -> int:
@@ -237,7 +242,8 @@ class ProjectedGaussian(Normal):
 
     def around(self, block: Any, prior_std: float = 1.0) -> ProjectedGaussian:
         """The posterior with another inner block, and a prior `prior_std` times as wide off the subspace."""
-        return ProjectedGaussian(self.scale, self.basis, self.inner.around(block), prior_std * self.off_std)
+        off_std = prior_std * self.off_std
+        return ProjectedGaussian(self.scale, self.basis, self.inner.around(block), off_std, self.ratio)
 
     @property
     def independent(self) -> bool:  # type: ignore[override]
@@ -250,12 +256,12 @@ class ProjectedGaussian(Normal):
 
     def __getitem__(self, plate: int) -> ProjectedGaussian:
         """The posterior of one plate."""
-        return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std)
+        return ProjectedGaussian(self.scale, self.basis, self.inner[plate], self.off_std, self.ratio)
 
     def contrast(self, plate: int, other: int) -> ProjectedGaussian:
         """One plate less another; off the subspace they are independent."""
         inner = self.inner.contrast(plate, other)
-        return ProjectedGaussian(self.scale, self.basis, inner, float(np.sqrt(2.0)) * self.off_std)
+        return ProjectedGaussian(self.scale, self.basis, inner, float(np.sqrt(2.0)) * self.off_std, self.ratio)
 
     @property
     def root(self) -> Array:
@@ -313,6 +319,42 @@ class ProjectedGaussian(Normal):
         inner = np.einsum("dr,klrs,ds->dkl", self.basis, blocks, self.basis, optimize=True)
         off = np.maximum(1.0 - np.square(self.basis).sum(1), 0.0) * self.off_std**2
         return np.square(self.scale)[:, None, None] * (inner + off[:, None, None] * np.eye(k))
+
+    @property
+    def correlated_prior(self) -> bool:  # type: ignore[override]
+        """Whether weights are correlated under their prior."""
+        return self.ratio is not None
+
+    @property
+    def prior_precision(self) -> Array:
+        """Prior precision of the coordinates in the subspace, (r,)."""
+        return 1.0 / (np.square(self.off_std) * (np.ones(self._rank) if self.ratio is None else self.ratio))
+
+    def alone(self) -> tuple[Array, Array]:
+        """Mean (D, K) and covariance (D, K, K) of each weight, its prior as wide and independent of that of others.
+
+        With P the covariance of the prior, what the data say of w_j with the others under their prior is Gaussian, of
+        covariance S_jj + (S P⁻¹)_jj a⁻¹ (P⁻¹ S)_jj and mean m_j + (S P⁻¹)_jj a⁻¹ (P⁻¹ m)_j, a = (P⁻¹ - P⁻¹ S P⁻¹)_jj.
+        """
+        r, B, prior = self._rank, self.basis, self.prior_precision
+        several = self.inner.mean.ndim == 2
+        z = np.atleast_2d(self.inner.mean)[:, :r]
+        blocks = self.inner.cov_blocks[:, :, :r, :r] if several else self.inner.cov[None, None, :r, :r]
+        eye, off = np.eye(len(z)), np.maximum(1.0 - np.square(B).sum(1), 0.0)[:, None, None]
+        half = np.einsum("dr,klrs->dkls", B, blocks, optimize=True)
+        weighted = np.einsum("dr,klrs->dkls", B * prior, blocks, optimize=True)
+        S = np.einsum("dkls,ds->dkl", half, B) + self.off_std**2 * off * eye
+        across = np.einsum("dkls,ds->dkl", weighted, B) + off * eye  # P⁻¹ S
+        twice = np.einsum("dkls,ds->dkl", weighted, B * prior)
+        informed = (np.square(B) @ prior)[:, None, None] * eye - twice
+        inverse = np.linalg.inv(S)
+        solved = np.swapaxes(across, 1, 2) @ np.linalg.inv(informed + across @ inverse @ np.swapaxes(across, 1, 2))
+        information = inverse - inverse @ solved @ across @ inverse
+        m, pulled = B @ z.T, (B * prior) @ z.T
+        linear = (information @ m[..., None] + inverse @ solved @ pulled[..., None])[..., 0]
+        own = self.off_std**2 * off + (np.square(B) @ (1.0 / prior))[:, None, None]
+        cov = np.linalg.inv(information + eye / own)
+        return self.scale[:, None] * (cov @ linear[..., None])[..., 0], np.square(self.scale)[:, None, None] * cov
 
     def spread_of(self, rows: Any) -> Array:
         """diag(A S Aᵀ): rows are whitened through the subspace, never through a D x D root."""

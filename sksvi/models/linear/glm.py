@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import ClosedForm, Newton, Rule
-from sksvi.families import DiagonalGaussian, Point
+from sksvi.algorithms.rules import ClosedForm, Fixed, Newton, Rule
+from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import Data, Fit, LinearTerms, Table, summed
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
-from sksvi.models.linear.scales import ScalePrior, elsewhere
+from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits
 
@@ -65,6 +65,8 @@ class LinearModel(LinearLatents):
         What each of the first columns spreads over here: their prior is that of columns that spread over 1.
     scales : ScalePrior, optional
         Prior of the log precision of each kind of columns, where these are learned.
+    shapes : SpectralPrior, optional
+        What else the prior variances may be in proportion to, as the point block "prior_power"; None: all are equal.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class LinearModel(LinearLatents):
         unit: float = 1.0,
         relative_scale: Any = 1.0,
         scales: ScalePrior | None = None,
+        shapes: SpectralPrior | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior_precision = prior_precision
@@ -88,6 +91,7 @@ class LinearModel(LinearLatents):
         self.fit_intercept = fit_intercept
         self.full = full
         self.intercept_mean, self.unit, self.relative_scale, self.scales = intercept_mean, unit, relative_scale, scales
+        self.shapes = shapes
 
     @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
@@ -106,13 +110,18 @@ class LinearModel(LinearLatents):
         return self.n_features
 
     # ---- blocks
+    def units(self, q: dict[str, Any]) -> Array:
+        """What the learned precision is of: each weight but the intercept times its unit, (D,)."""
+        own = np.broadcast_to(np.asarray(self.relative_scale, float), (self.n_fixed,))
+        return own if self.shapes is None else own / np.sqrt(self.shapes.variance(prior_power(q)))
+
     def precision(self, q: dict[str, Any]) -> Array:
         """Prior precision of every weight but the intercept."""
         learned = q.get("prior_precision")
         value = self.prior_precision if learned is None else np.exp(learned.value)
         if learned is not None and self.scales is not None:
             value = value[self.scales.kinds]
-        return np.broadcast_to(np.asarray(value * np.square(self.relative_scale), float), (self.n_fixed,))
+        return np.broadcast_to(np.asarray(value * np.square(self.units(q)), float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""
@@ -134,6 +143,8 @@ class LinearModel(LinearLatents):
         rules: dict[str, Rule] = {}
         if isinstance(self.prior_precision, str):
             rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
+        if self.shapes is not None:
+            rules["prior_power"] = Fixed(lambda q: SpectralPrior.log_probability(prior_power(q)))
         if self.likelihood.learned:
             rules["likelihood"] = Newton(self._likelihood_density)
         return rules
@@ -147,6 +158,8 @@ class LinearModel(LinearLatents):
         q = self.first_hyper()
         if isinstance(self.prior_precision, str):
             q["prior_precision"] = Point(self._first_precision())
+        if self.shapes is not None:
+            q["prior_power"] = Point(np.zeros(1))
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
@@ -371,7 +384,7 @@ class LinearModel(LinearLatents):
         d = self.n_fixed
         delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
-        squares = np.square(self.relative_scale * self.by_latent(q["weights"].mean)[:, :d])
+        squares = np.square(self.units(q) * self.by_latent(q["weights"].mean)[:, :d])
         if self.scales is not None:
             return self.scales.step(q["prior_precision"].value, determined.sum(0), squares.sum(0))
         if self.prior_precision != "ard":
@@ -387,13 +400,16 @@ class LinearModel(LinearLatents):
 
     # ---- other maxima
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
-        """Move to where the evidence of prior and noise is largest, if the fit has ended at a lower maximum.
+        """Move to the best shape of the prior, then to where the evidence of prior and noise is largest.
 
-        It is known (`evidence`) where no covariance is learned but the weights' own, and these are of one latent.
+        That is known (`evidence`) where no covariance is learned but the weights' own, and these are of one latent.
         """
+        found = self._best_power(fit, tol)
+        if found is not None:
+            return found, True
         q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
-        one = self.scales is None or len(self.scales.lowest) == 1
-        if set(names) != self.hyper.keys() or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
+        one, learned = self.scales is None or len(self.scales.lowest) == 1, self.hyper.keys() - {"prior_power"}
+        if set(names) != learned or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
             return q, False
         if not (q["weights"].full and q["weights"].natural_coordinates) or fit.already_searched(names):
             return q, False
@@ -403,6 +419,27 @@ class LinearModel(LinearLatents):
             return q, False
         there = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
         return (there.q, True) if there.bound > fit.here.bound + worth else (q, False)
+
+    def _best_power(self, fit: Fit, tol: float) -> dict[str, Any] | None:
+        """q where it has settled under the power of the prior whose bound is largest; None: where it is."""
+        q = fit.q
+        if self.shapes is None or "prior_power" in fit.frozen or fit.already_searched(["prior_power"]):
+            return None
+        block = q["weights"] if q["weights"].natural_coordinates else q["weights"].natural_form()
+        message = block.over(self.prior(q)["weights"])
+        best, found = fit.here.bound + tol * fit.size(fit.here.bound), None
+        for power in POWERS:
+            there = {**q, "prior_power": Point(np.array([float(power)]))}
+            if power == prior_power(q):
+                continue
+            try:
+                there["weights"] = self.prior(there)["weights"].times(message)
+            except NotPositiveDefinite:  # messages that say less than nothing where this prior is weak
+                continue
+            here = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
+            if here.bound > best:
+                best, found = here.bound, here.q
+        return found
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""

@@ -21,7 +21,7 @@ has to be tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -31,6 +31,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from sksvi.algorithms.rules import Rule
 from sksvi.families.base import Message, NotPositiveDefinite
+from sksvi.models.base import Table
 
 # ---- prior and limits of scales
 Array = np.ndarray
@@ -145,6 +146,76 @@ class ScalePrior:
         return moved, 0.25 * float(np.sum((total + 1.0) * np.square(moved)))
 
 
+# ---- the prior of weights in the span of fewer rows
+# With rows L Bᵀ of squared singular values λ² the weights are B z + u, u off the span, and the prior of power p is
+#     z ~ N(0, diag(g) / δ),  g = ρ + (1 - ρ) λ²ᵖ Σ λ² / Σ λ²ᵖ⁺²,    u ~ N(0, ρ (I - BBᵀ) / δ),
+# of covariance ρ I + (1 - ρ) c (XᵀX)ᵖ, and ρ = 1 at p = 0. Whatever the power, latents of the rows have the same
+# variance on average, so that δ keeps its meaning. Powers are hypotheses with prior probabilities: the bound is that of
+# the likeliest one, log probability included, at most that of all together.
+#: Powers of XᵀX in the prior covariance, and their prior probabilities: for another than 0 the data have to speak by
+#: 2.9 nats, odds of 18 ("strong" evidence is 20, Kass and Raftery 1995).
+POWERS, PROBABILITIES = (0, 1, 2), (0.9, 0.05, 0.05)
+#: Share of the prior variance that all directions have alike.
+REST = 0.1
+
+
+@dataclass(frozen=True)
+class SpectralPrior:
+    """Prior variances of weights in the span of the rows, one choice for each power.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (r,)
+        λ²: sums of the squares of the rows' coordinates along each direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.models.linear.scales import SpectralPrior
+    >>> prior = SpectralPrior(np.array([3.0, 1.0]))
+    >>> prior.variance(0), prior.variance(1), prior.rest(1)
+    (array([1., 1.]), array([1.18, 0.46]), 0.1)
+    """
+
+    LAYOUT = "squares (_) f >0"
+
+    squares: Array
+
+    @classmethod
+    def of(cls, data: Table) -> SpectralPrior:
+        """The prior of rows in coordinates of their span; a row of weight k counts as k rows."""
+        weight = np.ones(len(data)) if data.weight is None else data.weight
+        return cls(weight @ np.square(data.X))
+
+    def variance(self, power: int) -> Array:
+        """Prior variance g of each coordinate in the span over 1/δ, (r,)."""
+        if power == 0:
+            return np.ones_like(self.squares)
+        relative = self.squares / self.squares.max(initial=0.0)
+        raised = relative**power
+        return REST + (1.0 - REST) * raised * (relative.sum() / (relative * raised).sum())
+
+    def rest(self, power: int) -> float:
+        """Prior variance off the span, in every direction, over 1/δ."""
+        return 1.0 if power == 0 else REST
+
+    def of_weights(self, power: int, basis: Array) -> Array:
+        """Prior variance of each weight over 1/δ, (D,), for the basis (D, r) of the span."""
+        if power == 0:
+            return np.ones(len(basis))
+        return REST + np.square(basis) @ (self.variance(power) - REST)
+
+    @staticmethod
+    def log_probability(power: int) -> float:
+        """Log prior probability of a power, nats."""
+        return float(np.log(PROBABILITIES[POWERS.index(power)]))
+
+
+def prior_power(q: Mapping[str, Any]) -> int:
+    """The power of a spectral prior that q has; 0 of any other prior."""
+    return int(q["prior_power"].value[0]) if "prior_power" in q else 0
+
+
 # ---- the posterior of one effect under a weak prior of its own
 # A prior that is learned for prediction shrinks each effect towards what effects are on average. A row of a table
 # answers for one: there its prior is replaced by a weak one. With S the covariance under q, Δ the precisions of the
@@ -215,7 +286,10 @@ class WeightsModel(Protocol):
     """A model whose weights have a learned prior precision, with all that its evidence depends on."""
 
     fit_intercept: bool
-    relative_scale: Any
+
+    def units(self, q: dict[str, Any]) -> Array:
+        """What the learned precision is of: each of these weights times its unit."""
+        ...
 
     @property
     def n_fixed(self) -> int:
@@ -335,7 +409,7 @@ def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, w
         least = likelihood.least / likelihood.noise_variance
         squares = n + 2.0 * float(gradient["likelihood"][0][0]) / (1.0 - least)
         square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
-    unit = np.append(np.broadcast_to(model.relative_scale, model.n_fixed), [1.0] * model.fit_intercept)
+    unit = np.append(model.units(q), [1.0] * model.fit_intercept)
     own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
     evidence = Evidence.about(*own, square, n if closed else None, least, model.fit_intercept)
     if not np.any(np.abs(evidence.gram) > NOTHING) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies
