@@ -85,6 +85,8 @@ class BayesianGLM(BaseSVI):
         posterior_._blocks.weights.mean (p) or (l,p) where it.ndim == 2 - (l == 1)
         posterior_._blocks.weights where p == c + bool(self._record.choices.get('fit_intercept', True))
         _fitted.subspace[0]? (c)
+        _fitted where (it.shapes is None) == ('prior_power' not in self.state_.q)
+        state_.q.prior_power? where it.value.tolist() in ([0.0], [1.0], [2.0])
         state_.q.weights where np.size(it.mean) == l * (self._fitted.n_informed(c) + p - c) + self._encoding.n_effects
         _fitted.nodes? where self._fitted.has_places({b: np.size(q.mean) for b, q in self.state_.q.items()})
         _fitted.nodes.weights? (K); posterior_._blocks[*].node_blocks.weights? (K)

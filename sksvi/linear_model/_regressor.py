@@ -39,6 +39,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
         each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
         coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
+        Where columns of numbers outnumber rows at hand, "auto" under ``covariance="full"`` is an empirical prior of the
+        rows too: sparse columns share one scale, and the bound chooses `prior_power_`.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
@@ -97,6 +99,11 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Ordinal: the sorted values of y, or in its own order the names that an ordered Categorical has.
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.
+    prior_power_ : int
+        Power p, 0, 1 or 2, of the prior covariance 0.1 I + 0.9 c (XᵀX)ᵖ of coefficients on the scale of the prior, I at
+        p = 0. Other than 0 only where columns of numbers outnumber rows and the bound of a learned prior pays for it:
+        prior probabilities are 0.9, 0.05 and 0.05, and `lower_bound_` has the log of the chosen one in it. Streams,
+        Dask collections and noisy steps have 0.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping

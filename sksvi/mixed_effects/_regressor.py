@@ -118,6 +118,8 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         Posterior mean and std of each standard deviation between levels, by group and effect; with ``groups``.
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.
+    prior_power_ : int
+        Without groups, as of the linear models; 0 with groups.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.stats import multivariate_normal
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load, save
-from sksvi.families import ClassGaussian, Gaussian, ProjectedGaussian
+from sksvi.families import ClassGaussian, Gaussian, Point, ProjectedGaussian
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.linear_model._design import with_equal_prior
 from sksvi.linear_model._prior import own_precision
@@ -188,6 +188,15 @@ def test_a_file_holds_the_shape_of_the_prior(tmp_path):
     assert again.prior_power_ == model.prior_power_ > 0
     assert again.summary().equals(model.summary())
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_file_with_a_power_that_is_none_is_refused(tmp_path):
+    X, y = measured()
+    model = BayesianGLMRegressor().fit(X, y)
+    model.state_.q["prior_power"] = Point(np.array([3.0]))
+    save(model, tmp_path / "fit.sksvi")
+    with pytest.raises(ValueError, match="prior_power"):
+        load(tmp_path / "fit.sksvi")
 
 
 def test_messages_of_a_wide_fit_under_equal_variances(point_fit):
