@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 332,
-    "lines of code": 45_850,
+    "lines of code": 46_000,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 25,
     "names of Likelihood": 45,
