@@ -7,11 +7,12 @@ from typing import Any
 from sksvi._runtime import memory
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
+from sksvi.models.linear.cavity import filled_columns
 from sksvi.partitions.collections import is_collection
 
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
-#: fits of the path), and per row and class.
-PER_COEFFICIENT, PER_LATENT = 48, 16
+#: fits of the path), those of a column without entries (three fits), and per row and class.
+PER_COEFFICIENT, PER_EMPTY, PER_LATENT = 48, 10, 16
 #: Why there is no bound.
 NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
@@ -76,7 +77,9 @@ def is_number(value: Any) -> bool:
 def check_memory(estimator: Any, data: Table) -> None:
     """Raise where a fit to these rows exceeds the memory that is available."""
     (n, d), k = data.X.shape, estimator.likelihood_.n_latents
-    numbers = PER_COEFFICIENT * float(k) * (d + 1) + PER_LATENT * float(k) * n
+    filled = filled_columns(data.X)
+    some = d if filled is None else len(filled)
+    numbers = float(k) * (PER_COEFFICIENT * (some + 1) + PER_EMPTY * (d - some) + PER_LATENT * n)
     what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
     remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
     memory.need(8.0 * numbers + nbytes(data.X), what, remedy)

@@ -103,7 +103,7 @@ def test_tables_and_draws(rng):
     varies, total = spread > 0, np.maximum(1.0 / v - model.prior_precision_, 0.0) + 2.0 * np.square(spread / 5.0)
     centred = np.eye(3) - 1.0 / 3.0
     shown = own[["mean", "std"]].to_numpy().reshape(3, -1, 2)[:, :-1][:, varies]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # columns that do not vary, left out below
         mean, variance = (centred @ (model.coef_ / (v * total))), centred**2 @ (1.0 / total)
     np.testing.assert_allclose(shown[..., 0], mean[:, varies], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(shown[..., 1], np.sqrt(variance[:, varies]), rtol=1e-6)
@@ -210,6 +210,23 @@ def test_rows_without_words_and_words_without_rows(classes, rng):
     np.testing.assert_array_equal(model.coef_[:, 20:40], 0.0)
     np.testing.assert_allclose(model.coef_std_[:, 20:40], model.prior_precision_[0] ** -0.5, rtol=1e-6)
     assert np.all(np.isfinite(model.predict_proba(sp.csr_matrix((2, D)))))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_columns_without_entries_have_their_prior(classes, rng):
+    X, y, new, _ = documents(rng, classes)
+    filled = np.flatnonzero(X.getnnz(axis=0))  # the start of the directions depends on the number of columns
+    X, new = X[:, filled], new[:, filled]
+    place = np.sort(rng.choice(5 * D, len(filled), replace=False))  # as a hashing vectorizer leaves them
+    wide, more = (sp.csr_matrix((A.data, place[A.indices], A.indptr), shape=(A.shape[0], 5 * D)) for A in (X, new))
+    plain, hashed = low_rank().fit(X, y), low_rank().fit(wide, y)
+    empty = np.setdiff1d(np.arange(5 * D), place)
+    np.testing.assert_allclose(hashed.loo_, plain.loo_, rtol=1e-6)
+    np.testing.assert_allclose(hashed.coef_[:, place], plain.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(hashed.coef_std_[:, place], plain.coef_std_, rtol=1e-5)
+    assert not hashed.coef_[:, empty].any()
+    np.testing.assert_allclose(hashed.coef_std_[:, empty], hashed.prior_precision_[0] ** -0.5)
+    np.testing.assert_allclose(hashed.predict_proba(more), plain.predict_proba(new), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import RandomState
 from sksvi.families.gaussian.dense import Gaussian
 from sksvi.families.gaussian.normal import Normal
@@ -58,7 +60,9 @@ class LowRankGaussian(Normal):
 
     def __getitem__(self, plate: int) -> LowRankGaussian:
         """The weights of one plate."""
-        return LowRankGaussian(self.mean[plate], self.diagonal[plate], self.basis, self.inner[plate])
+        one = LowRankGaussian(self.mean[plate], self.diagonal[plate], self.basis, self.inner[plate])
+        one.__dict__["_solved"] = self._solved[plate]  # found for all at once
+        return one
 
     def contrast(self, plate: int, other: int) -> Gaussian:
         """One plate less another, with a precision that is formed when asked for."""
@@ -82,18 +86,39 @@ class LowRankGaussian(Normal):
     @cached_property
     def _solved(self) -> Array:
         """(Vᵀ diag(s) V)⁻¹, (..., r, r)."""
-        return np.linalg.inv(np.swapaxes(self._scaled, -1, -2) @ self.basis)
+        r, first, second = self._pairs
+        found = np.zeros((*self.diagonal.shape[:-1], r, r))
+        for rows, products in self._products():
+            found[..., first, second] += self.diagonal[..., rows] @ products
+        found[..., second, first] = found[..., first, second]
+        return np.linalg.inv(found) if found.any() else found  # a point has no variance along V either
+
+    @property
+    def _pairs(self) -> tuple[int, Array, Array]:
+        """Number of directions, and the places on and above the diagonal of a matrix of them."""
+        r = self.basis.shape[1]
+        return r, *np.triu_indices(r)
+
+    def _products(self) -> Iterator[tuple[slice, Array]]:
+        """Weights block by block with the products of each two of their numbers in V, (rows, pairs)."""
+        _, first, second = self._pairs
+        for rows in parallel.slices(len(self.basis), parallel.chunk_rows(len(first), False)):
+            yield rows, self.basis[rows][:, first] * self.basis[rows][:, second]
 
     @property
     def variance(self) -> Array:
         """Diagonal of S, (..., D + extra)."""
         if not self.inner.any() and not self.diagonal.any():
             return np.zeros_like(self.mean)
-        r, solved = self.basis.shape[1], self._solved
-        middle = solved @ self.inner[..., :r, :r] @ solved - solved
-        weights = self.diagonal + np.einsum("...ja,...ja->...j", self._scaled @ middle, self._scaled)
-        extra = np.diagonal(self.inner, axis1=-2, axis2=-1)[..., r:]
-        return np.concatenate([np.maximum(weights, 0.0), extra], axis=-1)  # a rounding below zero is none
+        (r, first, second), solved, s = self._pairs, self._solved, self.diagonal
+        middle = (solved @ self.inner[..., :r, :r] @ solved - solved)[..., first, second]
+        middle *= np.where(first == second, 1.0, 2.0)
+        out = np.empty_like(self.mean)
+        out[..., s.shape[-1] :] = np.diagonal(self.inner, axis1=-2, axis2=-1)[..., r:]
+        for rows, products in self._products():
+            part = s[..., rows] + np.square(s[..., rows]) * (middle @ products.T)
+            out[..., rows] = np.maximum(part, 0.0)  # a rounding below zero is none
+        return out
 
     @property
     def cov(self) -> Array:
@@ -119,7 +144,7 @@ class LowRankGaussian(Normal):
         if not self.inner.any() and not self.diagonal.any():
             return np.zeros_like(rows.dot(self.mean))
         (d, r), width = self.basis.shape, len(self.mean)
-        wide, s = np.zeros((r, width)), np.zeros(width)
+        wide, s = np.zeros((width, r)).T, np.zeros(width)
         wide[:, :d], s[:d] = self._scaled.T, self.diagonal
         along = rows.dots(wide)
         inside = along @ self._solved

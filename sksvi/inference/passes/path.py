@@ -97,7 +97,7 @@ class ScalePath:
             width = progress.widths[chosen(progress, fit)]
             start, steps, tol = progress.nearest(width).block.mean, LAST_STEPS, LAST_TOL * tol
         else:
-            start, steps = extrapolated(progress, width, state), STEPS
+            start, steps = extrapolated(progress, width, state, fit), STEPS
         point = fit.at(fit.mean_square / width, start, steps, tol)
         progress = progress.with_point(width, point)
         progress.polished = progress.selected is not None and point.settled
@@ -105,7 +105,7 @@ class ScalePath:
         progress.points = {at: one for at, one in progress.points.items() if at in (best, newest - 1, newest)}
         shown = progress.nearest(progress.widths[best])
         progress.loo = fit.average(shown.losses)[0]
-        q = path.model.with_precision(shown.block, shown.precision)
+        q = path.model.with_precision(fit.widened(shown), shown.precision)
         state = replace(state, q=q, progress=progress, passes=state.passes + 1, steps=state.steps + 1)
         return state, StepInfo(np.nan, False, 1.0, 0)
 
@@ -148,10 +148,10 @@ def following(progress: PathState, fit: Any) -> float | None:
     return None
 
 
-def extrapolated(progress: PathState, width: float, state: State) -> Array:
+def extrapolated(progress: PathState, width: float, state: State, fit: Any) -> Array:
     """Weights to begin with: along the line through those of the last two scales in their logarithm."""
     if not progress.widths:
-        return np.asarray(state.q["weights"].mean)
+        return np.asarray(fit.narrowed(state.q["weights"]))
     if len(progress.widths) > 1:
         before, last = np.log(progress.widths[-2:])
         share = (np.log(width) - last) / (last - before)

@@ -23,9 +23,19 @@ Array = np.ndarray
 ROUNDS, SETTLED = 5, 2e-2
 #: Directions at most, and rows for each of them at least.
 MOST_DIRECTIONS, ROWS_PER_DIRECTION = 8, 25
+#: Share of the columns with an entry below which the others are left out.
+MOST_FILLED = 0.5
 #: Columns beyond the directions that the sketch of the rows has.
 SPARE = 4
 TINY = np.finfo(float).tiny
+
+
+def filled_columns(X: Any) -> Array | None:
+    """Columns of a CSR matrix with an entry, if others are many; else None."""
+    if not is_compressed(X):
+        return None
+    filled = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+    return filled if 0 < len(filled) < MOST_FILLED * X.shape[1] else None
 
 
 class WideRows:
@@ -35,11 +45,39 @@ class WideRows:
     ----------
     X : CSR matrix or array of shape (n, D)
         Stays as it is; squares of CSR entries are stored once, beside its own indices.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (d,) or None
+        Those of X that the products are about, where most of a CSR matrix are empty, as hashed ones are; None: all.
+    shape : tuple of int
+        (n, d).
+    width : int
+        D.
     """
 
     def __init__(self, X: Any) -> None:
         self.X: Any = X if is_compressed(X) else np.asarray(X)
+        self.width: int = X.shape[1]
+        self.columns = filled_columns(X)
+        if self.columns is not None:
+            number = np.zeros(self.width, X.indices.dtype)
+            number[self.columns] = np.arange(len(self.columns))
+            self.X = sp.csr_matrix((X.data, number[X.indices], X.indptr), shape=(X.shape[0], len(self.columns)))
         self.shape: tuple[int, int] = self.X.shape
+
+    def narrowed(self, W: Array) -> Array:
+        """Weights (D + extra, K) without those of columns that are left out: (d + extra, K)."""
+        return W if self.columns is None else np.concatenate([W[self.columns], W[self.width :]])
+
+    def widened(self, W: Array, other: float = 0.0) -> Array:
+        """Numbers (d + extra, K) with one number for all columns that are left out: (D + extra, K)."""
+        if self.columns is None:
+            return W
+        d = self.shape[1]
+        out = np.full((self.width + len(W) - d, *W.shape[1:]), other)
+        out[self.columns], out[self.width :] = W[:d], W[d:]
+        return out
 
     @cached_property
     def _squared(self) -> Any:

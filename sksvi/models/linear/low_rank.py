@@ -77,8 +77,9 @@ class LowRankModel(LinearModel):
 class PathPoint:
     """A mode with what leave-one-out says of it.
 
-    precision : of the prior. block : of the weights. losses (n,): minus the log density of each row at the latents
-    that the others leave it, nats. mean, variance (n, K): of these latents. settled : whether L-BFGS has ended.
+    precision : of the prior. block : of the weights of `WideRows.columns`. losses (n,): minus the log density of each
+    row at the latents that the others leave it, nats. mean, variance (n, K): of these latents. settled : whether
+    L-BFGS has ended.
     """
 
     LAYOUT = """
@@ -169,12 +170,12 @@ class WideFit:
 
     # ---- the mode
     def at(self, precision: float, mean: Array, most: int, tol: float) -> PathPoint:
-        """The fit under a precision, begun at weights `mean` (..., D + extra), in `most` steps of L-BFGS at most."""
+        """The fit under a precision, begun at weights `mean` (..., d + extra), in `most` steps of L-BFGS at most."""
         found, settled = Climb.of(self, precision, mean).run(most, tol)
         return self._judged(precision, found, settled)
 
     def _judged(self, precision: float, W: Array, settled: bool) -> PathPoint:
-        """Leave-one-out at weights (D + extra, K)."""
+        """Leave-one-out at weights (d + extra, K)."""
         model, single = self.model, np.minimum(self.weight, 1.0)[:, None]
         f = self.latents(W)
         _, slope, curve = self._terms(f)
@@ -183,15 +184,27 @@ class WideFit:
         found: Cavities = cavities(self.rows, self.sketch, gamma, np.maximum(self.weight, 1.0), precision, extra)
         mean = f - found.variance * single * slope
         block = LowRankGaussian(
-            np.ascontiguousarray(W.T).reshape(model.shape),
+            np.ascontiguousarray(W.T).reshape(*model.shape[:-1], -1),
             np.ascontiguousarray(found.diagonal.T).reshape(*model.shape[:-1], -1),
             self.sketch.basis,
             found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
         )
         return PathPoint(precision, block, -self._log_prob(mean), mean, found.variance, settled)
 
+    def narrowed(self, block: LowRankGaussian) -> Array:
+        """Mean of all weights without those of columns that are left out, (..., d + extra)."""
+        return self.rows.narrowed(block.mean.T).T
+
+    def widened(self, point: PathPoint) -> LowRankGaussian:
+        """The block of all weights: those of columns that are left out have their prior."""
+        if self.rows.columns is None:
+            return point.block
+        rows, block = self.rows, point.block
+        mean, diagonal = rows.widened(block.mean.T).T, rows.widened(block.diagonal.T, 1.0 / point.precision).T
+        return LowRankGaussian(mean, diagonal, rows.widened(block.basis), block.inner)
+
     def latents(self, W: Array) -> Array:
-        """Latents of the rows, (n, K), at weights (D + extra, K)."""
+        """Latents of the rows, (n, K), at weights (d + extra, K)."""
         d = self.rows.shape[1]
         f = self.rows.dot(W[:d])
         f += W[d:].sum(0)
