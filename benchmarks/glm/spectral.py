@@ -7,6 +7,7 @@ the negative log density) expected at 500 new rows; then log loss on texts and w
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -26,7 +27,7 @@ from sksvi.models.linear import glm
 from sksvi.models.linear.scales import POWERS
 
 #: Rows and columns that are simulated; rows and words of texts.
-SIZES, WORDS = [(60, 150), (100, 120)], [(150, 400)]
+SIZE, WORDS = (60, 150), (150, 400)
 #: Columns are independent, share five factors, or are words (TF-IDF of four newsgroups); effects of all columns alike,
 #: of four strong ones, or of the factors (of words: of sums of documents that are not among the rows).
 DESIGNS = [(columns, truth) for columns in ("independent", "factors", "words") for truth in ("dense", "sparse")]
@@ -101,20 +102,18 @@ def fitted(kind: str, X: Any, f: Array, new: Any, f_new: Array, w: Array, seed: 
 
 def covers(quick: bool) -> list[dict[str, Any]]:
     rows = []
-    for kind in ("gaussian", "logit"):
-        for design in DESIGNS:
-            sizes = WORDS if design[0] == "words" else SIZES
-            for n, d in sizes[:1] if quick else sizes:
-                found: dict[str, list[list[float]]] = {"equal": [], "chosen": []}
-                for seed in range(3 if quick else REPEATS[design[0]]):
-                    X, f, w = simulated((n, d), design, seed)
-                    parts = X[:n], f[:n], X[n:], f[n:], w, seed
-                    found["chosen"].append(fitted(kind, *parts, False))
-                    same = found["chosen"][-1][0] == 0  # the fit without a choice has its bits
-                    found["equal"].append(found["chosen"][-1] if same else fitted(kind, *parts, True))
-                for prior, own in found.items():
-                    rows.append(cover_row(kind, design, (n, d), prior, np.array(own)))
-                    progress(rows[-1])
+    for kind, design in itertools.product(("gaussian", "logit"), DESIGNS):
+        n, d = WORDS if design[0] == "words" else SIZE
+        found: dict[str, list[list[float]]] = {"equal": [], "chosen": []}
+        for seed in range(3 if quick else REPEATS[design[0]]):
+            X, f, w = simulated((n, d), design, seed)
+            parts = X[:n], f[:n], X[n:], f[n:], w, seed
+            found["chosen"].append(fitted(kind, *parts, False))
+            same = found["chosen"][-1][0] == 0  # the fit without a choice has its bits
+            found["equal"].append(found["chosen"][-1] if same else fitted(kind, *parts, True))
+        for prior, own in found.items():
+            rows.append(cover_row(kind, design, (n, d), prior, np.array(own)))
+            progress(rows[-1])
     return rows
 
 

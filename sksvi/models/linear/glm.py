@@ -31,6 +31,8 @@ START_SPREAD = 16.0
 REACH = 10.0
 #: Passes in which a fit settles at another maximum of its evidence.
 SEARCH_PASSES = 100
+#: Passes after which powers of the prior are compared: the fit goes on from the best.
+POWER_PASSES = 20
 #: Part of a weight that data determine, less than which is rounding.
 DETERMINED = 1e-12
 #: Numbers of well-determined weights that are as good as none.
@@ -422,11 +424,15 @@ class LinearModel(LinearLatents):
 
     def _best_power(self, fit: Fit, tol: float) -> dict[str, Any] | None:
         """q where it has settled under the power of the prior whose bound is largest; None: where it is."""
-        q = fit.q
-        if self.shapes is None or "prior_power" in fit.frozen or fit.already_searched(["prior_power"]):
+        q, frozen = fit.q, "prior_power" in fit.frozen
+        if (
+            self.shapes is None
+            or frozen
+            or not q["weights"].natural_coordinates
+            or fit.already_searched(["prior_power"])
+        ):
             return None
-        block = q["weights"] if q["weights"].natural_coordinates else q["weights"].natural_form()
-        message = block.over(self.prior(q)["weights"])
+        message = q["weights"].over(self.prior(q)["weights"])
         best, found = fit.here.bound + tol * fit.size(fit.here.bound), None
         for power in POWERS:
             there = {**q, "prior_power": Point(np.array([float(power)]))}
@@ -436,7 +442,7 @@ class LinearModel(LinearLatents):
                 there["weights"] = self.prior(there)["weights"].times(message)
             except NotPositiveDefinite:  # messages that say less than nothing where this prior is weak
                 continue
-            here = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
+            here = fit.settle(there, POWER_PASSES, tol, fit.tick)
             if here.bound > best:
                 best, found = here.bound, here.q
         return found
