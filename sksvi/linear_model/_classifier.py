@@ -112,7 +112,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         Power p, 0, 1 or 2, of the prior covariance 0.1 I + 0.9 c (XᵀX)ᵖ of coefficients on the scale of the prior, I at
         p = 0. Other than 0 only where columns of numbers outnumber rows and the bound of a learned prior pays for it:
         prior probabilities are 0.9, 0.05 and 0.05, and `lower_bound_` has the log of the chosen one in it. Streams,
-        Dask collections and noisy steps have 0.
+        Dask collections, categorical columns, mini-batches and ``algorithm="s-dsvi"`` have 0.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping

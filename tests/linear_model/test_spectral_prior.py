@@ -171,6 +171,22 @@ def test_the_choice_does_not_lower_the_bound(data):
     assert np.isfinite(model.summary()[["mean", "std"]].iloc[: X.shape[1]].to_numpy()).all()
 
 
+@pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "fp"])
+def test_algorithms_agree_on_the_shape(algorithm):
+    X, y = measured()
+    one, other = (BayesianGLMRegressor(algorithm=name, max_iter=1000).fit(X, y) for name in ("cvi", algorithm))
+    assert one.prior_power_ == other.prior_power_ > 0
+    assert one.lower_bound_ == pytest.approx(other.lower_bound_, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{"algorithm": "s-dsvi"}, {"batch_size": 10}])
+def test_steps_that_cannot_be_compared_keep_equal_variances(options):
+    X, y = measured()
+    model = BayesianGLMRegressor(max_iter=100, **options).fit(X, y)
+    assert model.prior_power_ == 0 and np.isfinite(model.lower_bound_)
+
+
 def test_rows_of_weight_two_are_two_rows():
     X, y = measured()
     weights = np.tile([1.0, 2.0], len(y) // 2)
