@@ -17,8 +17,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
 
-from sksvi import BayesianGLMClassifier
+from sksvi import BayesianGLMClassifier, CoefficientDisplay
 
 
 def described(part):
@@ -62,13 +63,15 @@ ax.legend(frameon=False)
 # The words that speak most for each class, with 90 % intervals of their coefficients. A document's probabilities are
 # certain long before a single word's coefficient is: the intervals hold 0, and the ranking still makes sense.
 model = models['BayesianGLMClassifier(covariance="low-rank")']
-words = vectorizer.get_feature_names_out()
+fitted = make_pipeline(vectorizer, model)
 fig, axes = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", sharex=True)
-for ax, k in zip(axes.ravel(), range(len(parts)), strict=True):
-    top = np.argsort(-model.coef_[k])[:6][::-1]
-    ax.errorbar(model.coef_[k, top], np.arange(6), xerr=1.645 * model.coef_std_[k, top], fmt="o", markersize=4)
-    ax.axvline(0, color="0.7", linewidth=1)
-    ax.set(yticks=np.arange(6), yticklabels=words[top], title=model.classes_[k])
+for ax, part in zip(axes.ravel(), parts, strict=True):
+    CoefficientDisplay.from_estimator(fitted, class_name=part, max_features=6, ax=ax)
+    ax.get_legend().remove()
+    ax.set_title(part)
+    ax.set_title("", loc="left")
+    ax.set_xlabel("")
+fig.supxlabel("coefficient, 90 % interval")
 
 # %%
 # Documents of a class that the fit never had: the largest probability is lower than usual. That is a hint to look at

@@ -160,7 +160,9 @@ class CoefficientDisplay:
         interval = f"{100 * self.coverage:g} % posterior interval"
         # Towards the names there is room: a line that begins below them is not cut off.
         ax.set_xlabel(f"Coefficient (units of the latent), {interval},\nper {per}", loc="right")
-        say_shown(ax, n_features, self.n_features, "columns shown, the clearest from zero")
+        of_class = self.class_names is not None and n_classes == 1
+        rule = "those that speak most for the class" if of_class else "the clearest from zero"
+        say_shown(ax, n_features, self.n_features, f"columns shown, {rule}")
         if self.class_names is not None:
             legend_outside(ax, title="class")
         self.ax_, self.figure_ = ax, ax.figure
@@ -175,6 +177,7 @@ class CoefficientDisplay:
         max_features: int | None = 30,
         sort: str | None = None,
         standardize: bool = False,
+        class_name: Any = None,
         X: MatrixLike | None = None,
         ax: Axes | None = None,
         **errorbar_kwargs: Any,
@@ -203,6 +206,12 @@ class CoefficientDisplay:
             standard deviations, of a column of two values their distance (Gelman 2008). A linear model knows what
             its columns spread over unless its ``prior_precision`` is a fixed number; of another one give `X`.
 
+        class_name : label, default=None
+            One of ``classes_``, drawn alone: the columns that speak most for it, as the words of a text do, the largest
+            mean first (of two classes the first has the other's coefficients with the other sign). Means and intervals
+            are of ``coef_`` under the prior that all coefficients share, which shrinks rare words; `summary` has each
+            under a weak prior of its own. None: all classes.
+
         X : {array-like, sparse matrix} of shape (n, D), default=None
             Rows that say what columns spread over, as the estimator (or its wrapper) takes them; for `standardize`.
 
@@ -223,7 +232,7 @@ class CoefficientDisplay:
             If the estimator is not fitted.
         ValueError
             For `standardize` of a model that does not know what its columns spread over, without `X`; for `X` of other
-            columns, and for a `coverage`, `max_features` or `sort` that cannot be.
+            columns, a `class_name` that is no class, and for a `coverage`, `max_features` or `sort` that cannot be.
 
         Examples
         --------
@@ -240,20 +249,35 @@ class CoefficientDisplay:
         names, n_features = feature_names(inner, before), mean.shape[1]
         spread = _spread(inner, before, X, n_features) if standardize else np.ones(n_features)
         interval = None
-        if hasattr(inner, "_shown_coefficients"):
+        if class_name is not None:
+            mean, std = _of_class(inner, mean, std, class_name)
+        elif hasattr(inner, "_shown_coefficients"):
             (mean, std, *ends), named = inner._shown_coefficients(coverage)
             names, spread, n_features = names[named], spread[named], len(named)
             interval = ends[0] * spread, ends[1] * spread
         mean, std = mean * spread, std * spread
         if max_features is not None and n_features > max_features:
             # Without spread a coefficient counts by its size alone, far beyond all others.
-            score = (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)
+            score = mean[0] if class_name is not None else (np.abs(mean) / np.maximum(std, np.finfo(float).tiny)).max(0)
             selected = np.sort(np.argsort(-score, kind="stable")[:max_features])
             mean, std, names = mean[:, selected], std[:, selected], names[selected]
             interval = None if interval is None else (interval[0][:, selected], interval[1][:, selected])
         classes = inner.classes_ if len(mean) > 1 else None
+        if class_name is not None:
+            classes, sort = [class_name], sort or "mean"
         options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
         return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
+
+
+def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (1, D) of one class, of two classes with their sign for it."""
+    classes = list(getattr(inner, "classes_", []))
+    if class_name not in classes:
+        raise ValueError(f"class_name={class_name!r} is none of the classes {classes[:20]} of the fit.")
+    k = classes.index(class_name)
+    if len(mean) > 1:
+        return mean[k : k + 1], std[k : k + 1]
+    return (mean if k else -mean), std
 
 
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:

@@ -147,6 +147,23 @@ def test_the_clearest_features_are_kept_in_their_order():
     assert CoefficientDisplay.from_estimator(fit, max_features=None).mean.shape == (1, 5)
 
 
+def test_columns_that_speak_for_a_class():
+    rng = np.random.default_rng(0)
+    fit = SimpleNamespace(n_features_in_=5, coef_=rng.standard_normal((3, 5)), coef_std_=np.ones((3, 5)))
+    fit.classes_ = np.array(["low", "mid", "high"])
+    display = CoefficientDisplay.from_estimator(fit, class_name="mid", max_features=2)
+    top = np.argsort(-fit.coef_[1])[:2]
+    assert display.feature_names == [f"x{j}" for j in top] and display.class_names == ["mid"]
+    np.testing.assert_array_equal(display.mean, fit.coef_[1:2, top])
+    assert display.ax_.get_title(loc="left") == "2 of 5 columns shown, those that speak most for the class"
+    two = SimpleNamespace(n_features_in_=5, coef_=fit.coef_[:1], coef_std_=np.ones((1, 5)), classes_=np.array([0, 1]))
+    first, second = (CoefficientDisplay.from_estimator(two, class_name=c) for c in (0, 1))
+    assert first.feature_names == second.feature_names[::-1]
+    np.testing.assert_array_equal(first.mean, -second.mean[:, ::-1])
+    with pytest.raises(ValueError, match="class_name='none' is none of the classes"):
+        CoefficientDisplay.from_estimator(fit, class_name="none")
+
+
 def test_bounds_by_their_distance_to_the_best():
     """By hand: the best exact bound is -80, the least distance 0.5, and an estimate above has no logarithm."""
     noisy = ([1, 2, 3, 4], [-100.0, -79.0, -90.0, -80.5], [False, False, False, True])
