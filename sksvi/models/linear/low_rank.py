@@ -25,7 +25,7 @@ from sksvi.models.traits import Traits
 Array = np.ndarray
 
 #: Memory of L-BFGS, and the least relative gain and slope that it goes on for, in units of `tol`.
-CORRECTIONS, GAIN, SLOPE = 10, 0.1, 10.0
+CORRECTIONS, GAIN, SLOPE = 5, 0.1, 10.0
 #: Nodes of one latent, and points, in pairs about the mean, of several.
 NODES, POINTS = 16, 32
 
@@ -248,17 +248,18 @@ def points_of(k: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Climb:
-    """L-BFGS on weights in coordinates where the prior, and what the rows say along their directions, are standard.
+    """L-BFGS on weights in coordinates where the prior, and what rows say along their directions, are standard.
 
-    With c = (δ / (δ + γ e))^½ - 1 the weights are (I + V diag(c) Vᵀ) a / √δ for the coordinates a.
+    With Z the rows along their directions V and the intercept, in units of the prior, and C² = (1 + Zᵀ diag(γ) Z)⁻¹,
+    coordinates a have the weights (a + V (C - 1) Vᵀa) / √δ, the intercept among the directions.
 
     Parameters
     ----------
     fit : WideFit
     precision : float
         Of the prior, δ.
-    shrink : ndarray of shape (r,)
-        c.
+    mix, unmix : ndarray of shape (r + extra, r + extra)
+        C - 1, and C⁻¹ - 1.
     unit : float
         Coordinates of the intercept for one of its own.
     start : ndarray of shape (D + extra, K)
@@ -267,7 +268,8 @@ class Climb:
 
     fit: WideFit
     precision: float
-    shrink: Array
+    mix: Array
+    unmix: Array
     unit: float
     start: Array
 
@@ -275,10 +277,14 @@ class Climb:
     def of(cls, fit: WideFit, precision: float, mean: Array) -> Climb:
         """The climb from weights (..., D + extra), in coordinates that suit the curvature there."""
         start = np.ascontiguousarray(np.atleast_2d(mean).T)
-        gamma = float(np.average(-fit._terms(fit.latents(start))[2].mean(1), weights=fit.weight))
-        shrink = np.sqrt(precision / (precision + gamma * fit.sketch.squares)) - 1.0
-        unit = float(np.sqrt(fit.model.intercept_precision + gamma * fit.weight.sum()))
-        return cls(fit, precision, shrink, unit, start)
+        gamma = -fit._terms(fit.latents(start))[2].mean(1) * fit.weight
+        extra, (n, r) = len(start) - fit.rows.shape[1], fit.sketch.along.shape
+        unit = float(np.sqrt(fit.model.intercept_precision + gamma.sum()))
+        Z = np.concatenate([fit.sketch.along / np.sqrt(precision), np.full((n, extra), 1.0 / unit)], axis=1)
+        prior = np.append(np.ones(r), np.full(extra, fit.model.intercept_precision / unit**2))
+        values, axes = np.linalg.eigh(np.diag(prior) + (Z * gamma[:, None]).T @ Z)
+        mix, unmix = ((axes * values**power) @ axes.T - np.eye(r + extra) for power in (-0.5, 0.5))
+        return cls(fit, precision, mix, unmix, unit, start)
 
     def run(self, most: int, tol: float) -> tuple[Array, bool]:
         """The weights after `most` steps at most, and whether nothing is left to gain."""
@@ -292,36 +298,42 @@ class Climb:
 
     def weights(self, a: Array) -> Array:
         """Weights of coordinates, (D + extra, K)."""
-        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
-        W = np.empty_like(a)
-        W[:d] = V @ (self.shrink[:, None] * (V.T @ a[:d]))
-        W[:d] += a[:d]
-        W[:d] /= np.sqrt(self.precision)
-        W[d:] = a[d:] / self.unit
-        return W
+        return self._scaled(self._mixed(a, self.mix))
 
     def coordinates(self, W: Array) -> Array:
         """Coordinates of weights."""
-        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
-        a = np.empty_like(W)
-        a[:d] = np.sqrt(self.precision) * (W[:d] - V @ ((self.shrink / (1.0 + self.shrink))[:, None] * (V.T @ W[:d])))
-        a[d:] = self.unit * W[d:]
+        d, a = self.fit.rows.shape[1], np.array(W)
+        a[:d] *= np.sqrt(self.precision)
+        a[d:] *= self.unit
+        return self._mixed(a, self.unmix)
+
+    def _scaled(self, a: Array) -> Array:
+        """From units of the prior to weights, or a slope back, in place."""
+        d = self.fit.rows.shape[1]
+        a[:d] *= self.precision**-0.5
+        a[d:] /= self.unit
         return a
+
+    def _mixed(self, a: Array, mix: Array) -> Array:
+        """What the directions and the intercept add, a matrix of their products with `a`."""
+        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
+        r, out = V.shape[1], np.empty_like(a)
+        more = mix @ np.concatenate([V.T @ a[:d], a[d:]])
+        np.matmul(V, more[:r], out=out[:d])
+        out[d:] = more[r:]
+        out += a
+        return out
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
         """Minus the log posterior density of weights, but for a constant, and its slope in the coordinates."""
-        fit, d, V = self.fit, self.fit.rows.shape[1], self.fit.sketch.basis
+        fit, d = self.fit, self.fit.rows.shape[1]
         W = self.weights(flat.reshape(self.start.shape))
         value, slope, _ = fit._terms(fit.latents(W))
         slope *= -fit.weight[:, None]
         off = W[d:] - fit.model.intercept_mean
         loss = float(-(fit.weight @ value) + 0.5 * self.precision * np.vdot(W[:d], W[:d]))
         loss += 0.5 * fit.model.intercept_precision * float(np.vdot(off, off))
-        out = np.empty_like(W)
-        G = fit.rows.pull(slope)
-        G += self.precision * W[:d]
-        out[:d] = V @ (self.shrink[:, None] * (V.T @ G))
-        out[:d] += G
-        out[:d] /= np.sqrt(self.precision)
-        out[d:] = (slope.sum(0) + fit.model.intercept_precision * off) / self.unit
-        return loss, out.ravel()
+        W[d:] = slope.sum(0) + fit.model.intercept_precision * off
+        W[:d] *= self.precision
+        W[:d] += fit.rows.pull(slope)
+        return loss, self._mixed(self._scaled(W), self.mix).ravel()
