@@ -4,6 +4,11 @@ Variances are self-consistent: a row's own message has the curvature γ / (1 + �
 leave its latent (Opper and Winther 2000: the cavity of an approximate message passing), with a diagonal for the
 weights off r leading directions of the rows, and a matrix of r + 1 numbers a side along these and the intercept. A
 round costs a product of the squared entries of X with K columns, and one of their transpose.
+
+Of few rows the same is found by matrices of n a side, exact but for the curvature at the mode of all rows: latents have
+the precision G⁻¹ + W for the covariance G of the prior and the curvature W of the rows, and a row's own W is taken out
+again (Rad and Maleki 2020: a Newton step from the mode). Of K classes W couples those of a row, and K + 1 matrices of
+n a side do for one of nK (Rasmussen and Williams 2006, algorithm 3.3).
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import lapack, solve_triangular
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import is_compressed
@@ -21,13 +27,18 @@ Array = np.ndarray
 
 #: Rounds in which variances settle at most, and their mean relative change that ends them.
 ROUNDS, SETTLED = 5, 2e-2
-#: Directions at most, and rows for each of them at least.
-MOST_DIRECTIONS, ROWS_PER_DIRECTION = 8, 25
+#: Leading directions at most, and rows for each of them at least; and of all that variances know.
+FEW_DIRECTIONS, MANY_ROWS = 8, 25
+MOST_DIRECTIONS, FEW_ROWS = 64, 8
+#: Rows times squared directions at most, and numbers of the directions for each entry of the rows.
+PRODUCTS, PER_ENTRY = 2.5e6, 4.0
 #: Share of the columns with an entry below which the others are left out.
 MOST_FILLED = 0.5
 #: Columns beyond the directions that the sketch of the rows has.
 SPARE = 4
 TINY = np.finfo(float).tiny
+#: Rows cubed times latents of a row for which matrices of rows serve, and the least curvature of a row there.
+MOST_CUBED, LEAST_CURVATURE = 1.3e9, 1e-12
 
 
 def filled_columns(X: Any) -> Array | None:
@@ -91,6 +102,16 @@ class WideRows:
         """Xᵀ R, (D, K)."""
         return np.asarray(self.X.T @ R.astype(self.X.dtype, copy=False), float)
 
+    @property
+    def entries(self) -> Array:
+        """Number of stored entries of each row, (n,)."""
+        return np.diff(self.X.indptr) if is_compressed(self.X) else np.full(len(self.X), float(self.shape[1]))
+
+    def gram(self) -> Array:
+        """X Xᵀ, (n, n)."""
+        found = self.X @ self.X.T
+        return np.asarray(found.toarray() if is_compressed(self.X) else found, float)
+
     def dot_squares(self, S: Array) -> Array:
         """X² S for the squares of the entries, (n, K)."""
         S = S.astype(self.X.dtype, copy=False)
@@ -116,14 +137,29 @@ class Sketch(NamedTuple):
     squares: Array
     along: Array
 
+    @property
+    def leading(self) -> Sketch:
+        """The few that pay in every step of a climb."""
+        return Sketch(self.basis[:, :FEW_DIRECTIONS], self.squares[:FEW_DIRECTIONS], self.along[:, :FEW_DIRECTIONS])
 
-def sketched(rows: WideRows, weight: Array) -> Sketch:
+
+def directions_of(total: float, d: int, entries: float, few: bool) -> int:
+    """How many directions rows of a total weight get, in d columns with so many entries that are stored."""
+    most = max(1, min(FEW_DIRECTIONS, int(total // MANY_ROWS)))
+    if few or most < FEW_DIRECTIONS:
+        return most
+    more = min(MOST_DIRECTIONS, total / FEW_ROWS, np.sqrt(PRODUCTS / total), PER_ENTRY * entries / d)
+    return max(most, int(more))
+
+
+def sketched(rows: WideRows, weight: Array, few: bool = True) -> Sketch:
     """Leading directions of the rows by randomized subspace iteration (Halko, Martinsson and Tropp 2011).
 
-    The random start is the same in every fit: directions only speed up and sharpen what follows.
+    The random start is the same in every fit: directions only speed up and sharpen what follows. `few` are enough where
+    variances do not depend on them.
     """
     n, d = rows.shape
-    rank = int(min(MOST_DIRECTIONS, max(1, weight.sum() // ROWS_PER_DIRECTION), n, d))
+    rank = min(directions_of(weight.sum(), d, weight @ rows.entries, few), n, d)
     root = np.sqrt(weight)[:, None]
     start = np.random.default_rng(0).standard_normal((d, min(rank + SPARE, n, d)))
     Q = np.linalg.qr(root * rows.dot(start))[0]
@@ -210,3 +246,75 @@ def _along(Z: Array, prior: Array, tau: Array, copies: Array) -> tuple[Array, Ar
         inner[k] = 0.5 * (inner[k] + inner[k].T)
         variance[:, k] = np.einsum("ij,ij->i", Z @ inner[k], Z)
     return inner, variance / np.maximum(1.0 - tau * variance, 1e-9)
+
+
+# ---- by matrices of rows
+def affordable(rows: float, latents: int) -> bool:
+    """Whether matrices of so many rows a side are no burden."""
+    return float(rows) ** 3 * latents <= MOST_CUBED
+
+
+def _inverse(gram: Array, root: Array) -> Array:
+    """Lower half of the inverse of 1 + R G R for a diagonal R (n,); what is above has no meaning."""
+    B = gram * root
+    B *= root[:, None]
+    B[np.diag_indices_from(B)] += 1.0
+    factor, failed = lapack.dpotrf(B, lower=1, overwrite_a=1, clean=0)
+    inverse, wrong = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    if failed or wrong:
+        raise np.linalg.LinAlgError("leave-one-out: the prior's covariance of the latents is not positive definite.")
+    return np.asarray(inverse)
+
+
+def variances(gram: Array, gamma: Array, copies: Array) -> Array:
+    """Variance (n,) of each latent without its row.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Covariance of the latents under the prior.
+    gamma : ndarray of shape (n,)
+        Minus the second derivative of a row's log density.
+    copies : ndarray of shape (n,)
+        How often a row counts; one of them is left out.
+    """
+    gamma = np.maximum(gamma, LEAST_CURVATURE)
+    whole = 1.0 - np.diagonal(_inverse(gram, np.sqrt(copies * gamma)))
+    return whole / (copies * gamma * (1.0 - whole / copies))
+
+
+def shifts(gram: Array, chances: Array, slope: Array, share: Array, copies: Array) -> Array:
+    """What a row of K classes adds to its own latents (n, K).
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        Covariance of the latents of a class under the prior.
+    chances : ndarray of shape (n, K)
+        Probabilities p of a softmax, whose curvature is diag(p) - ppᵀ.
+    slope : ndarray of shape (n, K)
+        Derivatives of a row's log density.
+    share, copies : ndarray of shape (n,)
+        What a copy counts, and how many of a row there are; one of them is left out.
+    """
+    (n, k), p = chances.shape, np.maximum(chances, LEAST_CURVATURE)
+    weight = share * copies
+    across, total, S = np.empty((k, n, n)), np.zeros((n, n)), np.zeros((n, k, k))
+    for c in range(k):
+        root = np.sqrt(weight * p[:, c])
+        inverse = _inverse(gram, root)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        S[:, c, c] = (1.0 - np.diagonal(inverse)) / root**2
+        inverse *= root[:, None]
+        np.divide(inverse, -root, out=across[c])
+        across[c][np.diag_indices(n)] += 1.0
+        total += np.multiply(inverse, root, out=inverse)
+    factor = np.linalg.cholesky(total)
+    for c in range(k):
+        across[c] = solve_triangular(factor, across[c], lower=True, check_finite=False)
+        for d in range(c + 1):
+            S[:, c, d] += np.einsum("ai,ai->i", across[c], across[d])
+            S[:, d, c] = S[:, c, d]
+    curvature = share[:, None, None] * (np.eye(k) * p[:, None, :] - p[:, :, None] * p[:, None, :])
+    left = np.eye(k) - curvature @ S
+    return np.asarray((S @ np.linalg.solve(left, (share[:, None] * slope)[:, :, None]))[:, :, 0])

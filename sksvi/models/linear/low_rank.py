@@ -18,7 +18,7 @@ from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite
 from sksvi.models.base import Blocks, Table
-from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, cavities, sketched
+from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, affordable, cavities, shifts, sketched, variances
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.traits import Traits
 
@@ -127,6 +127,8 @@ class WideFit:
     rows : WideRows
     sketch : Sketch
     weight : ndarray of shape (n,)
+    gram : ndarray of shape (n, n), or None
+        X Xᵀ of rows few enough for variances by it.
     """
 
     model: LowRankModel
@@ -134,12 +136,14 @@ class WideFit:
     rows: WideRows
     sketch: Sketch
     weight: Array
+    gram: Array | None
 
     @classmethod
     def of(cls, model: LowRankModel, data: Table) -> WideFit:
         """The rows with their leading directions."""
         rows, weight = WideRows(data.X), np.ones(len(data)) if data.weight is None else data.weight
-        return cls(model, data, rows, sketched(rows, weight), weight)
+        exact = affordable(max(weight.sum(), len(weight)), model.likelihood.n_latents)
+        return cls(model, data, rows, sketched(rows, weight, exact), weight, rows.gram() if exact else None)
 
     @property
     def fixed_precision(self) -> float | None:
@@ -181,15 +185,24 @@ class WideFit:
         _, slope, curve = self._terms(f)
         gamma = single * np.maximum(-curve, 1e-12)
         extra = np.full(int(model.fit_intercept), model.intercept_precision)
-        found: Cavities = cavities(self.rows, self.sketch, gamma, np.maximum(self.weight, 1.0), precision, extra)
-        mean = f - found.variance * single * slope
+        copies = np.maximum(self.weight, 1.0)
+        found: Cavities = cavities(self.rows, self.sketch, gamma, copies, precision, extra)
+        variance, shift = found.variance, found.variance * single * slope
+        if self.gram is not None:
+            gram = self.gram / precision + np.sum(1.0 / extra)
+            if f.shape[1] == 1:
+                variance = variances(gram, gamma[:, 0], copies)[:, None]
+                shift = variance * single * slope
+            else:
+                shift = shifts(gram, self.model.likelihood.mean(f), slope, single[:, 0], copies)
+        mean = f - shift
         block = LowRankGaussian(
             np.ascontiguousarray(W.T).reshape(*model.shape[:-1], -1),
             np.ascontiguousarray(found.diagonal.T).reshape(*model.shape[:-1], -1),
             self.sketch.basis,
             found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
         )
-        return PathPoint(precision, block, -self._log_prob(mean), mean, found.variance, settled)
+        return PathPoint(precision, block, -self._log_prob(mean), mean, variance, settled)
 
     def narrowed(self, block: LowRankGaussian) -> Array:
         """Mean of all weights without those of columns that are left out, (..., d + extra)."""
@@ -278,9 +291,10 @@ class Climb:
         """The climb from weights (..., D + extra), in coordinates that suit the curvature there."""
         start = np.ascontiguousarray(np.atleast_2d(mean).T)
         gamma = -fit._terms(fit.latents(start))[2].mean(1) * fit.weight
-        extra, (n, r) = len(start) - fit.rows.shape[1], fit.sketch.along.shape
+        sketch, extra = fit.sketch.leading, len(start) - fit.rows.shape[1]
+        n, r = sketch.along.shape
         unit = float(np.sqrt(fit.model.intercept_precision + gamma.sum()))
-        Z = np.concatenate([fit.sketch.along / np.sqrt(precision), np.full((n, extra), 1.0 / unit)], axis=1)
+        Z = np.concatenate([sketch.along / np.sqrt(precision), np.full((n, extra), 1.0 / unit)], axis=1)
         prior = np.append(np.ones(r), np.full(extra, fit.model.intercept_precision / unit**2))
         values, axes = np.linalg.eigh(np.diag(prior) + (Z * gamma[:, None]).T @ Z)
         mix, unmix = ((axes * values**power) @ axes.T - np.eye(r + extra) for power in (-0.5, 0.5))
@@ -316,8 +330,8 @@ class Climb:
 
     def _mixed(self, a: Array, mix: Array) -> Array:
         """What the directions and the intercept add, a matrix of their products with `a`."""
-        V, d = self.fit.sketch.basis, self.fit.rows.shape[1]
-        r, out = V.shape[1], np.empty_like(a)
+        V, out = self.fit.sketch.leading.basis, np.empty_like(a)
+        d, r = V.shape
         more = mix @ np.concatenate([V.T @ a[:d], a[d:]])
         np.matmul(V, more[:r], out=out[:d])
         out[d:] = more[r:]
