@@ -30,8 +30,8 @@ ROUNDS, SETTLED = 5, 2e-2
 #: Leading directions at most, and rows for each of them at least; and of all that variances know.
 FEW_DIRECTIONS, MANY_ROWS = 8, 25
 MOST_DIRECTIONS, FEW_ROWS = 64, 8
-#: Rows times squared directions at most, and numbers of the directions for each entry of the rows.
-PRODUCTS, PER_ENTRY = 2.5e6, 4.0
+#: Rows times directions at most beyond the leading ones, and numbers of the directions for each entry of the rows.
+PRODUCTS, PER_ENTRY = 4e4, 4.0
 #: Share of the columns with an entry below which the others are left out.
 MOST_FILLED = 0.5
 #: Columns beyond the directions that the sketch of the rows has.
@@ -107,6 +107,11 @@ class WideRows:
         """Number of stored entries of each row, (n,)."""
         return np.diff(self.X.indptr) if is_compressed(self.X) else np.full(len(self.X), float(self.shape[1]))
 
+    @cached_property
+    def squares(self) -> Array:
+        """Squared lengths, (n,)."""
+        return self.dot_squares(np.ones((self.shape[1], 1)))[:, 0]
+
     def gram(self) -> Array:
         """X Xᵀ, (n, n)."""
         found = self.X @ self.X.T
@@ -140,7 +145,8 @@ class Sketch(NamedTuple):
     @property
     def leading(self) -> Sketch:
         """The few that pay in every step of a climb."""
-        return Sketch(self.basis[:, :FEW_DIRECTIONS], self.squares[:FEW_DIRECTIONS], self.along[:, :FEW_DIRECTIONS])
+        few = slice(FEW_DIRECTIONS)
+        return Sketch(np.ascontiguousarray(self.basis[:, few]), self.squares[few], self.along[:, few])
 
 
 def directions_of(total: float, d: int, entries: float, few: bool) -> int:
@@ -148,7 +154,7 @@ def directions_of(total: float, d: int, entries: float, few: bool) -> int:
     most = max(1, min(FEW_DIRECTIONS, int(total // MANY_ROWS)))
     if few or most < FEW_DIRECTIONS:
         return most
-    more = min(MOST_DIRECTIONS, total / FEW_ROWS, np.sqrt(PRODUCTS / total), PER_ENTRY * entries / d)
+    more = min(MOST_DIRECTIONS, total / FEW_ROWS, PRODUCTS / total, PER_ENTRY * entries / d)
     return max(most, int(more))
 
 
@@ -210,9 +216,11 @@ def cavities(rows: WideRows, sketch: Sketch, gamma: Array, copies: Array, delta:
     V, Z = sketch.basis, np.concatenate([sketch.along, np.ones((len(gamma), len(extra)))], axis=1)
     prior = np.diag(np.concatenate([np.full(V.shape[1], delta), extra]))
     S, v = np.full((rows.shape[1], gamma.shape[1]), 1.0 / delta), np.zeros(0)
-    row_share = column_share = inner = np.zeros(0)
+    column_share = inner = np.zeros(0)
+    inside = np.square(sketch.along).sum(1) / np.maximum(rows.squares, TINY)
+    row_share = np.clip(1.0 - inside, 0.0, 1.0)[:, None]  # under equal variances of the weights
     for number in range(ROUNDS):
-        if number < 2:
+        if number == 1:
             row_share = _row_share(rows, sketch, S.mean(1))
         off = rows.dot_squares(S) * row_share
         inner, along = _along(Z, prior, gamma / (1.0 + gamma * off), copies)

@@ -154,8 +154,7 @@ class WideFit:
     @cached_property
     def mean_square(self) -> float:
         """Mean over rows of the squared length: the variance of a latent under a prior of precision 1."""
-        squares = self.rows.dot_squares(np.ones((self.rows.shape[1], 1)))[:, 0]
-        mean = float(self.weight @ squares / self.weight.sum())
+        mean = float(self.weight @ self.rows.squares / self.weight.sum())
         return mean if mean > 0.0 else 1.0
 
     @cached_property
@@ -219,9 +218,14 @@ class WideFit:
     def latents(self, W: Array) -> Array:
         """Latents of the rows, (n, K), at weights (d + extra, K)."""
         d = self.rows.shape[1]
-        f = self.rows.dot(W[:d])
-        f += W[d:].sum(0)
-        return f if self.data.offset is None else f + self.data.offset[:, None]
+        return self.shifted(self.rows.dot(W[:d]), W[d:])
+
+    def shifted(self, f: Array, intercept: Array) -> Array:
+        """Products of rows and weights, in place, with the intercept (extra, K) and the offsets."""
+        f += intercept.sum(0)
+        if self.data.offset is not None:
+            f += self.data.offset[:, None]
+        return f
 
     def _terms(self, f: Array) -> tuple[Array, Array, Array]:
         """Log density of each row and its two derivatives in each latent, (n,), (n, K), (n, K)."""
@@ -271,6 +275,8 @@ class Climb:
     fit : WideFit
     precision : float
         Of the prior, δ.
+    sketch : Sketch
+        Leading directions.
     mix, unmix : ndarray of shape (r + extra, r + extra)
         C - 1, and C⁻¹ - 1.
     unit : float
@@ -281,6 +287,7 @@ class Climb:
 
     fit: WideFit
     precision: float
+    sketch: Sketch
     mix: Array
     unmix: Array
     unit: float
@@ -298,7 +305,7 @@ class Climb:
         prior = np.append(np.ones(r), np.full(extra, fit.model.intercept_precision / unit**2))
         values, axes = np.linalg.eigh(np.diag(prior) + (Z * gamma[:, None]).T @ Z)
         mix, unmix = ((axes * values**power) @ axes.T - np.eye(r + extra) for power in (-0.5, 0.5))
-        return cls(fit, precision, mix, unmix, unit, start)
+        return cls(fit, precision, sketch, mix, unmix, unit, start)
 
     def run(self, most: int, tol: float) -> tuple[Array, bool]:
         """The weights after `most` steps at most, and whether nothing is left to gain."""
@@ -312,42 +319,54 @@ class Climb:
 
     def weights(self, a: Array) -> Array:
         """Weights of coordinates, (D + extra, K)."""
-        return self._scaled(self._mixed(a, self.mix))
+        d, W = len(self.sketch.basis), self._added(a, self.mix @ self._along(a))
+        W[:d] /= np.sqrt(self.precision)
+        W[d:] /= self.unit
+        return W
 
     def coordinates(self, W: Array) -> Array:
         """Coordinates of weights."""
-        d, a = self.fit.rows.shape[1], np.array(W)
+        d, a = len(self.sketch.basis), np.array(W)
         a[:d] *= np.sqrt(self.precision)
         a[d:] *= self.unit
-        return self._mixed(a, self.unmix)
+        return self._added(a, self.unmix @ self._along(a))
 
-    def _scaled(self, a: Array) -> Array:
-        """From units of the prior to weights, or a slope back, in place."""
-        d = self.fit.rows.shape[1]
-        a[:d] *= self.precision**-0.5
-        a[d:] /= self.unit
-        return a
+    def _along(self, a: Array) -> Array:
+        """Products with the directions, and what belongs to the intercept, (r + extra, K)."""
+        d = len(self.sketch.basis)
+        return np.concatenate([self.sketch.basis.T @ a[:d], a[d:]])
 
-    def _mixed(self, a: Array, mix: Array) -> Array:
-        """What the directions and the intercept add, a matrix of their products with `a`."""
-        V, out = self.fit.sketch.leading.basis, np.empty_like(a)
-        d, r = V.shape
-        more = mix @ np.concatenate([V.T @ a[:d], a[d:]])
-        np.matmul(V, more[:r], out=out[:d])
+    def _added(self, a: Array, more: Array) -> Array:
+        """Coordinates with more along the directions and of the intercept."""
+        (d, r), out = self.sketch.basis.shape, np.empty_like(a)
+        np.matmul(self.sketch.basis, more[:r], out=out[:d])
         out[d:] = more[r:]
         out += a
         return out
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
-        """Minus the log posterior density of weights, but for a constant, and its slope in the coordinates."""
-        fit, d = self.fit, self.fit.rows.shape[1]
-        W = self.weights(flat.reshape(self.start.shape))
-        value, slope, _ = fit._terms(fit.latents(W))
+        """Minus the log posterior density of weights, but for a constant, and its slope in the coordinates.
+
+        Weights are not formed: their latents and norm follow from those of the coordinates and of what is added.
+        """
+        fit, (d, r), scale = self.fit, self.sketch.basis.shape, self.precision**-0.5
+        a = flat.reshape(self.start.shape)
+        z = self._along(a)
+        more = self.mix @ z
+        intercept = (z[r:] + more[r:]) / self.unit
+        f = fit.rows.dot(a[:d])
+        f += self.sketch.along @ more[:r]
+        f *= scale
+        value, slope, _ = fit._terms(fit.shifted(f, intercept))
         slope *= -fit.weight[:, None]
-        off = W[d:] - fit.model.intercept_mean
-        loss = float(-(fit.weight @ value) + 0.5 * self.precision * np.vdot(W[:d], W[:d]))
-        loss += 0.5 * fit.model.intercept_precision * float(np.vdot(off, off))
-        W[d:] = slope.sum(0) + fit.model.intercept_precision * off
-        W[:d] *= self.precision
-        W[:d] += fit.rows.pull(slope)
-        return loss, self._mixed(self._scaled(W), self.mix).ravel()
+        off = intercept - fit.model.intercept_mean
+        square = np.vdot(a[:d], a[:d]) + np.vdot(more[:r], 2.0 * z[:r] + more[:r])
+        loss = 0.5 * (square + fit.model.intercept_precision * np.vdot(off, off)) - fit.weight @ value
+        out = np.empty_like(a)
+        np.multiply(fit.rows.pull(slope), scale, out=out[:d])
+        out[:d] += a[:d]
+        out[d:] = (slope.sum(0) + fit.model.intercept_precision * off) / self.unit
+        inside = np.concatenate([scale * (self.sketch.along.T @ slope) + z[:r] + more[:r], out[d:]])
+        added = self.mix @ inside
+        added[:r] += more[:r]
+        return float(loss), self._added(out, added).ravel()
