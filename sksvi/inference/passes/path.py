@@ -25,7 +25,7 @@ LEAST, MOST = 1e-3, 1e7
 #: Standard errors of a difference of losses, and share of what columns gain, that are as good as nothing.
 ERRORS, SHARE = 0.5, 0.01
 #: Steps of L-BFGS under a scale of the path, and where it ends, with what is left of `tol` there.
-STEPS, LAST_STEPS, LAST_TOL = 25, 100, 0.1
+STEPS, LAST_STEPS, LAST_TOL = 20, 100, 0.1
 #: Mean variances of predictions, temperature times that of latents, among which one is chosen; and rows at least,
 #: numbers at most, that are looked at for it.
 VARIANCES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)

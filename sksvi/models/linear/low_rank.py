@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from sksvi.algorithms.lbfgs import minimise
 from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite
@@ -24,8 +25,8 @@ from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
-#: Memory of L-BFGS, and the least relative gain and slope that it goes on for, in units of `tol`.
-CORRECTIONS, GAIN, SLOPE = 5, 0.1, 10.0
+#: The least relative gain and slope that L-BFGS goes on for, in units of `tol`.
+GAIN, SLOPE = 0.1, 10.0
 #: Nodes of one latent, and points, in pairs about the mean, of several.
 NODES, POINTS = 16, 32
 
@@ -309,13 +310,9 @@ class Climb:
 
     def run(self, most: int, tol: float) -> tuple[Array, bool]:
         """The weights after `most` steps at most, and whether nothing is left to gain."""
-        from scipy.optimize import minimize
-
-        options: Any = {"maxiter": most, "maxcor": CORRECTIONS, "ftol": GAIN * tol, "gtol": SLOPE * tol}
-        found = minimize(
-            self.__call__, self.coordinates(self.start).ravel(), jac=True, method="L-BFGS-B", options=options
-        )
-        return self.weights(found.x.reshape(self.start.shape)), found.nit < most
+        start = self.coordinates(self.start)
+        found, settled = minimise(self, start.ravel(), most, GAIN * tol, SLOPE * tol)
+        return self.weights(found.reshape(start.shape)), settled
 
     def weights(self, a: Array) -> Array:
         """Weights of coordinates, (D + extra, K)."""
