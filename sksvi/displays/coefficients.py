@@ -177,7 +177,7 @@ class CoefficientDisplay:
         max_features: int | None = 30,
         sort: str | None = None,
         standardize: bool = False,
-        class_name: Any = None,
+        class_name: object = None,
         X: MatrixLike | None = None,
         ax: Axes | None = None,
         **errorbar_kwargs: Any,
@@ -269,7 +269,7 @@ class CoefficientDisplay:
         return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
 
 
-def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: Any) -> tuple[np.ndarray, np.ndarray]:
+def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: object) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (1, D) of one class, of two classes with their sign for it."""
     classes = list(getattr(inner, "classes_", []))
     if class_name not in classes:
