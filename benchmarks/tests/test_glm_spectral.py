@@ -9,7 +9,7 @@ from benchmarks.glm import spectral
 
 
 @pytest.mark.parametrize("design", [design for design in spectral.DESIGNS if design[0] != "words"])
-def test_latents_have_variance_four_and_the_effects_that_are_said(design):
+def test_latents_have_variance_four_and_some_effects(design):
     X, f, w = spectral.simulated((60, 150), design, 0)
     assert X.shape == (60 + spectral.NEW, 150)
     assert np.var(f) == pytest.approx(4.0)

@@ -11,11 +11,14 @@ from scipy.stats import multivariate_normal
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, load, save
 from sksvi.families import ClassGaussian, Gaussian, Point, ProjectedGaussian
+from sksvi.likelihoods import Bernoulli
 from sksvi.likelihoods import Gaussian as GaussianNoise
-from sksvi.linear_model._design import with_equal_prior
+from sksvi.linear_model._design import informed, with_equal_prior
 from sksvi.linear_model._prior import own_precision
+from sksvi.models.base import Table
 from sksvi.models.linear import glm
-from sksvi.models.linear.scales import POWERS, PROBABILITIES, REST
+from sksvi.models.linear.scales import POWERS, PROBABILITIES, REST, SpectralPrior
+from sksvi.testing import check_model
 
 NOISE = 0.09
 
@@ -117,6 +120,16 @@ def test_an_effect_of_its_own_leaves_the_prior_of_all_others(point_fit):
         mean, variance = pull @ np.linalg.solve(V, y - y.mean()), weak[j] - pull @ np.linalg.solve(V, pull)
         assert table["mean"].iloc[j] == pytest.approx(mean / spread[j], rel=1e-4, abs=1e-6)
         assert table["std"].iloc[j] == pytest.approx(np.sqrt(variance) / spread[j], rel=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), GaussianNoise(variance=NOISE)])
+def test_the_model_is_one(likelihood):
+    """Slopes are those of its bound, with the power as one more point."""
+    X, y = measured()
+    rows, _ = informed(Table(on_spreads(X)[:15], y[:15], None, None), np.ones(X.shape[1]))
+    data = Table(rows, y[:15] if likelihood.levels is None else (y[:15] > 0).astype(float), None, None)
+    options = {"n_features": rows.shape[1], "fit_intercept": True, "full": True, "shapes": SpectralPrior.of(data)}
+    check_model(glm.LinearModel(likelihood, prior_precision="auto", intercept_precision=0.1, **options), data)
 
 
 @pytest.mark.parametrize("several", [1, 3])
