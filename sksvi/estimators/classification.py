@@ -70,7 +70,9 @@ class ClassificationMethods(ClassifierMixin):
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             self.classes_ = np.unique(check_labels(classes, "classes"))
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
+        elif classes is None or np.array_equal(self.classes_, classes):
+            return
+        elif not np.array_equal(self.classes_, np.unique(check_labels(classes, "classes"))):
             raise ValueError(f"classes={classes!r} differ from those of the first call: {self.classes_.tolist()}.")
 
     def _check_y(self, X: Any, y: Any) -> Array:

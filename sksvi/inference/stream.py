@@ -25,6 +25,7 @@ from sksvi.inference.site_updates import RecordedTerms
 from sksvi.inference.start import counting_on, first_state, with_scale_inside_range
 from sksvi.inference.state import NO_LOCALS, State, StepInfo, recorded, thinned
 from sksvi.inference.stream_state import StreamState, beyond_reach, sampled
+from sksvi.inference.wide_stream import absorb_chunk
 from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
@@ -52,7 +53,9 @@ def absorb(problem: Problem, state: State, tol: float, keep: int = 0, fade: floa
     started = perf_counter()
     state = replace(state, bounds=list(state.bounds), history=list(state.history), locals=NO_LOCALS)
     state = replace(state, converged=False)  # that of the portion or the fit before says nothing of this one
-    if isinstance(problem.model, Bipartite):
+    if problem.model.traits.path is not None:
+        state, info = absorb_chunk(problem, state, tol, keep, fade)
+    elif isinstance(problem.model, Bipartite):
         state, info = alternating.absorb(replace(problem, stream=True), state, tol, fade)
     elif remembers(problem):
         with errors_name_algorithm(problem, state):

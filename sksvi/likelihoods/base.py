@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import lru_cache
 from numbers import Real
 from typing import Any, Self
@@ -151,6 +152,22 @@ class Likelihood(BaseEstimator):
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         """log p(y | f) and its first and second derivative in f, each of the broadcast shape."""
         raise TypeError(f"{type(self).__name__} needs a method derivatives")
+
+    def curvature_root(self, f: Array, curve: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Root of the curvature Γ = diag(s) Π diag(s) of -log p(y | f) in the latents of a row: s, and Π.
+
+        Parameters
+        ----------
+        f, curve : ndarray of shape (n, K)
+            Latents, and the second derivatives of `derivatives` there.
+
+        Returns
+        -------
+        scale : ndarray of shape (n, K)
+        project : callable
+            The projection Π of directions (n, K); of one latent the identity.
+        """
+        return np.sqrt(np.maximum(-curve, 0.0)), lambda direction: direction
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """log p(y | f) in nats."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import betaln, ndtr, xlogy
 
@@ -294,6 +296,11 @@ class Softmax(Likelihood):
         slope = -p
         np.put_along_axis(slope, code, 1.0 + np.take_along_axis(slope, code, axis=-1), axis=-1)
         return value, slope, curve
+
+    def curvature_root(self, f: Array, curve: Array) -> tuple[Array, Callable[[Array], Array]]:
+        # diag(p) - p pᵀ = diag(s) (1 - s sᵀ) diag(s) with s = √p, of length 1.
+        root = np.sqrt(self.mean(f))
+        return root, lambda u: u - root * np.einsum("nk,nk->n", root, u)[:, None]
 
     def mean(self, f: Array) -> Array:
         f = as_float(f)

@@ -54,7 +54,7 @@ from sksvi.linear_model._integrated import (
     predictive_mixture,
     rows_for_nodes,
 )
-from sksvi.linear_model._low_rank import check_memory
+from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
 from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
 from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
@@ -219,7 +219,10 @@ class BayesianGLM(BaseSVI):
             self._check_covariance(data, self._in_span(data))
 
     def _check_memory_of_portion(self, data: Table) -> None:
-        self._check_covariance(data, False)  # rows to come span other directions
+        if covariance_of(self) == "low-rank":
+            check_memory_of_chunk(self, data)
+        else:
+            self._check_covariance(data, False)  # rows to come span other directions
 
     def _check_covariance(self, data: Table, wide: bool) -> None:
         """An error where the covariance is too large; `wide`: it is that of a design in the span of its rows."""
@@ -337,9 +340,11 @@ class BayesianGLM(BaseSVI):
             walk = path_state(state)
             self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)
         self.posterior_ = Posterior({"weights": weights})
-        given, of_columns = self.prior_precision, precision * np.square(columns.scale)
+        given = self.prior_precision
+        of_columns = precision if columns.own else precision * np.square(columns.scale)
         self.prior_precision_ = float(given) if isinstance(given, Real) else of_columns
-        mean, std = (part.astype(self._encoding.dtype) for part in (weights.mean, weights.std))
+        dtype = self._encoding.dtype
+        mean, std = weights.mean.astype(dtype), weights.std.astype(dtype, copy=False)
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self.coef_, self.coef_std_, self.intercept_ = mean[..., :d], std[..., :d], intercept[()]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils.metaestimators import available_if
 
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
@@ -18,7 +17,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._low_rank import NO_BOUND, check_low_rank, of_low_rank, streams
+from sksvi.linear_model._low_rank import NO_BOUND, check_low_rank, of_low_rank
 from sksvi.linear_model._prior import covariance_of
 
 Array = np.ndarray
@@ -246,7 +245,6 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         check_low_rank(self, X)
         return self._fit(X, y, sample_weight, offset)
 
-    @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,

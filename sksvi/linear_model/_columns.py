@@ -7,6 +7,7 @@ the difference between them; any other by `SPREAD` standard deviations. Sparse c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class ColumnScaling:
         on_spreads = np.sum(variance / np.square(np.where(spread > 0, spread, 1.0)))
         return self.scale * (np.sqrt(on_spreads / variance.sum()) if on_spreads > 0 else 1.0)
 
-    @property
+    @cached_property
     def own(self) -> bool:
         """Whether these are the coordinates of the rows."""
         return not self.centre.any() and (not self.scaled or bool(np.all(self.scale == 1.0)))

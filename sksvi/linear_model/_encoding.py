@@ -105,8 +105,8 @@ class GLMEncoding(Encoding):
             check_magnitudes(y.astype(float), "y", largest=largest)
         rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
         if estimator.covariance == "auto" and fixed is None:
-            by_shape = shape_choice(estimator, rows) if part.whole else "full"
-            estimator._fitted = replace(estimator._fitted, covariance=by_shape)
+            n = rows.total_weight if part.whole else np.inf
+            estimator._fitted = replace(estimator._fitted, covariance=shape_choice(estimator, rows, n))
         if part.whole:
             one = merged(rows, MOST_MERGED if covariance_of(estimator) == "low-rank" else None)
             rows = replace(rows, X=one.X, y=one.y, weight=one.weight, offset=one.offset)
@@ -153,8 +153,8 @@ class GLMEncoding(Encoding):
         """Summary of the columns; of rows to come only where the prior follows them."""
         X, categories = cls.fixed_part(rows.X), rows.categories
         if fixed is not None:
-            columns = fixed.columns
-            return {"columns": ColumnStats.of(X, rows.weight, columns.centre)} if columns.scaled else {}
+            columns, follows = fixed.columns, fixed.columns.scaled and covariance_of(estimator) != "low-rank"
+            return {"columns": ColumnStats.of(X, rows.weight, columns.centre)} if follows else {}
         may_centre = stored(X, categories)
         # Far from a mean squares would cancel in the spreads of columns that are not scaled.
         centred = _is_centred(estimator) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
@@ -186,7 +186,7 @@ class GLMEncoding(Encoding):
             target=target,
             prior=prior,
             columns=self.columns if stats is None else self.columns.updated(stats, share),
-            relative_scale_before=self.columns.relative_scale,
+            relative_scale_before=None if stats is None else self.columns.relative_scale,
             dtype=np.dtype(summary.dtype).name,
         )
 
@@ -267,19 +267,21 @@ class GLMEncoding(Encoding):
 MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
 
 
-def shape_choice(estimator: Any, rows: LinearRows) -> str:
-    """The covariance that the shape of all rows asks for: "full" where it is cheap, but for wide sparse rows.
+def shape_choice(estimator: Any, rows: LinearRows, n: float) -> str:
+    """The covariance that the shape of all n rows asks for: "full" where it is cheap, but for wide sparse rows.
 
-    What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full".
+    What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full",
+    and so do dense rows of a stream, n = infinity: there what these say is a diagonal.
     """
     bound = prior_kind(estimator.prior_precision) in ("ard", "flat") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
-    if bound or estimator.expectation != "auto":
+    sparse = is_compressed(rows.X)
+    if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
-    n, d, k = rows.total_weight, rows.X.shape[1], 0 if rows.names is None else len(rows.names)
+    d, k = rows.X.shape[1], 0 if rows.names is None else len(rows.names)
     blocks = k if k > 2 else 1
-    cheap = blocks * (d + 1) <= MOST_JOINT and n * blocks * float(d) ** 2 <= MOST_PRODUCTS
-    text = is_compressed(rows.X) and (d >= n or d > MOST_SPARSE)
+    cheap = blocks * (d + 1) <= MOST_JOINT and (np.isinf(n) or n * blocks * float(d) ** 2 <= MOST_PRODUCTS)
+    text = sparse and (d >= n or d > MOST_SPARSE)
     return "full" if cheap and k <= MOST_CLASSES and not text else "low-rank"
 
 

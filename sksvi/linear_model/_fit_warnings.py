@@ -78,7 +78,8 @@ def stream_findings(estimator: Any, data: Table, first: bool) -> Iterator[str]:
     only = before if len(before) and np.all(data.y == before) else data.y[:0]
     alone = len(only) > 0 and isinstance(stream_state, StreamState) and not stream_state.complete
     one_sided = alone or (fitted.one_sided_rows and not first)
-    estimator._fitted = replace(fitted, only_target=data.y[:0] if alone else only, one_sided_rows=one_sided)
+    one = (data.y[:0] if alone else only).astype(float)
+    estimator._fitted = replace(fitted, only_target=one, one_sided_rows=one_sided)
     if one_sided:  # a portion may have settled where the stream has not: some rows are read as they were at first
         estimator.state_, estimator.converged_ = replace(estimator.state_, converged=False), False
     if alone:

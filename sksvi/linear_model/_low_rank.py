@@ -13,6 +13,8 @@ from sksvi.partitions.collections import is_collection
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
 #: fits of the path), those of a column without entries (three fits), and per row and class.
 PER_COEFFICIENT, PER_EMPTY, PER_LATENT = 48, 10, 16
+#: Numbers per coefficient that a stream has: several q, and what is shown.
+PER_STREAMED = 14
 #: Why there is no bound.
 NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
@@ -30,16 +32,6 @@ def of_low_rank(name: str, doc: str) -> property:
         return float(value)
 
     return property(get, doc=doc)
-
-
-def streams(estimator: Any) -> bool:
-    """Whether there is `partial_fit`; an AttributeError says why not."""
-    if covariance_of(estimator) == "low-rank":
-        raise AttributeError(
-            "covariance='low-rank' has no partial_fit: leave-one-out needs all rows at hand. Fit all of them, or set "
-            "covariance='full' or 'diag', whose streams take any number of rows."
-        )
-    return True
 
 
 def check_low_rank(estimator: Any, X: Any) -> None:
@@ -83,3 +75,10 @@ def check_memory(estimator: Any, data: Table) -> None:
     what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
     remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
     memory.need(8.0 * numbers + nbytes(data.X), what, remedy)
+
+
+def check_memory_of_chunk(estimator: Any, data: Table) -> None:
+    """Raise where what a stream has of all columns exceeds the memory that is available."""
+    (_, d), k = data.X.shape, estimator.likelihood_.n_latents
+    what = f"a stream of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''} (covariance='low-rank')"
+    memory.need(8.0 * PER_STREAMED * float(k) * (d + 1), what, "take fewer columns (HashingVectorizer, n_features)")

@@ -131,6 +131,8 @@ REGISTRY: dict[str, str] = {
     "AlternatingState": "sksvi.inference.records:AlternatingState",
     "PathPoint": "sksvi.models.linear.low_rank:PathPoint",
     "PathState": "sksvi.inference.passes.path:PathState",
+    "WideStream": "sksvi.inference.wide_stream:WideStream",
+    "Compared": "sksvi.inference.wide_stream:Compared",
     "SamplingState": "sksvi.inference.records:SamplingState",
     "Evaluation": "sksvi.inference.records:Evaluation",
     "GibbsDraw": "sksvi.models.beta_process.sampler:BetaProcessDraw",

@@ -108,6 +108,8 @@ class LowRankGaussian(Normal):
     @property
     def variance(self) -> Array:
         """Diagonal of S, (..., D + extra)."""
+        if not self.basis.shape[1]:
+            return np.concatenate([self.diagonal, np.diagonal(self.inner, axis1=-2, axis2=-1)], axis=-1)
         if not self.inner.any() and not self.diagonal.any():
             return np.zeros_like(self.mean)
         (r, first, second), solved, s = self._pairs, self._solved, self.diagonal

@@ -9,6 +9,7 @@ steps).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -287,8 +288,15 @@ class InUnits(Normal):
     def __init__(self, inner: Any, centre: Array, scale: Array) -> None:
         self.inner, self.centre, self.scale = inner, centre, scale
 
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the user's units are those of the posterior."""
+        return not self.centre.any() and bool(np.all(self.scale == 1.0))
+
     def _lift(self, z: Array) -> Array:
         """Inner coordinates (..., D + extra) in the user's units."""
+        if self._plain:
+            return z
         d = len(self.scale)
         w = z[..., :d] / self.scale
         return np.concatenate([w, z[..., d:] - (w @ self.centre)[..., None]], axis=-1)
@@ -328,6 +336,8 @@ class InUnits(Normal):
     def variance(self) -> Array:
         """Diagonal of S, (..., D + extra)."""
         d, inner = len(self.scale), self.inner.variance
+        if self._plain:
+            return inner
         w = inner[..., :d] / np.square(self.scale)
         if inner.shape[-1] == d or not self.centre.any():
             return np.concatenate([w, inner[..., d:]], axis=-1)

@@ -94,13 +94,17 @@ class WideRows:
     def _squared(self) -> Any:
         return sp.csr_matrix((np.square(self.X.data), self.X.indices, self.X.indptr), shape=self.shape)
 
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.X.T
+
     def dot(self, W: Array) -> Array:
         """X W, (n, K)."""
         return np.asarray(self.X @ W.astype(self.X.dtype, copy=False), float)
 
     def pull(self, R: Array) -> Array:
         """Xᵀ R, (D, K)."""
-        return np.asarray(self.X.T @ R.astype(self.X.dtype, copy=False), float)
+        return np.asarray(self._transposed @ R.astype(self.X.dtype, copy=False), float)
 
     @property
     def entries(self) -> Array:
