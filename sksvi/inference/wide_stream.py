@@ -90,6 +90,11 @@ class WideStream(NoFactors):
     temperatures: Compared = field(default_factory=lambda: Compared.of(len(TEMPERATURES)))
     loss: Array = field(default_factory=lambda: np.zeros(2))
 
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are there."""
+        return self.rows is not None
+
     def with_rows(self, data: Table, fade: float) -> Table | None:
         """All rows so far and these; None where some are not there."""
         if self.rows is None:
@@ -112,8 +117,8 @@ def absorb_chunk(problem: Problem, state: State, tol: float, keep: int, fade: fl
     if rows is not None and (first or weight >= ANEW * earlier.began or is_new(earlier, data)):
         state = fitted_together(problem, state, rows, tol)
     else:
-        state = joined(problem, state, earlier, tol, fade)
-    few = rows is not None and len(rows) < min(ENOUGH, keep)
+        state = chunk_learned(problem, state, earlier, tol, fade)
+    few = rows is not None and len(rows) < keep and not enough(problem, rows)
     stream = replace(state.messages, rows=rows if few else None, weight=weight)
     done = replace(state, messages=stream, steps=state.steps + 1, converged=True, bound=np.nan)
     return done, StepInfo(np.nan, False, 1.0, 0)
@@ -129,8 +134,14 @@ def stream_of(problem: Problem, state: State) -> WideStream:
 
 
 def is_new(earlier: WideStream, data: Table) -> bool:
-    """Whether a chunk has a label that no stored row has."""
-    return earlier.rows is not None and not set(np.unique(data.y)) <= set(np.unique(earlier.rows.y))
+    """Whether most of a chunk has labels that no stored row has."""
+    return earlier.rows is not None and bool(np.mean(np.isin(data.y, earlier.rows.y)) < 0.5)
+
+
+def enough(problem: Problem, rows: Table) -> bool:
+    """Whether rows are enough to begin with: many, and of every class."""
+    several = max(2, problem.model.traits.path.model.likelihood.n_latents)
+    return rows.total_weight >= ENOUGH and len(np.unique(rows.y)) == several
 
 
 def precision_of(problem: Problem, state: State) -> float:
@@ -141,37 +152,34 @@ def precision_of(problem: Problem, state: State) -> float:
 
 def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> State:
     """The fit to all rows so far, and what this one and those under narrower priors leave to later rows."""
-    model, walk = problem.model.traits.path.model, ScalePath()
-    touched = model.traits.path.stream.touched(rows)
-    narrow = replace(problem, model=touched.model, data=touched.table)
-    inner = replace(state, q=touched.model.begin(touched.table, None), progress=PathState())
+    path, walk, problem = problem.model.traits.path, ScalePath(), replace(problem, data=rows)
+    inner = replace(state, q=problem.model.begin(rows, None), progress=PathState())
     for _ in range(PASSES):
-        inner, info = walk.once(narrow, inner, tol)
+        inner, info = walk.once(problem, inner, tol)
         if info is None:
             break
-    progress, fit = path_state(inner), touched.model.traits.path.fit(touched.table)
-    point = shown = progress.nearest(progress.widths[chosen(progress, fit)])
-    rivals = [touched.left_by(shown)]
+    progress, fit = path_state(inner), path.fit(rows)
+    point = progress.nearest(progress.widths[chosen(progress, fit)])
+    rivals = [tuple(path.stream.left_by(fit, point))]
     for _ in range(NARROWER if fit.fixed_precision is None else 0):
         point = fit.at(FACTOR * point.precision, point.block.mean, STEPS, tol)
-        rivals.insert(0, touched.left_by(point))
-    q = model.with_precision(touched.widened(shown.block, shown.precision), shown.precision)
+        rivals.insert(0, tuple(path.stream.left_by(fit, point)))
     stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
-    return replace(state, q=q, messages=stream, progress=path_state(walk.end(narrow, inner)))
+    return replace(state, q=inner.q, messages=stream, progress=path_state(walk.end(problem, inner)))
 
 
-def joined(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:
+def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:
     """The state after a chunk that was predicted, and then learned after what earlier rows left."""
     path, precision = problem.model.traits.path.stream, precision_of(problem, state)
     chunk, progress = path.chunk(problem.data), path_state(state)
     total = float(chunk.fit.weight.sum())
     share = fade * earlier.weight / (earlier.weight + total)
-    rivals = [path.left(*rival, fade) for rival in earlier.rivals]
+    rivals = [path.faded(*rival, fade) for rival in earlier.rivals]
     if rivals:
         trials = [(rival, rival.precision) for rival in rivals]
         middle = int(np.argmin([abs(np.log(rival.precision / precision)) for rival in rivals]))
     else:
-        left = path.left(state.q["weights"], precision, fade)
+        left = path.faded(state.q["weights"], precision, fade)
         several = FACTORS if isinstance(problem.model.traits.path.model.prior_precision, str) else (1.0,)
         trials, middle = [(left, factor * precision) for factor in several], len(several) // 2
     losses = chunk.losses(trials)
@@ -192,7 +200,7 @@ def joined(problem: Problem, state: State, earlier: WideStream, tol: float, fade
     return replace(
         state,
         q=problem.model.traits.path.model.with_precision(now.block, now.precision),
-        messages=replace(stream, rivals=rivals, scales=scales),
+        messages=replace(stream, rivals=[tuple(rival) for rival in rivals], scales=scales),
         progress=PathState(polished=True, temperature=temperature, loo=float(loss[1] / loss[0])),
     )
 

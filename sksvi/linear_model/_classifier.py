@@ -242,7 +242,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         ValueError
             A single class, numbers that are not finite, negative or only zero weights, an impossible combination.
         """
-        check_low_rank(self, X)
+        check_low_rank(self, self.warm_start and hasattr(self, "state_"))
         return self._fit(X, y, sample_weight, offset)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -274,6 +274,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         ValueError
             First call without `classes`, or labels that the first call did not name.
         """
+        check_low_rank(self, hasattr(self, "state_"))
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)

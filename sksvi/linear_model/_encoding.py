@@ -106,7 +106,8 @@ class GLMEncoding(Encoding):
         rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
         if estimator.covariance == "auto" and fixed is None:
             n = rows.total_weight if part.whole else np.inf
-            estimator._fitted = replace(estimator._fitted, covariance=shape_choice(estimator, rows, n))
+            by_shape = shape_choice(estimator, n, rows.X.shape[1], len(rows.names), is_compressed(rows.X))
+            estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         if part.whole:
             one = merged(rows, MOST_MERGED if covariance_of(estimator) == "low-rank" else None)
             rows = replace(rows, X=one.X, y=one.y, weight=one.weight, offset=one.offset)
@@ -169,7 +170,9 @@ class GLMEncoding(Encoding):
         prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
         if estimator.covariance == "auto" and summary.own["columns"].partial:  # rows in partitions
-            estimator._fitted = replace(estimator._fitted, covariance="full")
+            n, classes = sum(weight for _, weight in summary.rows.values()), len(summary.own["names"].values)
+            by_shape = shape_choice(estimator, n, len(found.stored), classes, found.sparse)
+            estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         centre, scaled = found.centre(_is_centred(estimator)), _is_scaled(estimator)
         columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
@@ -267,22 +270,20 @@ class GLMEncoding(Encoding):
 MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
 
 
-def shape_choice(estimator: Any, rows: LinearRows, n: float) -> str:
-    """The covariance that the shape of all n rows asks for: "full" where it is cheap, but for wide sparse rows.
+def shape_choice(estimator: Any, n: float, d: int, classes: int, sparse: bool) -> str:
+    """The covariance that n rows of d columns ask for: "full" where it is cheap, but for wide sparse rows.
 
     What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full",
     and so do dense rows of a stream, n = infinity: there what these say is a diagonal.
     """
     bound = prior_kind(estimator.prior_precision) in ("ard", "flat") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
-    sparse = is_compressed(rows.X)
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
-    d, k = rows.X.shape[1], 0 if rows.names is None else len(rows.names)
-    blocks = k if k > 2 else 1
+    blocks = classes if classes > 2 else 1
     cheap = blocks * (d + 1) <= MOST_JOINT and (np.isinf(n) or n * blocks * float(d) ** 2 <= MOST_PRODUCTS)
     text = sparse and (d >= n or d > MOST_SPARSE)
-    return "full" if cheap and k <= MOST_CLASSES and not text else "low-rank"
+    return "full" if cheap and classes <= MOST_CLASSES and not text else "low-rank"
 
 
 def _is_scaled(estimator: Any) -> bool:

@@ -14,6 +14,7 @@ from sksvi.estimators.fit_warnings import Dispersion, dispersion, has_excess, ma
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState
+from sksvi.inference.wide_stream import WideStream
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
@@ -76,7 +77,7 @@ def stream_findings(estimator: Any, data: Table, first: bool) -> Iterator[str]:
     fitted, stream_state = estimator._fitted, estimator.state_.messages
     before = data.y[:1] if first else fitted.only_target
     only = before if len(before) and np.all(data.y == before) else data.y[:0]
-    alone = len(only) > 0 and isinstance(stream_state, StreamState) and not stream_state.complete
+    alone = len(only) > 0 and isinstance(stream_state, StreamState | WideStream) and not stream_state.complete
     one_sided = alone or (fitted.one_sided_rows and not first)
     one = (data.y[:0] if alone else only).astype(float)
     estimator._fitted = replace(fitted, only_target=one, one_sided_rows=one_sided)

@@ -8,7 +8,6 @@ from sksvi._runtime import memory
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
 from sksvi.models.linear.cavity import filled_columns
-from sksvi.partitions.collections import is_collection
 
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
 #: fits of the path), those of a column without entries (three fits), and per row and class.
@@ -34,25 +33,16 @@ def of_low_rank(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
-def check_low_rank(estimator: Any, X: Any) -> None:
-    """Raise for parameters and rows that ``covariance="low-rank"`` has no use for, before these are read.
+def check_low_rank(estimator: Any, goes_on: bool) -> None:
+    """Raise for a prior that ``covariance="low-rank"`` has no use for, before rows are read.
 
     Raises
     ------
     ValueError
         Naming both parameters.
-    TypeError
-        For rows of a Dask collection.
     """
-    goes_on = estimator.warm_start and hasattr(estimator, "state_")
     if (covariance_of(estimator) if goes_on else estimator.covariance) != "low-rank":
         return
-    name = type(estimator).__name__
-    if is_collection(X):
-        raise TypeError(
-            f"{name}(covariance='low-rank') takes no Dask collection: it passes over all rows some hundred times. Give "
-            "it X.compute(), or set covariance='diag'."
-        )
     kind = prior_kind(estimator.prior_precision)
     if kind in ("ard", "flat") or (kind == "fixed" and not is_number(estimator.prior_precision)):
         raise ValueError(
@@ -74,7 +64,7 @@ def check_memory(estimator: Any, data: Table) -> None:
     numbers = float(k) * (PER_COEFFICIENT * (some + 1) + PER_EMPTY * (d - some) + PER_LATENT * n)
     what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
     remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
-    memory.need(8.0 * numbers + nbytes(data.X), what, remedy)
+    memory.need(8.0 * numbers + (nbytes(data.X) if data.at_hand else 0.0), what, remedy)
 
 
 def check_memory_of_chunk(estimator: Any, data: Table) -> None:

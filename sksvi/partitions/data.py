@@ -146,6 +146,10 @@ class Partitioned:
         """`function` of every partition, with the values of `beside`, combined in a tree."""
         return self.executor.round(function, self._with(beside), combine)
 
+    def cut(self, values: Array) -> RemoteRows:
+        """Values per row, which are here, by partition: to be sent beside these."""
+        return RemoteRows([values[a:b] for a, b in pairwise(self.starts)])
+
     def persist(self, function: Callable[[Any], Any]) -> RemoteRows:
         """Results of a function of every partition, stored on the workers."""
         return RemoteRows(self.executor.mapped(function, self._with(None)))

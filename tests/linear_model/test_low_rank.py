@@ -285,21 +285,6 @@ def test_refused_with_both_names(options, message, rng):
     assert not hasattr(model, "classes_")
 
 
-def test_streams_are_refused(rng):
-    X, y, *_ = documents(rng)
-    assert not hasattr(low_rank(), "partial_fit") and hasattr(BayesianGLMClassifier(), "partial_fit")
-    with pytest.raises(AttributeError) as error:
-        low_rank().partial_fit(X, y, classes=[0, 1])
-    assert "covariance='full' or 'diag'" in str(error.value.__cause__)
-
-
-def test_collections_are_refused():
-    array = pytest.importorskip("dask.array")
-    X, y = array.ones((20, 2), chunks=10), array.arange(20, chunks=10) % 2
-    with pytest.raises(TypeError, match=r"covariance='low-rank'.*compute"):
-        low_rank().fit(X, y)
-
-
 def test_memory_is_asked_for_before_it_is_taken(rng, monkeypatch):
     X, y, *_ = documents(rng, 4)
     monkeypatch.setattr(memory, "available", lambda: 1e5)
@@ -353,30 +338,44 @@ def test_a_choice_stays_with_its_fit(rng, tmp_path):
     model.save(tmp_path / "fit.sksvi")
     again = sksvi.load(tmp_path / "fit.sksvi")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert not hasattr(again, "partial_fit")
     more = sp.csr_matrix(
         np.tile(X.toarray(), (2, 1)) + 0.1 * rng.standard_normal((60, 40))
     )  # now rows outnumber columns
     assert again.fit(more, np.tile(y, 2)).loo_ > 0
     fresh = BayesianGLMClassifier(covariance="auto").fit(more, np.tile(y, 2))
     assert np.isfinite(fresh.lower_bound_)
-    assert np.isfinite(BayesianGLMClassifier(covariance="auto").partial_fit(X, y, classes=[0, 1]).lower_bound_)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_rows_in_partitions_have_no_choice(rng):
-    array = pytest.importorskip("dask.array")
-    X, y = rng.standard_normal((30, 800)), np.arange(30) % 2
-    rows = array.from_array(X, chunks=(10, 800)), array.from_array(y, chunks=10)
-    model = BayesianGLMClassifier(covariance="auto", max_iter=5).fit(X, y)
-    assert model.loo_ > 0
-    model.fit(*rows)
-    given = BayesianGLMClassifier(max_iter=5).fit(*rows)
-    np.testing.assert_array_equal(model.coef_, given.coef_)
-    model.fit(X, y).set_params(warm_start=True)
-    with pytest.raises(TypeError, match=r"covariance='low-rank'.*compute"):
-        model.fit(*rows)
-    assert model.loo_ > 0
+def in_partitions(X, y, size):
+    """A collection of CSR rows, and their labels."""
+    array, dask = pytest.importorskip("dask.array"), pytest.importorskip("dask")
+    parts = [dask.delayed(X[i : i + size]) for i in range(0, X.shape[0], size)]
+    shapes = [(min(size, X.shape[0] - i), X.shape[1]) for i in range(0, X.shape[0], size)]
+    meta = sp.csr_matrix((0, 0), dtype=X.dtype)
+    rows = [array.from_delayed(part, shape, X.dtype, meta) for part, shape in zip(parts, shapes, strict=True)]
+    return array.concatenate(rows), array.from_array(y, chunks=size)
+
+
+@pytest.mark.parametrize(("likelihood", "classes"), [("logit", 2), ("probit", 2), ("logit", 3)])
+def test_rows_in_partitions_are_the_rows_in_memory(likelihood, classes, rng):
+    X, y, new, _ = documents(rng, classes)
+    model = BayesianGLMClassifier(likelihood=likelihood).fit(X, y)
+    remote = BayesianGLMClassifier(likelihood=likelihood).fit(*in_partitions(X, y, 50))
+    assert remote.loo_ == pytest.approx(model.loo_, rel=1e-6) and remote.temperature_ == model.temperature_
+    np.testing.assert_allclose(remote.coef_, model.coef_, atol=1e-6 * np.abs(model.coef_).max())
+    np.testing.assert_allclose(remote.coef_std_, model.coef_std_, rtol=1e-6)
+    np.testing.assert_allclose(remote.predict_proba(new), model.predict_proba(new), atol=1e-6)
+
+
+def test_partitions_of_any_schedule_give_the_same_bits(rng):
+    dask = pytest.importorskip("dask")
+    X, y, *_ = documents(rng)
+    fits = []
+    for options in ({"scheduler": "synchronous"}, {"scheduler": "threads", "num_workers": 3}):
+        with dask.config.set(**options):
+            fits.append(BayesianGLMClassifier().fit(*in_partitions(X, y, 30)))
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].loo_ == fits[1].loo_
 
 
 def test_weights_are_repeats_for_the_choice(rng):

@@ -43,10 +43,20 @@ MOST_CUBED, LEAST_CURVATURE = 1.3e9, 1e-12
 
 def filled_columns(X: Any) -> Array | None:
     """Columns of a CSR matrix with an entry, if others are many; else None."""
-    if not is_compressed(X):
-        return None
-    filled = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
-    return filled if 0 < len(filled) < MOST_FILLED * X.shape[1] else None
+    return many_left_out(has_entry(X)) if is_compressed(X) else None
+
+
+def has_entry(X: Any) -> Array:
+    """Whether a column of a CSR matrix has an entry, (D,)."""
+    found = np.zeros(X.shape[1], bool)
+    found[X.indices] = True
+    return found
+
+
+def many_left_out(filled: Array) -> Array | None:
+    """Columns with an entry, (d,), if others are many; else None."""
+    columns = np.flatnonzero(filled)
+    return columns if 0 < len(columns) < MOST_FILLED * len(filled) else None
 
 
 class WideRows:
@@ -72,7 +82,7 @@ class WideRows:
         self.width: int = X.shape[1]
         self.columns = filled_columns(X)
         if self.columns is not None:
-            number = np.zeros(self.width, X.indices.dtype)
+            number = np.empty(self.width, X.indices.dtype)
             number[self.columns] = np.arange(len(self.columns))
             self.X = sp.csr_matrix((X.data, number[X.indices], X.indptr), shape=(X.shape[0], len(self.columns)))
         self.shape: tuple[int, int] = self.X.shape

@@ -20,6 +20,7 @@ from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite
 from sksvi.models.base import Blocks, Table
 from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, affordable, cavities, shifts, sketched, variances
+from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.traits import Traits
 
@@ -42,11 +43,11 @@ class LowRankModel(LinearModel):
         """Traits of a linear model, with the path of its scales."""
         return replace(super().traits, path=ModePath(self))
 
-    def begin(self, data: Table, rng: Any) -> Blocks:
+    def begin(self, data: Any, rng: Any) -> Blocks:
         """Weights at zero, the intercept where it alone fits best, no directions yet."""
         mean = np.broadcast_to(self._prior_mean(), self.shape).copy()
         if self.fit_intercept:
-            mean[..., -1] = self._constant(data)
+            mean[..., -1] = self._constant(data.targets)
         extra = int(self.fit_intercept)
         inner = np.broadcast_to(np.eye(extra) / self.intercept_precision, (*self.shape[:-1], extra, extra))
         precision = 1.0 if isinstance(self.prior_precision, str) else float(self.prior_precision)
@@ -149,9 +150,18 @@ class WideFit:
     @classmethod
     def of(cls, model: LowRankModel, data: Table) -> WideFit:
         """The rows with their leading directions."""
-        rows, weight = WideRows(data.X), np.ones(len(data)) if data.weight is None else data.weight
+        rows = WideRows(data.X) if data.at_hand else PartitionedRows(data)
+        table = data if data.at_hand else data.reduced(_without_columns, Table.concatenated)
+        weight = np.ones(len(table)) if table.weight is None else table.weight
         exact = affordable(max(weight.sum(), len(weight)), model.likelihood.n_latents)
-        return cls(model, data, rows, sketched(rows, weight, exact), weight, rows.gram() if exact else None)
+        return cls(model, table, rows, sketched(rows, weight, exact), weight, rows.gram() if exact else None)
+
+    @classmethod
+    def without_directions(cls, model: LowRankModel, data: Table) -> WideFit:
+        """The rows for looks at given weights, which ask for no directions."""
+        rows, n = WideRows(data.X), len(data)
+        none = Sketch(np.zeros((rows.shape[1], 0)), np.zeros(0), np.zeros((n, 0)))
+        return cls(model, data, rows, none, np.ones(n) if data.weight is None else data.weight, None)
 
     @property
     def fixed_precision(self) -> float | None:
@@ -258,6 +268,11 @@ class WideFit:
             f = mean + sd * z
             np.logaddexp(total, likelihood.log_prob(y, f if k > 1 else f[:, 0]) + np.log(weight), out=total)
         return -total
+
+
+def _without_columns(table: Table) -> Table:
+    """Targets, weights and offsets of the rows of a partition."""
+    return Table(np.empty((len(table), 0)), table.y, table.weight, table.offset, table.first)
 
 
 def points_of(k: int) -> tuple[Array, Array]:
