@@ -153,7 +153,7 @@ def precision_of(problem: Problem, state: State) -> float:
 def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> State:
     """The fit to all rows so far, and what this one and those under narrower priors leave to later rows."""
     path, walk, problem = problem.model.traits.path, ScalePath(), replace(problem, data=rows)
-    inner = replace(state, q=problem.model.begin(rows, None), progress=PathState())
+    inner = replace(state, q=path.model.begin(rows, None), progress=PathState())
     for _ in range(PASSES):
         inner, info = walk.once(problem, inner, tol)
         if info is None:

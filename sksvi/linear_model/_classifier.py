@@ -73,7 +73,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
         the rows; and predictions whose variance is tempered by leave-one-out. "auto": "low-rank" for
         more than 10 classes, for more than 700 coefficients of all classes together, and for sparse rows fewer than
-        columns, else "full"; `partial_fit` and what "low-rank" cannot take have "full".
+        columns, else "full", as for what "low-rank" cannot take. The first chunk of `partial_fit` chooses for all:
+        sparse rows with more than 700 coefficients or 10 classes have "low-rank".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300
@@ -121,7 +122,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         ``covariance="low-rank"`` there is none.
     loo_, temperature_ : float
         Under ``covariance="low-rank"``: leave-one-out log loss, nats a row, and what variances of f are multiplied by
-        where y is predicted: 0 predicts by the mode. `predict_latent`, `summary` and draws are without it.
+        where y is predicted: 0 predicts by the mode. `predict_latent`, `summary` and draws are without it. Of a stream
+        `loo_` is the loss of chunks at the mode before they were learned, recent ones counting most, and `summary`
+        takes the spreads of columns from the first chunk.
     hyperparameter_posterior_ : DataFrame
         A row per node: its weight, and the hyperparameters there.
     history_ : DataFrame
@@ -255,6 +258,10 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         offset: PerRow | None = None,
     ) -> BayesianGLMClassifier:
         """Go on with one more chunk of data.
+
+        Under ``covariance="low-rank"`` the first rows (2,000, and of every class; as many as `stream_sample` allows)
+        are fitted together whenever they have doubled, and then are gone: a later chunk ends at the mode under what
+        earlier ones left, independent coefficients. Its cost is that of its entries, whatever D, but for copies.
 
         Parameters
         ----------

@@ -15,6 +15,7 @@ from sksvi.families.base import Message
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
 from sksvi.families.gaussian.low_rank import LowRankGaussian
+from sksvi.inference import wide_stream
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import KERNELS, check_parts, layout
@@ -156,6 +157,15 @@ RIGHT = {
         "selected": None,
         "polished": False,
     },
+    "WideStream": {
+        "rivals": [(low_rank(), 1.0)],
+        "began": 1.0,
+        "weight": 1.0,
+        "loss": TWO,
+        "scales": wide_stream.Compared.of(2),
+        "temperatures": wide_stream.Compared.of(2),
+    },
+    "Compared": {"weight": 1.0, "sums": TWO, "products": np.eye(2)},
     "PathPoint": {
         "precision": 1.0,
         "block": low_rank(),
@@ -424,6 +434,10 @@ WRONG = [
     ("PathState", "widths", [0.0]),
     ("PathState", "losses", []),
     ("PathState", "selected", -1),
+    ("WideStream", "rivals", [(low_rank(), 0.0)]),
+    ("WideStream", "began", -1.0),
+    ("WideStream", "loss", THREE),
+    ("Compared", "products", np.ones((2, 3))),
     ("PathPoint", "precision", 0.0),
     ("PathPoint", "losses", THREE),
     ("PathPoint", "variance", -TABLE),

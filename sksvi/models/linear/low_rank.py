@@ -20,8 +20,8 @@ from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite
 from sksvi.models.base import Blocks, Table
 from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, affordable, cavities, shifts, sketched, variances
-from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.linear.glm import LinearModel, best_constant
+from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.traits import Traits
 
 Array = np.ndarray

@@ -34,7 +34,7 @@ def chunk_of(likelihood, rng, fit_intercept=True, sparse=True):
         fit_intercept=fit_intercept, full=False,
     )  # fmt: skip
     shape = (D + fit_intercept,) if k == 1 else (k, D + fit_intercept)
-    left = Left(diagonal_block(model, rng.standard_normal(shape), rng.uniform(1.0, 5.0, shape)), 0.5)
+    left = Left(diagonal_block(D, rng.standard_normal(shape), rng.uniform(1.0, 5.0, shape)), 0.5)
     return model, Table(sp.csr_matrix(X) if sparse else X, y, weight, offset), left
 
 
@@ -70,7 +70,7 @@ def test_a_chunk_ends_at_the_mode(likelihood, fit_intercept, sparse, rng, monkey
 def test_latents_that_are_certain_leave_the_curvature_of_the_mode(likelihood, rng):
     model, data, left = chunk_of(likelihood, rng)
     shape = left.block.mean.shape
-    certain = Left(diagonal_block(model, left.block.mean, np.full(shape, 1e9)), 0.5)
+    certain = Left(diagonal_block(D, left.block.mean, np.full(shape, 1e9)), 0.5)
     learned = model.traits.path.stream.chunk(data).learned(certain, 1e-12)
     gained = np.atleast_2d(1.0 / learned.block.variance - 1e9)
     w = np.atleast_2d(certain.block.mean)
@@ -90,7 +90,7 @@ def test_curvatures_are_averages_over_latents(rng):
         total = np.full(D + 1, 1e9)
         total[0] = spread**-2.0
         learned = model.traits.path.stream.chunk(row).learned(
-            Left(diagonal_block(model, np.zeros(D + 1), total), 1.0), 1e-12
+            Left(diagonal_block(D, np.zeros(D + 1), total), 1.0), 1e-12
         )
         sd, f = learned.block.std[0], learned.block.mean[0]
         p = 1.0 / (1.0 + np.exp(-(f + sd * nodes)))
@@ -99,9 +99,9 @@ def test_curvatures_are_averages_over_latents(rng):
 
 
 def test_another_scale_leaves_what_rows_said(rng):
-    model, _, left = chunk_of(Softmax(3), rng)
+    left = chunk_of(Softmax(3), rng)[2]
     mean, total = left.block.mean, 1.0 / left.block.variance
-    new, wider = under(model, mean, total, 0.5, 0.1)
+    new, wider = under(D, mean, total, 0.5, 0.1)
     np.testing.assert_allclose(new * wider, mean * total)
     np.testing.assert_allclose((total - wider)[:, :D], 0.4)
     np.testing.assert_allclose((total - wider)[:, D:], 0.0, atol=1e-12)
