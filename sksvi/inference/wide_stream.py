@@ -18,6 +18,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import check_due, replace
 from sksvi.inference.state import State, StepInfo
 from sksvi.models.base import Table
+from sksvi.models.linear.wide_stream import ChunkPath
 
 Array = np.ndarray
 
@@ -160,21 +161,22 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
             break
     progress, fit = path_state(inner), path.fit(rows)
     point = progress.nearest(progress.widths[chosen(progress, fit)])
-    rivals = [tuple(path.stream.left_by(fit, point))]
+    rivals = [tuple(ChunkPath(path.model).left_by(fit, point))]
     for _ in range(NARROWER if fit.fixed_precision is None else 0):
         point = fit.at(FACTOR * point.precision, point.block.mean, STEPS, tol)
-        rivals.insert(0, tuple(path.stream.left_by(fit, point)))
+        rivals.insert(0, tuple(ChunkPath(path.model).left_by(fit, point)))
     stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
     return replace(state, q=inner.q, messages=stream, progress=path_state(walk.end(problem, inner)))
 
 
 def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:
     """The state after a chunk that was predicted, and then learned after what earlier rows left."""
-    path, precision = problem.model.traits.path.stream, precision_of(problem, state)
+    path, precision = ChunkPath(problem.model.traits.path.model), precision_of(problem, state)
+    assert isinstance(problem.data, Table)
     chunk, progress = path.chunk(problem.data), path_state(state)
     total = float(chunk.fit.weight.sum())
     share = fade * earlier.weight / (earlier.weight + total)
-    rivals = [path.faded(*rival, fade) for rival in earlier.rivals]
+    rivals = [path.faded(block, own, fade) for block, own in earlier.rivals]
     if rivals:
         trials = [(rival, rival.precision) for rival in rivals]
         middle = int(np.argmin([abs(np.log(rival.precision / precision)) for rival in rivals]))

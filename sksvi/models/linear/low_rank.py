@@ -111,13 +111,6 @@ class ModePath:
     def __getstate__(self) -> dict[str, Any]:
         return {"model": self.model, "_of": None}
 
-    @property
-    def stream(self) -> Any:
-        """What a stream of chunks asks of the model."""
-        from sksvi.models.linear.wide_stream import ChunkPath
-
-        return ChunkPath(self.model)
-
     def fit(self, data: Table) -> WideFit:
         """What all fits to these rows share; made once."""
         if self._of is None or self._of[0] is not data:

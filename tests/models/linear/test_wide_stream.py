@@ -10,7 +10,7 @@ from sksvi.likelihoods import Bernoulli, Softmax
 from sksvi.models.base import Table
 from sksvi.models.linear import wide_stream
 from sksvi.models.linear.low_rank import LowRankModel
-from sksvi.models.linear.wide_stream import Left, diagonal_block, under
+from sksvi.models.linear.wide_stream import ChunkPath, Left, diagonal_block, under
 
 #: Rows and columns of a chunk; the last columns have no entry.
 N, D, EMPTY = 40, 12, 3
@@ -53,7 +53,7 @@ def loss_at(model, data, left, flat):
 @pytest.mark.parametrize("sparse", [True, False])
 def test_a_chunk_ends_at_the_mode(likelihood, fit_intercept, sparse, rng, monkeypatch):
     model, data, left = chunk_of(likelihood, rng, fit_intercept, sparse)
-    chunk = model.traits.path.stream.chunk(data)
+    chunk = ChunkPath(model).chunk(data)
     soon = chunk.learned(left, 1e-4)
     monkeypatch.setattr(wide_stream, "NEWTON_STEPS", 50)
     learned = chunk.learned(left, 1e-14)
@@ -71,7 +71,7 @@ def test_latents_that_are_certain_leave_the_curvature_of_the_mode(likelihood, rn
     model, data, left = chunk_of(likelihood, rng)
     shape = left.block.mean.shape
     certain = Left(diagonal_block(D, left.block.mean, np.full(shape, 1e9)), 0.5)
-    learned = model.traits.path.stream.chunk(data).learned(certain, 1e-12)
+    learned = ChunkPath(model).chunk(data).learned(certain, 1e-12)
     gained = np.atleast_2d(1.0 / learned.block.variance - 1e9)
     w = np.atleast_2d(certain.block.mean)
     f = data.X @ w[:, :D].T + w[:, D]
@@ -89,9 +89,7 @@ def test_curvatures_are_averages_over_latents(rng):
     for spread in (0.3, 2.0, 6.0):
         total = np.full(D + 1, 1e9)
         total[0] = spread**-2.0
-        learned = model.traits.path.stream.chunk(row).learned(
-            Left(diagonal_block(D, np.zeros(D + 1), total), 1.0), 1e-12
-        )
+        learned = ChunkPath(model).chunk(row).learned(Left(diagonal_block(D, np.zeros(D + 1), total), 1.0), 1e-12)
         sd, f = learned.block.std[0], learned.block.mean[0]
         p = 1.0 / (1.0 + np.exp(-(f + sd * nodes)))
         exact = weights @ (p * (1.0 - p)) / weights.sum()
