@@ -249,7 +249,8 @@ class BayesianGLM(BaseSVI):
         scale = self._span_scale(data) if learned else 1.0 / self._encoding.columns.relative_scale / np.sqrt(precision)
         rows, basis = informed(data, scale)
         inside = replace(data, X=rows)
-        shapes = SpectralPrior.of(inside) if learned and self._encoding.categorical is None else None
+        spectral = learned and self._encoding.categorical is None and rows.shape[1] > 0
+        shapes = SpectralPrior.of(inside) if spectral else None
         self._fitted = replace(self._fitted, subspace=(scale, basis), shapes=shapes)
         options = {} if shapes is None else {"shapes": shapes}
         return self._model(rows.shape[1], self.likelihood_, precision if learned else 1.0, **options), inside

@@ -86,6 +86,17 @@ def test_no_other_shape_at_any_precision_has_more_evidence(point_fit):
     assert model.lower_bound_ >= max(values.values()) - 1e-9
 
 
+def test_the_integrated_bound_is_that_over_precisions():
+    """Nodes under the chosen shape, against a fine grid of the closed form."""
+    X, y = measured()
+    model = BayesianGLMRegressor(likelihood=GaussianNoise(variance=NOISE), tol=1e-8).fit(X, y)
+    U, scales, step = on_spreads(X), model._encoding.scale_prior(model.likelihood_), 0.05
+    grid = np.arange(-8.0, 14.0, step)
+    values = [evidence(U, y, h, model.prior_power_) + float(scales.log_density(np.array([h]))) for h in grid]
+    assert model.prior_power_ > 0
+    assert model.lower_bound_ == pytest.approx(np.logaddexp.reduce(values) + np.log(step), abs=0.02)
+
+
 def test_coefficients_predictions_and_prior_are_the_closed_form(point_fit):
     X, y, model = point_fit
     U, spread = on_spreads(X), 2.0 * X.std(axis=0)
@@ -284,6 +295,14 @@ def test_columns_of_a_sparse_table_share_one_scale():
     np.testing.assert_allclose(model.prior_precision_, model.prior_precision_[0], rtol=1e-12)
     dense = BayesianGLMRegressor().fit(X.toarray(), y)
     assert np.ptp(dense.prior_precision_) > 1.0
+
+
+@pytest.mark.filterwarnings("ignore:.*the data say nothing of the coefficient of a column that does not vary")
+@pytest.mark.parametrize("rows", [np.ones((3, 6)), np.eye(3, 6), np.repeat(np.arange(6.0)[None], 2, 0)])
+def test_rows_that_span_little_keep_equal_variances(rows):
+    """Among them constants, which span nothing."""
+    model = BayesianGLMRegressor().fit(rows, np.arange(float(len(rows))))
+    assert model.prior_power_ == 0 and np.isfinite(model.summary()["std"].iloc[:6]).all()
 
 
 def test_indicators_of_categories_keep_equal_variances():
