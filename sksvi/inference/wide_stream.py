@@ -28,8 +28,9 @@ ENOUGH, ANEW = 2000, 2.0
 FACTORS, AHEAD = (FACTOR, 1.0, 1.0 / FACTOR), 2.0
 #: Temperatures among which one is chosen, and rows of a chunk at most that are looked at for it.
 TEMPERATURES, FEW_ROWS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), 300
-#: Narrower priors that learn beside the chosen one, and rows after which one of them goes on alone.
-NARROWER, ALONE = 2, 20_000
+#: Narrower priors that learn beside the chosen one, and rows after which one of them goes on alone; chunks from one
+#: that compares scales to the next.
+NARROWER, ALONE, EVERY = 2, 20_000, 4
 #: Passes over the first rows at most.
 PASSES = 100
 
@@ -182,11 +183,13 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
         middle = int(np.argmin([abs(np.log(rival.precision / precision)) for rival in rivals]))
     else:
         left = path.faded(state.q["weights"], precision, fade)
-        several = FACTORS if isinstance(problem.model.traits.path.model.prior_precision, str) else (1.0,)
-        trials, middle = [(left, factor * precision) for factor in several], len(several) // 2
+        trials = [(left, factor * precision) for factor in compared(problem, state, earlier)]
+        middle = len(trials) // 2
     losses = chunk.losses(trials)
     loss = share * earlier.loss + np.array([total, chunk.fit.weight @ losses[:, middle]])
-    scales = earlier.scales.faded(share).with_rows(losses, chunk.fit.weight)
+    scales = earlier.scales.faded(share)
+    if len(trials) == len(scales.sums):
+        scales = scales.with_rows(losses, chunk.fit.weight)
     stream, temperature = replace(earlier, loss=loss, scales=scales), progress.temperature
     if check_due(state.passes + 1):
         stream, temperature = tempered(stream, chunk, path.rescaled(*trials[middle]), share)
@@ -196,7 +199,7 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
         if earlier.weight + total >= ALONE:
             rivals, scales = [], Compared.of(len(FACTORS))
     else:
-        best = ahead(scales, middle)
+        best = ahead(scales, middle) if len(trials) > 1 else middle
         now = chunk.learned(path.rescaled(*trials[best]), tol)
         scales = scales if best == middle else Compared.of(len(trials))
     return replace(
@@ -205,6 +208,12 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
         messages=replace(stream, rivals=[tuple(rival) for rival in rivals], scales=scales),
         progress=PathState(polished=True, temperature=temperature, loo=float(loss[1] / loss[0])),
     )
+
+
+def compared(problem: Problem, state: State, earlier: WideStream) -> tuple[float, ...]:
+    """Factors of the precision that a chunk compares: of a long stream each fourth one does."""
+    learned = isinstance(problem.model.traits.path.model.prior_precision, str)
+    return FACTORS if learned and (earlier.weight < ALONE or state.passes % EVERY == 0) else (1.0,)
 
 
 def narrowest(scales: Compared) -> int:

@@ -334,7 +334,7 @@ class BayesianGLM(BaseSVI):
         if self._fitted.subspace is not None:
             weights, precision = self._lifted(q, weights)
         self.likelihood_ = model.current_likelihood(q)
-        view = InUnits(weights, columns.centre, columns.scale)
+        view = InUnits(weights, columns.centre, columns.scale, columns.own)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
         if covariance_of(self) == "low-rank":

@@ -273,6 +273,8 @@ class InUnits(Normal):
     inner : Gaussian block
         Of D weights, and the intercept last where there is one; its plates are the plates of this block.
     centre, scale : ndarray of shape (D,)
+    plain : bool, optional
+        Whether the user's units are those of the posterior; None: as centre and scale say.
 
     Examples
     --------
@@ -285,8 +287,10 @@ class InUnits(Normal):
 
     LAYOUT = "scale (d) f >0; centre (d) f; inner Family; inner.mean (…,d|d+1)"
 
-    def __init__(self, inner: Any, centre: Array, scale: Array) -> None:
+    def __init__(self, inner: Any, centre: Array, scale: Array, plain: bool | None = None) -> None:
         self.inner, self.centre, self.scale = inner, centre, scale
+        if plain is not None:
+            self._plain = plain
 
     @cached_property
     def _plain(self) -> bool:

@@ -123,7 +123,8 @@ class LinearModel(LinearLatents):
         value = self.prior_precision if learned is None else np.exp(learned.value)
         if learned is not None and self.scales is not None:
             value = value[self.scales.kinds]
-        return np.broadcast_to(np.asarray(value * np.square(self.units(q)), float), (self.n_fixed,))
+        units = self.relative_scale if self.shapes is None else self.units(q)
+        return np.broadcast_to(np.asarray(value * np.square(units), float), (self.n_fixed,))
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""

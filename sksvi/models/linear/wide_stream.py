@@ -10,7 +10,7 @@ tells apart have none at the mode, and would be forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +93,7 @@ class StreamChunk:
     """
 
     fit: WideFit
+    _looked_up: dict[str, Any] = field(default_factory=dict)
 
     @property
     def _places(self) -> tuple[Any, Any]:
@@ -105,11 +106,18 @@ class StreamChunk:
 
     def before(self, left: Left, precision: float) -> tuple[Array, Array]:
         """Mean and precision (d + extra, K) of the weights before the chunk, under a scale of the prior."""
-        block, (columns, coordinates) = left.block, self._places
-        inner = np.diagonal(block.inner, axis1=-2, axis2=-1)
-        total = 1.0 / np.concatenate([block.diagonal[..., columns], inner], axis=-1)
-        mean, total = under(self.fit.rows.shape[1], block.mean[..., coordinates], total, left.precision, precision)
+        mean, total = under(self.fit.rows.shape[1], *self._own(left), left.precision, precision)
         return np.atleast_2d(mean).T, np.atleast_2d(total).T
+
+    def _own(self, left: Left) -> tuple[Array, Array]:
+        """Mean and precision (..., d + extra) of these weights, which are looked up once."""
+        if self._looked_up.get("left") is not left:
+            block, (columns, coordinates) = left.block, self._places
+            inner = np.diagonal(block.inner, axis1=-2, axis2=-1)
+            total = 1.0 / np.concatenate([block.diagonal[..., columns], inner], axis=-1)
+            self._looked_up.update(left=left, own=(block.mean[..., coordinates], total))
+        found: tuple[Array, Array] = self._looked_up["own"]
+        return found
 
     def losses(self, trials: Sequence[tuple[Left, float]]) -> Array:
         """Minus the log density of each row before it is learned, after each and under its scale, (n, m), nats."""
