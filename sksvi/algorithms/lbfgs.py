@@ -16,6 +16,8 @@ Array = np.ndarray
 
 #: Share of what its slope promises that a step must gain.
 LEAST_GAIN = 1e-4
+#: Steps in a row that gain too little: one of them may be short for its direction's sake.
+IN_A_ROW = 2
 
 
 def minimise(
@@ -32,7 +34,7 @@ def minimise(
     most : int
         Most steps.
     gain, slope : float
-        Relative gain of a step, and largest entry of the gradient, that end the search.
+        Relative gain of steps, two in a row, and largest entry of the gradient, that end the search.
     memory : int, default=5
         Steps, and changes of the gradient, that are stored.
 
@@ -52,6 +54,7 @@ def minimise(
     """
     last = 2 * memory  # rows of `stored`: steps, changes of the gradient, the gradient
     stored, inner = np.zeros((last + 1, len(x))), np.zeros((last + 1, last + 1))
+    little = 0
     value, stored[last] = function(x)
     for step in range(most):
         if np.abs(stored[last]).max() <= slope:
@@ -78,8 +81,9 @@ def minimise(
         at = step % memory
         np.subtract(there, x, out=stored[at])
         np.subtract(gradient, stored[last], out=stored[memory + at])
-        x, before, value, stored[last] = there, value, now, gradient
-        if before - value <= gain * max(abs(before), abs(value), 1.0):
+        little = little + 1 if value - now <= gain * max(abs(value), abs(now), 1.0) else 0
+        x, value, stored[last] = there, now, gradient
+        if little == IN_A_ROW:
             return x, True
     return x, False
 

@@ -24,8 +24,10 @@ FIRST, FACTOR = 10.0, 10.0**0.5
 LEAST, MOST = 1e-3, 1e7
 #: Standard errors of a difference of losses, and share of what columns gain, that are as good as nothing.
 ERRORS, SHARE = 0.5, 0.01
-#: Steps of L-BFGS under a scale of the path, and where it ends, with what is left of `tol` there.
-STEPS, LAST_STEPS, LAST_TOL = 20, 100, 0.1
+#: Steps of L-BFGS under a scale of the path, at least and at most, and products of rows and weights for all of them;
+#: steps where it ends, with what is left of `tol` there.
+LEAST_STEPS, MOST_STEPS, PRODUCTS = 20, 100, 2e8
+LAST_STEPS, LAST_TOL = 100, 0.1
 #: Mean variances of predictions, temperature times that of latents, among which one is chosen; and rows at least,
 #: numbers at most, that are looked at for it.
 VARIANCES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)
@@ -97,7 +99,10 @@ class ScalePath:
             width = progress.widths[chosen(progress, fit)]
             start, steps, tol = progress.nearest(width).block.mean, LAST_STEPS, LAST_TOL * tol
         else:
-            start, steps = extrapolated(progress, width, state, fit), STEPS
+            start, steps = (
+                extrapolated(progress, width, state, fit),
+                int(np.clip(PRODUCTS / fit.products, LEAST_STEPS, MOST_STEPS)),
+            )
         point = fit.at(fit.mean_square / width, start, steps, tol)
         progress = progress.with_point(width, point)
         progress.polished = progress.selected is not None and point.settled
@@ -116,7 +121,8 @@ class ScalePath:
         temperature = tempered(fit, point)
         loo = fit.average(fit.tempered_losses(point, temperature))[0]
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo)
-        return replace(state, progress=progress, bound=np.nan, finished=True)
+        q = problem.model.traits.path.model.with_precision(fit.widened(fit.sharpened(point)), point.precision)
+        return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
 
 
 def chosen(progress: PathState, fit: Any) -> int:

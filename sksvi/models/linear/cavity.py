@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import is_compressed
@@ -34,11 +34,13 @@ MOST_DIRECTIONS, FEW_ROWS = 64, 8
 PRODUCTS, PER_ENTRY = 4e4, 4.0
 #: Share of the columns with an entry below which the others are left out.
 MOST_FILLED = 0.5
+#: Columns of a product that is formed at a time.
+COLUMNS = 16
 #: Columns beyond the directions that the sketch of the rows has.
 SPARE = 4
 TINY = np.finfo(float).tiny
 #: Rows cubed times latents of a row for which matrices of rows serve, and the least curvature of a row there.
-MOST_CUBED, LEAST_CURVATURE = 1.3e9, 1e-12
+MOST_CUBED, LEAST_CURVATURE = 7e8, 1e-12
 
 
 def filled_columns(X: Any) -> Array | None:
@@ -130,6 +132,19 @@ class WideRows:
         """X Xᵀ, (n, n)."""
         found = self.X @ self.X.T
         return np.asarray(found.toarray() if is_compressed(self.X) else found, float)
+
+    def forms(self, F: Array) -> Array:
+        """xᵀ F x for each column x of X and a symmetric F (n, n), (D,)."""
+        (n, d), F = self.shape, F.astype(self.X.dtype, copy=False)
+        if not is_compressed(self.X):
+            columns = parallel.slices(d, parallel.chunk_rows(n, False))
+            return np.concatenate([np.einsum("ij,ij->j", self.X[:, at], F @ self.X[:, at]) for at in columns])
+        out = np.zeros(d)
+        for rows in parallel.slices(n, COLUMNS):
+            own, products = self.X[rows], self.X.T @ F[:, rows]
+            row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+            out += np.bincount(own.indices, own.data * products[own.indices, row], minlength=d)
+        return out
 
     def dot_squares(self, S: Array) -> Array:
         """X² S for the squares of the entries, (n, K)."""
@@ -331,12 +346,26 @@ def shifts(gram: Array, chances: Array, slope: Array, share: Array, copies: Arra
         np.divide(inverse, -root, out=across[c])
         across[c][np.diag_indices(n)] += 1.0
         total += np.multiply(inverse, root, out=inverse)
-    factor = np.linalg.cholesky(total)
+    across = lapack.dtrtri(np.linalg.cholesky(total), lower=1)[0] @ across
     for c in range(k):
-        across[c] = solve_triangular(factor, across[c], lower=True, check_finite=False)
         for d in range(c + 1):
             S[:, c, d] += np.einsum("ai,ai->i", across[c], across[d])
             S[:, d, c] = S[:, c, d]
     curvature = share[:, None, None] * (np.eye(k) * p[:, None, :] - p[:, :, None] * p[:, None, :])
     left = np.eye(k) - curvature @ S
     return np.asarray((S @ np.linalg.solve(left, (share[:, None] * slope)[:, :, None]))[:, :, 0])
+
+
+def taken(gram: Array, curvature: Array) -> Array:
+    """F (n, n): given all rows the covariance of latents is G - G F G.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        G, their covariance under the prior.
+    curvature : ndarray of shape (n,)
+        Minus the second derivative of the rows' log density, weighted.
+    """
+    root = np.sqrt(np.maximum(curvature, LEAST_CURVATURE))
+    inverse = np.tril(_inverse(gram, root))
+    return root * (inverse + np.tril(inverse, -1).T) * root[:, None]

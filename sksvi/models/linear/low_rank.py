@@ -19,15 +19,28 @@ from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite
 from sksvi.models.base import Blocks, Table
-from sksvi.models.linear.cavity import Cavities, Sketch, WideRows, affordable, cavities, shifts, sketched, variances
+from sksvi.models.linear.cavity import (
+    Cavities,
+    Sketch,
+    WideRows,
+    affordable,
+    cavities,
+    shifts,
+    sketched,
+    taken,
+    variances,
+)
 from sksvi.models.linear.glm import LinearModel, best_constant
 from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.traits import Traits
 
 Array = np.ndarray
 
-#: The least relative gain and slope that L-BFGS goes on for, in units of `tol`.
-GAIN, SLOPE = 0.1, 10.0
+#: The least relative gain and slope that L-BFGS goes on for, in units of `tol`: the gain of so many rows, as the
+#: standard error of a loss of more is smaller and that of fewer larger than what is left.
+GAIN, SLOPE, ROWS = 0.2, 3.0, 10_000
+#: Rounds in which a diagonal is fitted to variances.
+SHARPENED = 10
 #: Nodes of one latent, and points, in pairs about the mean, of several.
 NODES, POINTS = 16, 32
 
@@ -162,6 +175,11 @@ class WideFit:
         given = self.model.prior_precision
         return None if isinstance(given, str) else float(given)
 
+    @property
+    def products(self) -> float:
+        """Numbers that are multiplied for the latents of all rows."""
+        return float(self.rows.entries.sum() * self.model.likelihood.n_latents)
+
     @cached_property
     def mean_square(self) -> float:
         """Mean over rows of the squared length: the variance of a latent under a prior of precision 1."""
@@ -199,7 +217,7 @@ class WideFit:
         found: Cavities = cavities(self.rows, self.sketch, gamma, copies, precision, extra)
         variance, shift = found.variance, found.variance * single * slope
         if self.gram is not None:
-            gram = self.gram / precision + np.sum(1.0 / extra)
+            gram = self._prior_covariance(precision)
             if f.shape[1] == 1:
                 variance = variances(gram, gamma[:, 0], copies)[:, None]
                 shift = variance * single * slope
@@ -213,6 +231,33 @@ class WideFit:
             found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
         )
         return PathPoint(precision, block, -self._log_prob(mean), mean, variance, settled)
+
+    def _prior_covariance(self, precision: float) -> Array:
+        """Covariance of the latents of all rows under the prior, where rows are few, (n, n)."""
+        assert self.gram is not None
+        return self.gram / precision + (1.0 / self.model.intercept_precision if self.model.fit_intercept else 0.0)
+
+    def sharpened(self, point: PathPoint) -> PathPoint:
+        """The fit with the exact covariance along the directions, and variance of each weight, where rows are few.
+
+        Those of the Laplace approximation, of each class given the others: softmax predictions take classes for
+        independent, and what all of them share, which rows say nothing of, would only blur these.
+        """
+        if self.gram is None:
+            return point
+        block, model, d = point.block, self.model, self.rows.shape[1]
+        curvature = self.weight[:, None] * -self._terms(self.latents(np.atleast_2d(block.mean).T))[2]
+        F = [taken(self._prior_covariance(point.precision), own) for own in curvature.T]
+        extra = np.full(int(model.fit_intercept), model.intercept_precision)
+        prior = 1.0 / np.concatenate([np.full(block.basis.shape[1], point.precision), extra])
+        Z = prior * np.concatenate([self.sketch.along, np.ones((len(curvature), len(extra)))], axis=1)
+        inner = np.stack([np.diag(prior) - Z.T @ own @ Z for own in F]).reshape(block.inner.shape)
+        found = np.stack([self.rows.forms(own) for own in F]).reshape(block.diagonal.shape)
+        exact = 1.0 / point.precision - found / point.precision**2
+        for _ in range(SHARPENED):
+            share = exact / LowRankGaussian(block.mean, block.diagonal, block.basis, inner).variance[..., :d]
+            block = LowRankGaussian(block.mean, block.diagonal * share, block.basis, inner)
+        return replace(point, block=block)
 
     def narrowed(self, block: LowRankGaussian) -> Array:
         """Mean of all weights without those of columns that are left out, (..., d + extra)."""
@@ -325,8 +370,8 @@ class Climb:
 
     def run(self, most: int, tol: float) -> tuple[Array, bool]:
         """The weights after `most` steps at most, and whether nothing is left to gain."""
-        start = self.coordinates(self.start)
-        found, settled = minimise(self, start.ravel(), most, GAIN * tol, SLOPE * tol)
+        start, gain = self.coordinates(self.start), GAIN * tol * np.sqrt(self.fit.weight.sum() / ROWS)
+        found, settled = minimise(self, start.ravel(), most, gain, SLOPE * tol)
         return self.weights(found.reshape(start.shape)), settled
 
     def weights(self, a: Array) -> Array:
