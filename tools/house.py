@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 336,
-    "lines of code": 46_600,
+    "lines of code": 46_800,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 25,
     "names of Likelihood": 46,

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.inference.messages import NoFactors
-from sksvi.inference.passes.path import ERRORS, FACTOR, STEPS, PathState, ScalePath, chosen, path_state
+from sksvi.inference.passes.path import ERRORS, FACTOR, PathState, ScalePath, chosen, path_state, steps_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import check_due, replace
 from sksvi.inference.state import State, StepInfo
@@ -164,10 +164,11 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
     point = progress.nearest(progress.widths[chosen(progress, fit)])
     rivals = [tuple(ChunkPath(path.model).left_by(fit, point))]
     for _ in range(NARROWER if fit.fixed_precision is None else 0):
-        point = fit.at(FACTOR * point.precision, point.block.mean, STEPS, tol)
+        point = fit.at(FACTOR * point.precision, point.block.mean, steps_of(fit), tol)
         rivals.insert(0, tuple(ChunkPath(path.model).left_by(fit, point)))
     stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
-    return replace(state, q=inner.q, messages=stream, progress=path_state(walk.end(problem, inner)))
+    ended = walk.end(problem, inner)
+    return replace(state, q=ended.q, messages=stream, progress=path_state(ended))
 
 
 def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sksvi.algorithms.lbfgs import minimise
+from sksvi.algorithms.ascent import minimise
 
 
 @pytest.fixture

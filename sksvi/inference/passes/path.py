@@ -99,10 +99,7 @@ class ScalePath:
             width = progress.widths[chosen(progress, fit)]
             start, steps, tol = progress.nearest(width).block.mean, LAST_STEPS, LAST_TOL * tol
         else:
-            start, steps = (
-                extrapolated(progress, width, state, fit),
-                int(np.clip(PRODUCTS / fit.products, LEAST_STEPS, MOST_STEPS)),
-            )
+            start, steps = extrapolated(progress, width, state, fit), steps_of(fit)
         point = fit.at(fit.mean_square / width, start, steps, tol)
         progress = progress.with_point(width, point)
         progress.polished = progress.selected is not None and point.settled
@@ -123,6 +120,11 @@ class ScalePath:
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo)
         q = problem.model.traits.path.model.with_precision(fit.widened(fit.sharpened(point)), point.precision)
         return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
+
+
+def steps_of(fit: Any) -> int:
+    """Steps at most under a scale of the path: the fewer, the more a step costs."""
+    return int(np.clip(PRODUCTS / max(fit.products, 1.0), LEAST_STEPS, MOST_STEPS))
 
 
 def chosen(progress: PathState, fit: Any) -> int:

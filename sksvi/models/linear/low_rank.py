@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sksvi.algorithms.lbfgs import minimise
+from sksvi.algorithms.ascent import minimise
 from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.integrals.quadrature import hermite

@@ -49,7 +49,14 @@ class PartitionedRows(WideRows):
 
     def gram(self) -> Array:
         """X Xᵀ, (n, n), of rows that are few."""
-        return WideRows(self.data.take(slice(0, len(self.data))).X).gram()
+        return self._at_hand().gram()
+
+    def forms(self, F: Array) -> Array:
+        """xᵀ F x for each column x of X and a symmetric F (n, n), (D,), of rows that are few."""
+        return self._at_hand().forms(F)
+
+    def _at_hand(self) -> WideRows:
+        return WideRows(self.data.take(slice(0, len(self.data))).X)
 
     def _per_row(self, function: Any) -> Array:
         return np.asarray(self.data.reduced(function, _stacked))
