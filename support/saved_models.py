@@ -150,6 +150,12 @@ FITS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
         lambda d: BayesianGLMRegressor(categorical_features=["g", "h"], **_FEW_PASSES).fit(d["groups"], d["real"]),
     ),
     "glm-wide": ("wide", lambda d: BayesianGLMRegressor(**_FEW_PASSES).fit(d["wide"], d["real"][:8])),
+    "glm-low-rank": (
+        "wide",
+        lambda d: BayesianGLMRegressor(covariance="low-rank", likelihood="negative-binomial").fit(
+            d["wide"], d["count"][:8]
+        ),
+    ),
     "classes": ("X", lambda d: BayesianGLMClassifier(**_FEW_PASSES).fit(d["X"], d["two"])),
     "classes-three": ("X", lambda d: BayesianGLMClassifier(**_FEW_PASSES).fit(d["X"], d["three"])),
     "classes-low-rank": (

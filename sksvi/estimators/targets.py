@@ -139,6 +139,16 @@ class TargetEncoding(ABC):
 
     @classmethod
     @abstractmethod
+    def has_mode(cls, estimator: Any, stream: bool = False) -> bool:
+        """Whether fits, or those of a stream, have one mode that a loss of rows left out can judge."""
+
+    @staticmethod
+    def n_latents(names: Array | None) -> int:
+        """Latents of a row whose targets have these names."""
+        return 1
+
+    @classmethod
+    @abstractmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
 
@@ -186,6 +196,16 @@ class ValueTarget(TargetEncoding):
     def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
         """Whether a fit needs no more of its targets than mean and variance."""
         return cls.base(estimator, fixed).traits.by_moments
+
+    @classmethod
+    def has_mode(cls, estimator: Any, stream: bool = False) -> bool:
+        """Whether the likelihood is log-concave without cut points to be learned; not of a stream.
+
+        Cut points move with the intercept: leave-one-out and the mode would push both on and on. A stream learns no
+        noise.
+        """
+        base = cls.base(estimator, None)
+        return not stream and base.traits.log_concave and not (base.scales.collinear and base._automatic())
 
     @classmethod
     def given(cls, estimator: Any, y: Any, fixed: TargetEncoding | None, part: Part) -> GivenTarget:
@@ -250,6 +270,16 @@ class LabelTarget(TargetEncoding):
     """Targets of a classifier: labels of classes, which may have weights."""
 
     names: Array
+
+    @classmethod
+    def has_mode(cls, estimator: Any, stream: bool = False) -> bool:
+        """Whether the likelihood that the user gives is log-concave, as each that has a name for labels is."""
+        return isinstance(estimator.likelihood, str) or estimator.likelihood.traits.log_concave
+
+    @staticmethod
+    def n_latents(names: Array | None) -> int:
+        """A latent for each of more than two classes."""
+        return len(names) if names is not None and len(names) > 2 else 1
 
     @classmethod
     def given(cls, estimator: Any, y: Any, fixed: Self | None, part: Part) -> GivenTarget:

@@ -164,7 +164,8 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
     point = progress.nearest(progress.widths[chosen(progress, fit)])
     rivals = [tuple(ChunkPath(path.model).left_by(fit, point))]
     for _ in range(NARROWER if fit.fixed_precision is None else 0):
-        point = fit.at(FACTOR * point.precision, point.block.mean, steps_of(fit), tol)
+        width = fit.mean_square / (FACTOR * point.precision)
+        point = fit.at(width, point.block.mean, point.parameters, steps_of(fit), tol)
         rivals.insert(0, tuple(ChunkPath(path.model).left_by(fit, point)))
     stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
     ended = walk.end(problem, inner)
@@ -205,7 +206,7 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
         scales = scales if best == middle else Compared.of(len(trials))
     return replace(
         state,
-        q=problem.model.traits.path.model.with_precision(now.block, now.precision),
+        q=problem.model.traits.path.model.blocks(now.block, now.precision, np.zeros(0)),
         messages=replace(stream, rivals=[tuple(rival) for rival in rivals], scales=scales),
         progress=PathState(polished=True, temperature=temperature, loo=float(loss[1] / loss[0])),
     )

@@ -145,7 +145,7 @@ class BayesianGLM(BaseSVI):
         categorical_features: str | ArrayLike | None = "from_dtype",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
-        covariance: str = "full",
+        covariance: str = "auto",
         batch_size: int | str | None = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,

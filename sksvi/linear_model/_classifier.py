@@ -9,7 +9,6 @@ from sklearn.base import _fit_context
 
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.base import BatchRule
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.targets import LabelTarget
@@ -17,8 +16,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._low_rank import NO_BOUND, check_low_rank, of_low_rank
-from sksvi.linear_model._prior import covariance_of
+from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, without_bound
 
 Array = np.ndarray
 
@@ -155,6 +153,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
 
     loo_ = of_low_rank("loo", "Leave-one-out log loss of predictions of the rows of the fit, nats a row.")
     temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
+    __getattr__ = without_bound
+    _batch_rule = property(all_rows)
 
     _target_class = LabelTarget
     _parameter_constraints: dict[str, list[Any]] = {
@@ -213,11 +213,6 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             verbose=verbose,
         )
         self.class_weight = class_weight
-
-    @property
-    def _batch_rule(self) -> BatchRule | None:  # type: ignore[override]
-        """Leave-one-out looks at all rows."""
-        return BatchRule() if covariance_of(self) == "low-rank" else None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -285,11 +280,6 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         with self._all_or_nothing():
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "lower_bound_" and "state_" in vars(self):
-            raise AttributeError(NO_BOUND)
-        return object.__getattribute__(self, name)  # the error of a property that raised one
 
     def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
         super()._expose(model, state, looks, along)

@@ -106,7 +106,8 @@ class GLMEncoding(Encoding):
         rows = kind.rows(estimator, target, counted(estimator, given, X, y), target_fixed, part, X.dtype)
         if estimator.covariance == "auto" and fixed is None:
             n = rows.total_weight if part.whole else np.inf
-            by_shape = shape_choice(estimator, n, rows.X.shape[1], len(rows.names), is_compressed(rows.X))
+            latents = kind.n_latents(rows.names)
+            by_shape = shape_choice(estimator, n, rows.X.shape[1], latents, is_compressed(rows.X))
             estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         if part.whole:
             one = merged(rows, MOST_MERGED if covariance_of(estimator) == "low-rank" else None)
@@ -170,8 +171,8 @@ class GLMEncoding(Encoding):
         prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
         if estimator.covariance == "auto" and summary.own["columns"].partial:  # rows in partitions
-            n, classes = sum(weight for _, weight in summary.rows.values()), len(summary.own["names"].values)
-            by_shape = shape_choice(estimator, n, len(found.stored), classes, found.sparse)
+            n, latents = sum(weight for _, weight in summary.rows.values()), target.likelihood.n_latents
+            by_shape = shape_choice(estimator, n, len(found.stored), latents, found.sparse)
             estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         centre, scaled = found.centre(_is_centred(estimator)), _is_scaled(estimator)
         columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
@@ -270,20 +271,22 @@ class GLMEncoding(Encoding):
 MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
 
 
-def shape_choice(estimator: Any, n: float, d: int, classes: int, sparse: bool) -> str:
+def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -> str:
     """The covariance that n rows of d columns ask for: "full" where it is cheap, but for wide sparse rows.
 
-    What a fit at the mode cannot take (other algorithms, batches, priors that are no single number) asks for "full",
-    and so do dense rows of a stream, n = infinity: there what these say is a diagonal.
+    What a fit at the mode cannot take (other algorithms, batches, priors that are no single number, likelihoods
+    without one mode) asks for "full", and so do dense rows of a stream, n = infinity: there what these say is a
+    diagonal.
     """
     bound = prior_kind(estimator.prior_precision) in ("ard", "flat") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
-    blocks = classes if classes > 2 else 1
-    cheap = blocks * (d + 1) <= MOST_JOINT and (np.isinf(n) or n * blocks * float(d) ** 2 <= MOST_PRODUCTS)
+    cheap = latents * (d + 1) <= MOST_JOINT and (np.isinf(n) or n * latents * float(d) ** 2 <= MOST_PRODUCTS)
     text = sparse and (d >= n or d > MOST_SPARSE)
-    return "full" if cheap and classes <= MOST_CLASSES and not text else "low-rank"
+    if cheap and latents <= MOST_CLASSES and not text:
+        return "full"
+    return "low-rank" if estimator._target_class.has_mode(estimator, stream=bool(np.isinf(n))) else "full"
 
 
 def _is_scaled(estimator: Any) -> bool:

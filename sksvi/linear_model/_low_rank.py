@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sksvi._runtime import memory
+from sksvi.estimators.base import BatchRule
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
 from sksvi.models.linear.cavity import filled_columns
@@ -17,8 +18,20 @@ PER_STREAMED = 14
 #: Why there is no bound.
 NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
-    "Compare such fits by loo_, their leave-one-out log loss; covariance='full' and 'diag' have a bound."
+    "Compare such fits by loo_, their leave-one-out loss; covariance='full' and 'diag' have a bound."
 )
+
+
+def without_bound(self: Any, name: str) -> Any:
+    """``__getattr__`` of estimators whose fit may have no bound; the error of a property that raised one is its own."""
+    if name == "lower_bound_" and "state_" in vars(self):
+        raise AttributeError(NO_BOUND)
+    return object.__getattribute__(self, name)
+
+
+def all_rows(self: Any) -> BatchRule | None:
+    """Rows of a step: leave-one-out looks at all."""
+    return BatchRule() if covariance_of(self) == "low-rank" else None
 
 
 def of_low_rank(name: str, doc: str) -> property:
@@ -33,6 +46,16 @@ def of_low_rank(name: str, doc: str) -> property:
     return property(get, doc=doc)
 
 
+def streams(estimator: Any) -> bool:
+    """Whether a regressor has `partial_fit`; an AttributeError says why not."""
+    if covariance_of(estimator) == "low-rank":
+        raise AttributeError(
+            "covariance='low-rank' of a regressor has no partial_fit: noise is learned from all rows at hand. Fit all "
+            "of them, or set covariance='full' or 'diag', whose streams take any number of rows."
+        )
+    return True
+
+
 def check_low_rank(estimator: Any, goes_on: bool) -> None:
     """Raise for a prior that ``covariance="low-rank"`` has no use for, before rows are read.
 
@@ -43,6 +66,12 @@ def check_low_rank(estimator: Any, goes_on: bool) -> None:
     """
     if (covariance_of(estimator) if goes_on else estimator.covariance) != "low-rank":
         return
+    if not estimator._target_class.has_mode(estimator):
+        raise ValueError(
+            f"likelihood={estimator.likelihood!r} with covariance='low-rank': the fit is at the mode and judged by "
+            "leave-one-out, which needs a log-concave likelihood without cut points to be learned. Set "
+            "covariance='full' or 'diag', or another likelihood."
+        )
     kind = prior_kind(estimator.prior_precision)
     if kind in ("ard", "flat") or (kind == "fixed" and not is_number(estimator.prior_precision)):
         raise ValueError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
 from sksvi._typing.arrays import MatrixLike, PerRow
@@ -15,6 +16,7 @@ from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, streams, without_bound
 
 Array = np.ndarray
 
@@ -36,8 +38,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
         a half-Cauchy prior of the spread that all columns together give f; "ard" learns one
         per coefficient by the bound alone. Both are for columns on a scale of their own, the distance of the two values
-        of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
-        each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
+        of a column that has two, else two standard deviations, so that units do not matter (under
+        ``covariance="low-rank"`` for columns as given); `summary` then answers for each effect under a weak prior of
+        its own. "flat" or 0: no information, for data that determine every
         coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
         Where columns of numbers outnumber rows at hand, "auto" under ``covariance="full"`` is an empirical prior of the
         rows too: sparse columns share one scale, and the bound chooses `prior_power_`.
@@ -50,7 +53,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Whether scales of coefficients and of levels, and what the likelihood learns (noise, dispersion, degrees of
         freedom; no cut points), have a posterior: a few nodes, over which tables, predictions, draws and `lower_bound_`
         are mixtures. "point": all is given the values where the bound is largest. Nodes of parameters of a likelihood
-        that is not Gaussian need all rows, 20,000 at most: of streams they are a point.
+        that is not Gaussian need all rows, 20,000 at most: of streams they are a point, and under
+        ``covariance="low-rank"``.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         Columns in whose place indicators of their levels stand, by name, position or mask. "from_dtype": those of a
         frame whose type is categorical, or that hold text which is no number. Levels are what the type declares, else
@@ -61,8 +65,13 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
         How E log p(y|f) is integrated.
-    covariance : {"full", "diag"}, default="full"
-        Of the Gaussian q over the coefficients.
+    covariance : {"auto", "full", "diag", "low-rank"}, default="auto"
+        Of the Gaussian q over the coefficients. "low-rank" is for text and wide tables under a log-concave likelihood,
+        at about the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
+        narrowest that leave-one-out finds as good as any, as it finds the noise or dispersion; and a covariance that
+        is diagonal off the leading directions of the rows. "auto": "low-rank" for more than 700 coefficients, and for
+        sparse rows fewer than columns or of more than 2,000, else "full"; `partial_fit` and what "low-rank" cannot take
+        have "full".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300
@@ -109,7 +118,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     posterior_ : mapping
         ``posterior_["weights"]``: ``mean``, ``cov``, ``std``, ``sample``; the intercept is the last coordinate.
     lower_bound_, lower_bounds_ : float, ndarray
-        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats.
+        Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats. Under
+        ``covariance="low-rank"`` there is none.
+    loo_, temperature_ : float
+        Under ``covariance="low-rank"``: minus the mean leave-one-out log density of y, nats a row, and what variances
+        of f are multiplied by where y is predicted: 0 predicts by the mode. `predict_latent`, `summary` and draws are
+        without it.
     hyperparameter_posterior_ : DataFrame
         A row per node: its weight, and the hyperparameters there.
     history_ : DataFrame
@@ -140,9 +154,15 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     prior_precision_: float | np.ndarray
     likelihood_: Likelihood
 
+    loo_ = of_low_rank("loo", "Minus the mean leave-one-out log density of rows of the fit, nats a row.")
+    temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
+    __getattr__ = without_bound
+    _batch_rule = property(all_rows)
+
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
+        "covariance": [StrOptions({"auto", "full", "diag", "low-rank"})],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -178,9 +198,11 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights.
         """
+        check_low_rank(self, self.warm_start and hasattr(self, "state_"))
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
+    @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,

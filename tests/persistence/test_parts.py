@@ -169,6 +169,7 @@ RIGHT = {
     "PathPoint": {
         "precision": 1.0,
         "block": low_rank(),
+        "parameters": np.zeros(1),
         "losses": TWO,
         "mean": TABLE,
         "variance": TABLE,

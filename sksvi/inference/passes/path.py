@@ -18,7 +18,7 @@ from sksvi.inference.state import State, StepInfo
 
 Array = np.ndarray
 
-#: Prior variance of a latent to begin with, and the factor between two of the path.
+#: Prior variance of a latent to begin with, in the fit's unit, and the factor between two of the path.
 FIRST, FACTOR = 10.0, 10.0**0.5
 #: Ends of the path.
 LEAST, MOST = 1e-3, 1e7
@@ -28,8 +28,8 @@ ERRORS, SHARE = 0.5, 0.01
 #: steps where it ends, with what is left of `tol` there.
 LEAST_STEPS, MOST_STEPS, PRODUCTS = 20, 100, 2e8
 LAST_STEPS, LAST_TOL = 100, 0.1
-#: Mean variances of predictions, temperature times that of latents, among which one is chosen; and rows at least,
-#: numbers at most, that are looked at for it.
+#: Mean variances of predictions, temperature times that of latents, in the same unit, among which one is chosen; and
+#: rows at least, numbers at most, that are looked at for it.
 VARIANCES = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)
 FEW_ROWS, NUMBERS = 300, 2**15
 
@@ -100,14 +100,14 @@ class ScalePath:
             start, steps, tol = progress.nearest(width).block.mean, LAST_STEPS, LAST_TOL * tol
         else:
             start, steps = extrapolated(progress, width, state, fit), steps_of(fit)
-        point = fit.at(fit.mean_square / width, start, steps, tol)
+        point = fit.at(width, start, parameters(progress, width, state), steps, tol)
         progress = progress.with_point(width, point)
         progress.polished = progress.selected is not None and point.settled
         best, newest = chosen(progress, fit), len(progress.widths) - 1
         progress.points = {at: one for at, one in progress.points.items() if at in (best, newest - 1, newest)}
         shown = progress.nearest(progress.widths[best])
         progress.loo = fit.average(shown.losses)[0]
-        q = path.model.with_precision(fit.widened(shown), shown.precision)
+        q = path.model.blocks(fit.widened(shown), shown.precision, shown.parameters)
         state = replace(state, q=q, progress=progress, passes=state.passes + 1, steps=state.steps + 1)
         return state, StepInfo(np.nan, False, 1.0, 0)
 
@@ -118,7 +118,7 @@ class ScalePath:
         temperature = tempered(fit, point)
         loo = fit.average(fit.tempered_losses(point, temperature))[0]
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo)
-        q = problem.model.traits.path.model.with_precision(fit.widened(fit.sharpened(point)), point.precision)
+        q = problem.model.traits.path.model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
         return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
 
 
@@ -128,15 +128,15 @@ def steps_of(fit: Any) -> int:
 
 
 def chosen(progress: PathState, fit: Any) -> int:
-    """Position of the narrowest prior that is as good as the best, by half a standard error or a share of the gain."""
+    """Position of the narrowest prior that is as good as the best, by a margin of its error or a share of the gain."""
     if progress.selected is not None:
         return progress.selected
     means = [fit.average(losses)[0] for losses in progress.losses]
     best = int(np.argmin(means))
-    gain = SHARE * (fit.null_loss - means[best])
+    gain = SHARE * fit.margin * (fit.null_loss - means[best])
     for at in np.argsort(progress.widths).tolist():
         more, error = fit.average(progress.losses[at] - progress.losses[best])
-        if more <= max(ERRORS * error, gain) + 1e-12:
+        if more <= max(ERRORS * fit.margin * error, gain) + 1e-12:
             return int(at)
     return best
 
@@ -145,7 +145,7 @@ def following(progress: PathState, fit: Any) -> float | None:
     """The next width of the path; None at its end."""
     widths = progress.widths
     if not widths:
-        return FIRST if fit.fixed_precision is None else float(fit.mean_square / fit.fixed_precision)
+        return FIRST
     if fit.fixed_precision is not None or progress.selected is not None:
         return None
     best = widths[chosen(progress, fit)]
@@ -169,18 +169,26 @@ def extrapolated(progress: PathState, width: float, state: State, fit: Any) -> A
     return np.asarray(progress.nearest(width).block.mean)
 
 
+def parameters(progress: PathState, width: float, state: State) -> Array:
+    """Unconstrained parameters of the likelihood to begin with, (P,)."""
+    if progress.widths:
+        return np.asarray(progress.nearest(width).parameters)
+    return np.asarray(state.q["likelihood"].value if "likelihood" in state.q else np.zeros(0))
+
+
 def tempered(fit: Any, point: Any) -> float:
     """The largest temperature, at most 1, whose loss is within half a standard error of the best one's."""
     n, k = point.variance.shape
     most = max(FEW_ROWS, NUMBERS // k)
     rows = np.arange(n) if n <= most else np.sort(np.random.default_rng(1).permutation(n)[:most])
-    mean, some = float(point.variance.mean()), replace(fit, weight=fit.weight[rows])
-    tried = np.unique(np.minimum(1.0, np.array(VARIANCES) / max(mean, np.finfo(float).tiny))).tolist()
+    some, unit = replace(fit, weight=fit.weight[rows]), fit.unit_of(fit.likelihood_at(point.parameters))
+    mean = max(float(point.variance.mean()) / unit, np.finfo(float).tiny)
+    tried = np.unique(np.minimum(1.0, np.array(VARIANCES) / mean)).tolist()
     losses = [fit.tempered_losses(point, temperature, rows) for temperature in tried]
     best = losses[int(np.argmin([some.average(one)[0] for one in losses]))]
     good = []
     for temperature, one in zip(tried, losses, strict=True):
         more, error = some.average(one - best)
-        if more <= ERRORS * error + 1e-12:
+        if more <= ERRORS * fit.margin * error + 1e-12:
             good.append(temperature)
     return float(max(good))

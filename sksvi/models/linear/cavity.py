@@ -39,6 +39,8 @@ COLUMNS = 16
 #: Columns beyond the directions that the sketch of the rows has.
 SPARE = 4
 TINY = np.finfo(float).tiny
+#: Columns of a dense table whose squares are summed at a time.
+MANY_COLUMNS = 4096
 #: Rows cubed times latents of a row for which matrices of rows serve, and the least curvature of a row there.
 MOST_CUBED, LEAST_CURVATURE = 7e8, 1e-12
 
@@ -129,9 +131,12 @@ class WideRows:
         return self.dot_squares(np.ones((self.shape[1], 1)))[:, 0]
 
     def gram(self) -> Array:
-        """X Xᵀ, (n, n)."""
-        found = self.X @ self.X.T
-        return np.asarray(found.toarray() if is_compressed(self.X) else found, float)
+        """X Xᵀ in double precision, (n, n)."""
+        if is_compressed(self.X):
+            X = self.X.astype(float, copy=False)
+            return np.asarray((X @ X.T).toarray())
+        columns = parallel.slices(self.shape[1], MANY_COLUMNS)
+        return np.asarray(parallel.tree_sum(part @ part.T for part in (self.X[:, at].astype(float) for at in columns)))
 
     def forms(self, F: Array) -> Array:
         """xᵀ F x for each column x of X and a symmetric F (n, n), (D,)."""
@@ -187,14 +192,14 @@ def directions_of(total: float, d: int, entries: float, few: bool) -> int:
     return max(most, int(more))
 
 
-def sketched(rows: WideRows, weight: Array, few: bool = True) -> Sketch:
+def sketched(rows: WideRows, weight: Array, few: bool = True, rank: int | None = None) -> Sketch:
     """Leading directions of the rows by randomized subspace iteration (Halko, Martinsson and Tropp 2011).
 
     The random start is the same in every fit: directions only speed up and sharpen what follows. `few` are enough where
-    variances do not depend on them.
+    variances do not depend on them; `rank`: so many at most, whatever they are for.
     """
     n, d = rows.shape
-    rank = min(directions_of(weight.sum(), d, weight @ rows.entries, few), n, d)
+    rank = min(directions_of(weight.sum(), d, weight @ rows.entries, few) if rank is None else rank, n, d)
     root = np.sqrt(weight)[:, None]
     start = np.random.default_rng(0).standard_normal((d, min(rank + SPARE, n, d)))
     Q = np.linalg.qr(root * rows.dot(start))[0]
@@ -291,7 +296,7 @@ def affordable(rows: float, latents: int) -> bool:
     return float(rows) ** 3 * latents <= MOST_CUBED
 
 
-def _inverse(gram: Array, root: Array) -> Array:
+def inverse_of(gram: Array, root: Array) -> Array:
     """Lower half of the inverse of 1 + R G R for a diagonal R (n,); what is above has no meaning."""
     B = gram * root
     B *= root[:, None]
@@ -316,7 +321,7 @@ def variances(gram: Array, gamma: Array, copies: Array) -> Array:
         How often a row counts; one of them is left out.
     """
     gamma = np.maximum(gamma, LEAST_CURVATURE)
-    whole = 1.0 - np.diagonal(_inverse(gram, np.sqrt(copies * gamma)))
+    whole = 1.0 - np.diagonal(inverse_of(gram, np.sqrt(copies * gamma)))
     return whole / (copies * gamma * (1.0 - whole / copies))
 
 
@@ -339,7 +344,7 @@ def shifts(gram: Array, chances: Array, slope: Array, share: Array, copies: Arra
     across, total, S = np.empty((k, n, n)), np.zeros((n, n)), np.zeros((n, k, k))
     for c in range(k):
         root = np.sqrt(weight * p[:, c])
-        inverse = _inverse(gram, root)
+        inverse = inverse_of(gram, root)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         S[:, c, c] = (1.0 - np.diagonal(inverse)) / root**2
         inverse *= root[:, None]
@@ -367,5 +372,5 @@ def taken(gram: Array, curvature: Array) -> Array:
         Minus the second derivative of the rows' log density, weighted.
     """
     root = np.sqrt(np.maximum(curvature, LEAST_CURVATURE))
-    inverse = np.tril(_inverse(gram, root))
+    inverse = np.tril(inverse_of(gram, root))
     return root * (inverse + np.tril(inverse, -1).T) * root[:, None]

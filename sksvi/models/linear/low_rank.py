@@ -12,12 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from sksvi.algorithms.ascent import minimise
 from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
-from sksvi.integrals.quadrature import hermite
 from sksvi.models.base import Blocks, Table
 from sksvi.models.linear.cavity import (
     Cavities,
@@ -30,7 +28,9 @@ from sksvi.models.linear.cavity import (
     taken,
     variances,
 )
+from sksvi.models.linear.few_rows import RowMode, row_mode
 from sksvi.models.linear.glm import LinearModel, best_constant
+from sksvi.models.linear.loo import LeftOut, averaged_losses, judging_losses, learned, mode_losses
 from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.traits import Traits
 
@@ -41,8 +41,8 @@ Array = np.ndarray
 GAIN, SLOPE, ROWS = 0.2, 3.0, 10_000
 #: Rounds in which a diagonal is fitted to variances.
 SHARPENED = 10
-#: Nodes of one latent, and points, in pairs about the mean, of several.
-NODES, POINTS = 16, 32
+#: Directions at most, and rows for each at least, where only new rows depend on them.
+MOST_FOR_NEW, ROWS_FOR_NEW = 16, 10
 
 
 class LowRankModel(LinearModel):
@@ -66,12 +66,22 @@ class LowRankModel(LinearModel):
         precision = 1.0 if isinstance(self.prior_precision, str) else float(self.prior_precision)
         diagonal = np.full((*self.shape[:-1], self.n_features), 1.0 / precision)
         block = LowRankGaussian(mean, diagonal, np.zeros((self.n_features, 0)), inner.copy())
-        return self.with_precision(block, precision)
+        return self.blocks(block, precision, self.likelihood.unconstrained)
 
-    def with_precision(self, block: LowRankGaussian, precision: float) -> Blocks:
-        """Blocks of q with the precision of the prior, where it is learned."""
-        learned = isinstance(self.prior_precision, str)
-        return {"weights": block, **({"prior_precision": Point(np.log([precision]))} if learned else {})}
+    def blocks(self, block: LowRankGaussian, precision: float, parameters: Array) -> Blocks:
+        """Blocks of q: the weights, and where they are learned the prior's precision and the likelihood's parameters.
+
+        Parameters
+        ----------
+        block : LowRankGaussian
+        precision : float
+        parameters : ndarray of shape (P,)
+            Unconstrained.
+        """
+        q: Blocks = {"weights": block}
+        if isinstance(self.prior_precision, str):
+            q["prior_precision"] = Point(np.log([precision]))
+        return {**q, "likelihood": Point(parameters)} if self.likelihood.learned else q
 
     def _constant(self, data: Table) -> Any:
         """Best latents of all rows, one of each class."""
@@ -92,17 +102,20 @@ class LowRankModel(LinearModel):
 class PathPoint:
     """A mode with what leave-one-out says of it.
 
-    precision : of the prior. block : of the weights of `WideRows.columns`. losses (n,): minus the log density of each
-    row at the latents that the others leave it, nats. mean, variance (n, K): of these latents. settled : whether
-    L-BFGS has ended.
+    precision : of the prior. block : of the weights of `WideRows.columns`. parameters (P,): what the likelihood
+    learned, unconstrained. losses (n,): minus the log density of each row given the latents that the others leave it,
+    nats. mean, variance (n, K): of these latents. settled : whether the search for the mode has ended, and parameters
+    have.
     """
 
     LAYOUT = """
-        precision number >0; block LowRankGaussian; losses (n) f; mean (n,k) f; variance (n,k) f >=0; settled flag
+        precision number >0; block LowRankGaussian; parameters (_) f
+        losses (n) f; mean (n,k) f; variance (n,k) f >=0; settled flag
     """
 
     precision: float
     block: LowRankGaussian
+    parameters: Array
     losses: Array
     mean: Array
     variance: Array
@@ -144,6 +157,8 @@ class WideFit:
     weight : ndarray of shape (n,)
     gram : ndarray of shape (n, n), or None
         X Xᵀ of rows few enough for variances by it.
+    by_rows : bool
+        Whether the mode too is found by it. That of labels is not, whose path was chosen with L-BFGS.
     """
 
     model: LowRankModel
@@ -152,6 +167,7 @@ class WideFit:
     sketch: Sketch
     weight: Array
     gram: Array | None
+    by_rows: bool
 
     @classmethod
     def of(cls, model: LowRankModel, data: Table) -> WideFit:
@@ -160,14 +176,17 @@ class WideFit:
         table = data if data.at_hand else data.reduced(_without_columns, Table.concatenated)
         weight = np.ones(len(table)) if table.weight is None else table.weight
         exact = affordable(max(weight.sum(), len(weight)), model.likelihood.n_latents)
-        return cls(model, table, rows, sketched(rows, weight, exact), weight, rows.gram() if exact else None)
+        by_rows = exact and not model.likelihood.traits.classifies
+        rank = max(1, min(MOST_FOR_NEW, int(weight.sum() // ROWS_FOR_NEW))) if by_rows else None
+        sketch, gram = sketched(rows, weight, exact, rank), rows.gram() if exact else None
+        return cls(model, table, rows, sketch, weight, gram, by_rows)
 
     @classmethod
     def without_directions(cls, model: LowRankModel, data: Table) -> WideFit:
         """The rows for looks at given weights, which ask for no directions."""
         rows, n = WideRows(data.X), len(data)
         none = Sketch(np.zeros((rows.shape[1], 0)), np.zeros(0), np.zeros((n, 0)))
-        return cls(model, data, rows, none, np.ones(n) if data.weight is None else data.weight, None)
+        return cls(model, data, rows, none, np.ones(n) if data.weight is None else data.weight, None, False)
 
     @property
     def fixed_precision(self) -> float | None:
@@ -187,12 +206,41 @@ class WideFit:
         return mean if mean > 0.0 else 1.0
 
     @cached_property
-    def null_loss(self) -> float:
-        """Mean loss of a model without columns, nats a row."""
+    def _null(self) -> tuple[Any, Array]:
+        """A model without columns: its likelihood, and the latents of the rows, (n, K)."""
         model, n = self.model, len(self.data)
         constant = model._constant(self.data) if model.fit_intercept else np.zeros(model.likelihood.n_latents)
         f = np.broadcast_to(np.atleast_1d(constant), (n, model.likelihood.n_latents))
-        return float(self.weight @ -self._terms(f)[0] / self.weight.sum())
+        return learned(model.likelihood, LeftOut(self.data.y, f, np.zeros_like(f), self.weight))[0], f
+
+    @cached_property
+    def null_loss(self) -> float:
+        """Mean loss of a model without columns, nats a row."""
+        likelihood, f = self._null
+        return float(self.weight @ -self._terms(likelihood, f)[0] / self.weight.sum())
+
+    @cached_property
+    def _unit(self) -> float:
+        """The path's unit where noise has no variance: 1, or the least variance that four rows leave a latent."""
+        likelihood, f = self._null
+        if likelihood.traits.classifies:
+            return 1.0
+        curve = -self._terms(likelihood, f)[2][:, 0]
+        return 1.0 / max(1.0, 4.0 * float(self.weight @ curve / self.weight.sum()))
+
+    def precision_of(self, width: float, likelihood: Any) -> float:
+        """Precision of a prior that gives a latent so many units of variance, or the one that is given."""
+        return self.fixed_precision or self.mean_square / (width * self.unit_of(likelihood))
+
+    def unit_of(self, likelihood: Any) -> float:
+        """Variance of a latent by which priors and temperatures are measured: that of Gaussian noise, where it is."""
+        noise = likelihood.noise_variance
+        return float(self._unit if noise is None else noise)
+
+    @property
+    def margin(self) -> float:
+        """Share of the path's margins within which a narrower prior or a larger temperature is as good as the best."""
+        return 1.0 if self.model.likelihood.traits.classifies else 0.5
 
     def average(self, values: Array) -> tuple[float, float]:
         """Mean over rows, and its standard error."""
@@ -201,36 +249,95 @@ class WideFit:
         return mean, float(np.sqrt(self.weight @ np.square(values - mean) / total / total))
 
     # ---- the mode
-    def at(self, precision: float, mean: Array, most: int, tol: float) -> PathPoint:
-        """The fit under a precision, begun at weights `mean` (..., d + extra), in `most` steps of L-BFGS at most."""
-        found, settled = Climb.of(self, precision, mean).run(most, tol)
-        return self._judged(precision, found, settled)
+    def at(self, width: float, mean: Array, parameters: Array, most: int, tol: float) -> PathPoint:
+        """The fit under a prior of this width, in `most` steps of L-BFGS at most.
 
-    def _judged(self, precision: float, W: Array, settled: bool) -> PathPoint:
-        """Leave-one-out at weights (d + extra, K)."""
-        model, single = self.model, np.minimum(self.weight, 1.0)[:, None]
-        f = self.latents(W)
-        _, slope, curve = self._terms(f)
-        gamma = single * np.maximum(-curve, 1e-12)
+        Parameters
+        ----------
+        width : float
+            Prior variance of a latent: of Gaussian noise its multiple.
+        mean : ndarray of shape (..., D + extra)
+            Weights to begin with.
+        parameters : ndarray of shape (P,)
+            Of the likelihood, unconstrained, under which the mode is found.
+        most : int
+        tol : float
+        """
+        likelihood = self.likelihood_at(parameters)
+        precision = self.precision_of(width, likelihood)
+        if self.by_rows:
+            found = self._of_rows(likelihood, precision, mean, tol)
+            W, ended = self._weights(found.pull, precision), found.settled
+            point = self._judged(likelihood, precision, W, found.variance[:, None])
+        else:
+            W, ended = Climb.of(self, likelihood, precision, mean).run(most, tol)
+            point = self._judged(likelihood, precision, W)
+        return replace(point, settled=ended and squared_move(likelihood, point.parameters) < tol)
+
+    def likelihood_at(self, parameters: Array) -> Any:
+        """The likelihood with these learned parameters, unconstrained (P,)."""
+        likelihood = self.model.likelihood
+        return likelihood.replace(parameters) if likelihood.learned else likelihood
+
+    def _of_rows(self, likelihood: Any, precision: float, mean: Array, tol: float) -> RowMode:
+        """The mode in the space of few rows, begun at weights `mean`."""
+
+        def terms(f: Array) -> tuple[Array, Array, Array]:
+            return likelihood.derivatives(self.data.y, f)
+
+        extra = np.full((int(self.model.fit_intercept), 1), self.model.intercept_mean)
+        centre = self.shifted(np.zeros((len(self.weight), 1)), extra)[:, 0]
+        start = self.latents(np.atleast_2d(mean).T)[:, 0]
+        return row_mode(terms, self._prior_covariance(precision), centre, self.weight, start, tol)
+
+    def _weights(self, pull: Array, precision: float) -> Array:
+        """Weights (d + extra, 1) of what each row pulls."""
+        own, model = self.rows.pull(pull[:, None]) / precision, self.model
+        if not model.fit_intercept:
+            return own
+        return np.append(own, [[model.intercept_mean + pull.sum() / model.intercept_precision]], axis=0)
+
+    def _judged(self, likelihood: Any, precision: float, W: Array, exact: Array | None = None) -> PathPoint:
+        """Leave-one-out at weights (d + extra, K), and what the likelihood learns from it.
+
+        `exact` (n, 1): variances of latents without their rows, all copies of these, where they are known.
+        """
+        model, weight, f = self.model, self.weight[:, None], self.latents(W)
+        _, slope, curve = self._terms(likelihood, f)
+        gamma = np.minimum(weight, 1.0) * np.maximum(-curve, 1e-12)
         extra = np.full(int(model.fit_intercept), model.intercept_precision)
-        copies = np.maximum(self.weight, 1.0)
-        found: Cavities = cavities(self.rows, self.sketch, gamma, copies, precision, extra)
-        variance, shift = found.variance, found.variance * single * slope
-        if self.gram is not None:
-            gram = self._prior_covariance(precision)
-            if f.shape[1] == 1:
-                variance = variances(gram, gamma[:, 0], copies)[:, None]
-                shift = variance * single * slope
-            else:
-                shift = shifts(gram, self.model.likelihood.mean(f), slope, single[:, 0], copies)
-        mean = f - shift
+        found: Cavities = cavities(self.rows, self.sketch, gamma, np.maximum(self.weight, 1.0), precision, extra)
+        if exact is None:
+            variance, shift = self._without_rows(precision, f, slope, gamma, found.variance)
+        else:
+            variance, shift = exact, exact * weight * slope
+        rows = LeftOut(self.data.y, f - shift, variance, self.weight)
+        likelihood, factor = learned(likelihood, rows)
+        if self.fixed_precision is not None:  # such a prior is no multiple of the noise
+            factor = 1.0
+        rows = rows._replace(variance=factor * rows.variance)
         block = LowRankGaussian(
             np.ascontiguousarray(W.T).reshape(*model.shape[:-1], -1),
-            np.ascontiguousarray(found.diagonal.T).reshape(*model.shape[:-1], -1),
+            factor * np.ascontiguousarray(found.diagonal.T).reshape(*model.shape[:-1], -1),
             self.sketch.basis,
-            found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
+            factor * found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
         )
-        return PathPoint(precision, block, -self._log_prob(mean), mean, variance, settled)
+        losses = judging_losses(likelihood, rows)
+        parameters = likelihood.unconstrained
+        return PathPoint(precision / factor, block, parameters, losses, rows.mean, rows.variance, False)
+
+    def _without_rows(
+        self, precision: float, f: Array, slope: Array, gamma: Array, variance: Array
+    ) -> tuple[Array, Array]:
+        """Variances of latents without one copy of their rows, and what that adds to them, (n, K)."""
+        single, copies = np.minimum(self.weight, 1.0), np.maximum(self.weight, 1.0)
+        if self.gram is None:
+            return variance, variance * single[:, None] * slope
+        prior = self._prior_covariance(precision)
+        if f.shape[1] == 1:
+            variance = variances(prior, gamma[:, 0], copies)[:, None]
+            return variance, variance * single[:, None] * slope
+        return variance, shifts(prior, self.model.likelihood.mean(f), slope, single, copies)
 
     def _prior_covariance(self, precision: float) -> Array:
         """Covariance of the latents of all rows under the prior, where rows are few, (n, n)."""
@@ -246,7 +353,8 @@ class WideFit:
         if self.gram is None:
             return point
         block, model, d = point.block, self.model, self.rows.shape[1]
-        curvature = self.weight[:, None] * -self._terms(self.latents(np.atleast_2d(block.mean).T))[2]
+        terms = self._terms(self.likelihood_at(point.parameters), self.latents(np.atleast_2d(block.mean).T))
+        curvature = self.weight[:, None] * -terms[2]
         F = [taken(self._prior_covariance(point.precision), own) for own in curvature.T]
         extra = np.full(int(model.fit_intercept), model.intercept_precision)
         prior = 1.0 / np.concatenate([np.full(block.basis.shape[1], point.precision), extra])
@@ -283,11 +391,11 @@ class WideFit:
             f += self.data.offset[:, None]
         return f
 
-    def _terms(self, f: Array) -> tuple[Array, Array, Array]:
+    def _terms(self, likelihood: Any, f: Array) -> tuple[Array, Array, Array]:
         """Log density of each row and its two derivatives in each latent, (n,), (n, K), (n, K)."""
         if f.shape[1] > 1:
-            return self.model.likelihood.derivatives(self.data.y, f)
-        value, slope, curve = self.model.likelihood.derivatives(self.data.y, f[:, 0])
+            return likelihood.derivatives(self.data.y, f)
+        value, slope, curve = likelihood.derivatives(self.data.y, f[:, 0])
         return value, slope[:, None], curve[:, None]
 
     def _log_prob(self, f: Array) -> Array:
@@ -296,16 +404,8 @@ class WideFit:
     # ---- predictions whose variance is tempered
     def tempered_losses(self, point: PathPoint, temperature: float, rows: Any = slice(None)) -> Array:
         """Minus the log density of rows averaged over their latents without them, whose variance is tempered, nats."""
-        if temperature == 0.0:
-            return point.losses[rows]
-        likelihood, y = self.model.likelihood, self.data.y[rows]
-        mean, sd = point.mean[rows], np.sqrt(temperature * point.variance[rows])
-        k = mean.shape[1]
-        total = np.full(len(mean), -np.inf)
-        for z, weight in zip(*points_of(k), strict=True):
-            f = mean + sd * z
-            np.logaddexp(total, likelihood.log_prob(y, f if k > 1 else f[:, 0]) + np.log(weight), out=total)
-        return -total
+        left_out = LeftOut(self.data.y[rows], point.mean[rows], temperature * point.variance[rows], self.weight[rows])
+        return (averaged_losses if temperature else mode_losses)(self.likelihood_at(point.parameters), left_out)
 
 
 def _without_columns(table: Table) -> Table:
@@ -313,15 +413,12 @@ def _without_columns(table: Table) -> Table:
     return Table(np.empty((len(table), 0)), table.y, table.weight, table.offset, table.first)
 
 
-def points_of(k: int) -> tuple[Array, Array]:
-    """Nodes (S, k) and weights of a rule for k independent standard normal variables, the same in every call."""
-    if k == 1:
-        nodes, weights = hermite(NODES)
-        return nodes[:, None], weights
-    rng, half = np.random.default_rng(0), POINTS // 2
-    strata = ndtri((np.arange(half) + 0.5) / half)  # a Latin hypercube
-    z = np.stack([rng.permutation(strata) for _ in range(k)], axis=1) / np.sqrt(np.mean(np.square(strata)))
-    return np.concatenate([z, -z]), np.full(POINTS, 1.0 / POINTS)
+def squared_move(likelihood: Any, parameters: Array) -> float:
+    """Square of what learned parameters, (P,), are off those of a likelihood, about the change of the loss, nats."""
+    noise = likelihood.noise_variance
+    if noise is None or not likelihood.learned:
+        return float(np.square(parameters - likelihood.unconstrained).sum())
+    return float(np.square(np.log(likelihood.replace(parameters).noise_variance / noise)))
 
 
 @dataclass(frozen=True)
@@ -334,6 +431,7 @@ class Climb:
     Parameters
     ----------
     fit : WideFit
+    likelihood : Likelihood
     precision : float
         Of the prior, δ.
     sketch : Sketch
@@ -347,6 +445,7 @@ class Climb:
     """
 
     fit: WideFit
+    likelihood: Any
     precision: float
     sketch: Sketch
     mix: Array
@@ -355,10 +454,10 @@ class Climb:
     start: Array
 
     @classmethod
-    def of(cls, fit: WideFit, precision: float, mean: Array) -> Climb:
+    def of(cls, fit: WideFit, likelihood: Any, precision: float, mean: Array) -> Climb:
         """The climb from weights (..., D + extra), in coordinates that suit the curvature there."""
         start = np.ascontiguousarray(np.atleast_2d(mean).T)
-        gamma = -fit._terms(fit.latents(start))[2].mean(1) * fit.weight
+        gamma = -fit._terms(likelihood, fit.latents(start))[2].mean(1) * fit.weight
         sketch, extra = fit.sketch.leading, len(start) - fit.rows.shape[1]
         n, r = sketch.along.shape
         unit = float(np.sqrt(fit.model.intercept_precision + gamma.sum()))
@@ -366,7 +465,7 @@ class Climb:
         prior = np.append(np.ones(r), np.full(extra, fit.model.intercept_precision / unit**2))
         values, axes = np.linalg.eigh(np.diag(prior) + (Z * gamma[:, None]).T @ Z)
         mix, unmix = ((axes * values**power) @ axes.T - np.eye(r + extra) for power in (-0.5, 0.5))
-        return cls(fit, precision, sketch, mix, unmix, unit, start)
+        return cls(fit, likelihood, precision, sketch, mix, unmix, unit, start)
 
     def run(self, most: int, tol: float) -> tuple[Array, bool]:
         """The weights after `most` steps at most, and whether nothing is left to gain."""
@@ -414,7 +513,10 @@ class Climb:
         f = fit.rows.dot(a[:d])
         f += self.sketch.along @ more[:r]
         f *= scale
-        value, slope, _ = fit._terms(fit.shifted(f, intercept))
+        value, slope, _ = fit._terms(self.likelihood, fit.shifted(f, intercept))
+        noise = self.likelihood.noise_variance
+        if noise is not None:  # gains are a share of the loss, which is not to depend on the unit of y
+            value = value + 0.5 * np.log(noise)
         slope *= -fit.weight[:, None]
         off = intercept - fit.model.intercept_mean
         square = np.vdot(a[:d], a[:d]) + np.vdot(more[:r], 2.0 * z[:r] + more[:r])

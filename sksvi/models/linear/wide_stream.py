@@ -65,7 +65,7 @@ def _curvature(fit: WideFit, f: Array, prior: Array, precision: Array) -> Array:
     for _ in range(ROUNDS):
         v = fit.rows.dot_squares(1.0 / precision[:d]) + (1.0 / precision[d:]).sum(0)
         wider = np.sqrt(1.0 + per_variance * v)
-        gamma = fit.weight[:, None] * np.maximum(-fit._terms(f / wider)[2], 0.0) / wider
+        gamma = fit.weight[:, None] * np.maximum(-fit._terms(fit.model.likelihood, f / wider)[2], 0.0) / wider
         found = np.concatenate([fit.rows.pull_squares(gamma), np.tile(gamma.sum(0), (len(precision) - d, 1))])
         precision = prior + found
     return found
@@ -130,7 +130,7 @@ class StreamChunk:
         d, (mean, total) = self.fit.rows.shape[1], self.before(left, left.precision)
         f = self.fit.latents(mean)
         v = self.fit.rows.dot_squares(1.0 / total[:d]) + (1.0 / total[d:]).sum(0)
-        return PathPoint(left.precision, left.block, -self.fit._log_prob(f), f, v, True)
+        return PathPoint(left.precision, left.block, np.zeros(0), -self.fit._log_prob(f), f, v, True)
 
     def learned(self, left: Left, tol: float) -> Left:
         """The posterior after these rows."""
@@ -182,7 +182,7 @@ class StreamChunk:
         """The trial at dual weights."""
         fit, likelihood = self.fit, self.fit.model.likelihood
         f = start + shift
-        value, slope, curve = fit._terms(f)
+        value, slope, curve = fit._terms(fit.model.likelihood, f)
         root, off = likelihood.curvature_root(f, curve)
         weight = fit.weight[:, None]
         loss = float(-(fit.weight @ value) + 0.5 * np.vdot(alpha, shift))

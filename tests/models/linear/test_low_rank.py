@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from sksvi.likelihoods import Bernoulli, Softmax
 from sksvi.models.base import Table
 from sksvi.models.linear.cavity import WideRows, sketched
-from sksvi.models.linear.low_rank import Climb, LowRankModel, WideFit, points_of
+from sksvi.models.linear.loo import points_of
+from sksvi.models.linear.low_rank import Climb, LowRankModel, WideFit
 
 LIKELIHOODS = {"logit": Bernoulli(), "probit": Bernoulli(link="probit"), "softmax": Softmax(n_classes=4)}
 #: Relative error of the mean leave-one-out loss, by matrices of rows and without these.
@@ -33,10 +34,10 @@ def documents(rng, n, d, classes):
     return X / np.sqrt(np.square(X).sum(1, keepdims=True)), y
 
 
-def model_of(name, d, precision, intercept=True):
+def model_of(name, d, intercept=True):
     return LowRankModel(
         LIKELIHOODS[name],
-        prior_precision=precision,
+        prior_precision="auto",
         intercept_precision=0.01,
         n_features=d,
         fit_intercept=intercept,
@@ -44,16 +45,18 @@ def model_of(name, d, precision, intercept=True):
     )
 
 
-def fit_of(name, rng, n=50, d=200, precision=0.03, sparse=True, weight=None, offset=None, intercept=True):
+def fit_of(name, rng, n=50, d=200, sparse=True, weight=None, offset=None, intercept=True):
     """Rows of documents, ready for a fit."""
     X, y = documents(rng, n, d, 4 if name == "softmax" else 2)
     y = y if name == "softmax" else y.astype(float)
     data = Table(sp.csr_matrix(X) if sparse else X, y, weight, offset)
-    return WideFit.of(model_of(name, d, precision, intercept), data)
+    return WideFit.of(model_of(name, d, intercept), data)
 
 
 def settled(fit, precision, steps=2000):
-    return fit.at(precision, fit.model.begin(fit.data, None)["weights"].mean, steps, 1e-12)
+    start, likelihood = fit.model.begin(fit.data, None)["weights"].mean, fit.model.likelihood
+    width = fit.mean_square / (precision * fit.unit_of(likelihood))
+    return fit.at(width, start, likelihood.unconstrained, steps, 1e-12)
 
 
 # ---- the mode
@@ -64,7 +67,9 @@ def test_slopes_are_those_of_the_density(name, intercept, sparse, rng):
     weight = rng.integers(1, 4, 30) * 1.0
     offset = None if name == "softmax" else rng.normal(size=30)
     fit = fit_of(name, rng, 30, 12, sparse=sparse, weight=weight, offset=offset, intercept=intercept)
-    climb = Climb.of(fit, 0.3, 0.3 * rng.standard_normal((fit.model.likelihood.n_latents, fit.model.width)))
+    climb = Climb.of(
+        fit, fit.model.likelihood, 0.3, 0.3 * rng.standard_normal((fit.model.likelihood.n_latents, fit.model.width))
+    )
     flat, step = rng.standard_normal(climb.start.size), 1e-5
     slope = climb(flat)[1]
     found = [(climb(flat + e)[0] - climb(flat - e)[0]) / (2 * step) for e in step * np.eye(len(flat))]
@@ -77,7 +82,7 @@ def test_the_mode_has_no_slope(name, rng):
     fit = fit_of(name, rng)
     point = settled(fit, 0.03)
     W = np.atleast_2d(point.block.mean).T
-    slope = fit._terms(fit.latents(W))[1]
+    slope = fit._terms(fit.model.likelihood, fit.latents(W))[1]
     np.testing.assert_allclose(fit.rows.pull(slope), 0.03 * W[:-1], atol=1e-5)
     np.testing.assert_allclose(slope.sum(0), 0.01 * W[-1], atol=1e-5)
 
@@ -164,7 +169,7 @@ def test_deviations_are_those_of_laplace(name, weighted, rng):
     point = settled(fit, precision)
     A, k = np.column_stack([fit.data.X.toarray(), np.ones(80)]), fit.model.likelihood.n_latents
     f, prior = A @ np.atleast_2d(point.block.mean).T, np.diag(np.append(np.full(150, precision), 0.01))
-    own = -fit._terms(f)[2]
+    own = -fit._terms(fit.model.likelihood, f)[2]
     if k == 1:
         curves = own[:, :, None]
     else:
