@@ -236,12 +236,25 @@ def test_given_cut_points_have_a_mode(rng):
     assert model.predict_proba(new).shape == (NEW, 3)
 
 
-def test_streams_and_collections_are_refused():
+def test_streams_are_refused(rng):
+    X, y, *_ = documents(rng)
     assert not hasattr(low_rank(), "partial_fit")
-    assert hasattr(BayesianGLMRegressor(), "partial_fit")
+    with pytest.raises(AttributeError) as error:
+        low_rank().partial_fit(X, y)
+    assert "covariance='full' or 'diag'" in str(error.value.__cause__)
+    stream = BayesianGLMRegressor(max_iter=3).partial_fit(X[:, :50], y)
+    assert np.isfinite(stream.lower_bound_)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_rows_in_partitions_are_fitted_as_those_in_memory(likelihood, rng):
     array = pytest.importorskip("dask.array")
-    with pytest.raises(TypeError, match=r"covariance='low-rank'.*compute"):
-        low_rank().fit(array.ones((20, 2), chunks=10), array.arange(20, chunks=10))
+    X, y, new, _ = documents(rng, likelihood)
+    X, y = X.toarray(), y.astype(float)
+    here = low_rank(likelihood).fit(X, y)
+    there = low_rank(likelihood).fit(array.from_array(X, chunks=(50, D)), array.from_array(y, chunks=50))
+    np.testing.assert_allclose(there.predict(new.toarray()), here.predict(new.toarray()), rtol=0.02, atol=0.02)
+    assert there.loo_ == pytest.approx(here.loo_, abs=0.01)
 
 
 def test_memory_is_asked_for_before_it_is_taken(rng, monkeypatch):
