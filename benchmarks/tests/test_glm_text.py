@@ -11,7 +11,7 @@ from scipy.special import softmax
 from benchmarks._lib.timing import cpu_limit
 from benchmarks.glm import _text_judge as judge
 from benchmarks.glm import _text_methods as methods
-from benchmarks.glm import text, text_stream
+from benchmarks.glm import text, text_portions, text_stream
 from benchmarks.glm._text_corpus import docstrings_of, texts
 from benchmarks.glm._text_exact import Laplace, chance, extended, leave_one_out
 from benchmarks.glm._text_sets import PACKAGES, TextSet, all_sets, docstrings, simulated, unchanged, words
@@ -144,6 +144,12 @@ def test_a_stream_is_learned_chunk_by_chunk():
     assert text_stream.holds(row, found)
     assert not text_stream.holds({**row, "CPU seconds": 6 * found["CPU seconds"] + 1}, found)
     assert not text_stream.holds({**row, "fails": "refused"}, found)
+
+
+def test_texts_in_portions_are_those_of_one_fit():
+    row = text_portions.set_row(*text_portions.SETS[0], 1)
+    assert row["rows"] > 100 and row["classes"] == 2 and row["splits"] == 1
+    assert row["stream"] < np.log(2) and abs(row["stream"] - row["one fit"]) < 0.3
 
 
 def test_a_small_table_beside_two_of_scikit_learn(global_random_seed):
