@@ -18,7 +18,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import check_due, replace
 from sksvi.inference.state import State, StepInfo
 from sksvi.models.base import Table
-from sksvi.models.linear.wide_stream import ChunkPath
+from sksvi.models.linear.wide_stream import ChunkPath, diagonal_block
 
 Array = np.ndarray
 
@@ -127,12 +127,18 @@ def absorb_chunk(problem: Problem, state: State, tol: float, keep: int, fade: fl
 
 
 def stream_of(problem: Problem, state: State) -> WideStream:
-    """What a stream has of its rows; of a fit there is the posterior over its prior."""
+    """What a stream has of its rows; of a fit there is what it left, under its own scale."""
     if isinstance(state.messages, WideStream):
         return state.messages
-    weight = state.counted - problem.data.total_weight
-    several = len(FACTORS) if isinstance(problem.model.traits.path.model.prior_precision, str) else 1
-    return WideStream(began=weight, weight=weight, scales=Compared.of(several))
+    weight, mean, variance = (
+        state.counted - problem.data.total_weight,
+        state.q["weights"].mean,
+        path_state(state).variance,
+    )
+    assert variance is not None
+    block = diagonal_block(problem.model.traits.path.model.n_features, mean, 1.0 / variance)
+    rivals = [(block, precision_of(problem, state))]
+    return WideStream(rivals, began=weight, weight=weight, scales=Compared.of(1))
 
 
 def is_new(earlier: WideStream, data: Table) -> bool:

@@ -190,7 +190,7 @@ class GLMEncoding(Encoding):
             target=target,
             prior=prior,
             columns=self.columns if stats is None else self.columns.updated(stats, share),
-            relative_scale_before=None if stats is None else self.columns.relative_scale,
+            relative_scale_before=self.columns.relative_scale,
             dtype=np.dtype(summary.dtype).name,
         )
 

@@ -117,6 +117,24 @@ def test_a_fit_goes_on_with_chunks(rng):
     assert gained.mean() > -4 * gained.std() / len(labels) ** 0.5 and model.n_samples_seen_ == N
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit_leaves_what_the_first_rows_of_a_stream_leave(classes, few_first_rows, rng):
+    X, y, new, labels = documents(rng, classes, n=N, d=D)
+    half = N // 2
+    fit = BayesianGLMClassifier(covariance="low-rank").fit(X[:half], y[:half])
+    stream = streamed(X[:half], y[:half], size=half)
+    stream.state_.messages.rivals[:-1] = []  # those under narrower priors
+    stream.state_.messages.scales = wide_stream.Compared.of(1)
+    assert stream.state_.messages.rows is None
+    first = loss(fit, new, labels)
+    for model in (fit, stream):
+        model.partial_fit(X[half:], y[half:])
+    np.testing.assert_allclose(fit.coef_, stream.coef_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(fit.coef_std_, stream.coef_std_, rtol=1e-3)
+    more = loss(fit, new, labels) - first  # twice the rows are no worse
+    assert more.mean() < 4 * more.std() / len(more) ** 0.5
+
+
 def test_what_is_forgotten_leaves_the_prior(few_first_rows, rng):
     X, y, *_ = documents(rng, n=N, d=D)
     empty = sp.csr_matrix((CHUNK, D))

@@ -15,6 +15,7 @@ import numpy as np
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import Progress, replace
 from sksvi.inference.state import State, StepInfo
+from sksvi.models.linear.wide_stream import ChunkPath
 
 Array = np.ndarray
 
@@ -42,11 +43,12 @@ class PathState(Progress):
     points: fits that are still of use (the last two, the one that is shown), by their position among these.
     selected: position of the scale that the last steps are under, once the path has ended. polished: whether they have.
     loo: mean loss of the fit that is shown, in the end of its tempered predictions, nats a row.
+    variance: what labels leave to a stream, variances of independent weights about the mode; None before the end.
     """
 
     LAYOUT = """
         damping number >=0; temperature number >=0; loo number; widths items n; widths[*] number >0; losses items n
-        losses[*] (_) f; points dict; points[*] PathPoint; selected? count <n; polished flag
+        losses[*] (_) f; points dict; points[*] PathPoint; selected? count <n; polished flag; variance? (…) f >0
     """
 
     widths: list[float] = field(default_factory=list)
@@ -56,11 +58,12 @@ class PathState(Progress):
     polished: bool = False
     temperature: float = 1.0
     loo: float = 0.0
+    variance: Array | None = None
 
     @property
     def without_rows(self) -> PathState:
         """The record without losses of rows."""
-        return PathState(polished=self.polished, temperature=self.temperature, loo=self.loo)
+        return PathState(polished=self.polished, temperature=self.temperature, loo=self.loo, variance=self.variance)
 
     def with_point(self, width: float, point: Any) -> PathState:
         """The record with a fit more, or with a better one at a width that was tried already."""
@@ -117,8 +120,10 @@ class ScalePath:
         point = progress.nearest(progress.widths[chosen(progress, fit)])
         temperature = tempered(fit, point)
         loo = fit.average(fit.tempered_losses(point, temperature))[0]
-        progress = PathState(polished=progress.polished, temperature=temperature, loo=loo)
-        q = problem.model.traits.path.model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
+        model = problem.model.traits.path.model
+        left = ChunkPath(model).left_by(fit, point).block.variance if model.likelihood.traits.classifies else None
+        progress = PathState(polished=progress.polished, temperature=temperature, loo=loo, variance=left)
+        q = model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
         return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
 
 
