@@ -116,14 +116,15 @@ class ScalePath:
 
     def end(self, problem: Problem, state: State) -> State:
         """The fit at the chosen scale with its temperature; of its weights there is no bound."""
-        progress, fit = path_state(state), problem.model.traits.path.fit(problem.data)
+        progress, path = path_state(state), problem.model.traits.path
+        fit = path.fit(problem.data)
         point = progress.nearest(progress.widths[chosen(progress, fit)])
         temperature = tempered(fit, point)
         loo = fit.average(fit.tempered_losses(point, temperature))[0]
-        model = problem.model.traits.path.model
-        left = ChunkPath(model).left_by(fit, point).block.variance if model.likelihood.traits.classifies else None
+        streams = path.model.likelihood.traits.classifies
+        left = ChunkPath(path.model).left_by(fit, point).block.variance if streams else None
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo, variance=left)
-        q = model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
+        q = path.model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
         return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
 
 
