@@ -26,3 +26,13 @@ def test_deviations_are_close_to_exact_ones(name, global_random_seed):
     data = TextSet("factors", "", simulated(200, 120, "factors", seed=global_random_seed), unchanged, 50)
     row = text_loo.deviations(data, name)
     assert row["error, median"] <= text_loo.MEDIAN
+
+
+def test_losses_by_matrices_are_those_of_refits():
+    data = TextSet("two packages", "", lambda: docstrings("joblib", "threadpoolctl"), words, 0.2)
+    row = text_loo.approximate(data)
+    X, y, _, _ = next(data.drawn(1))
+    y = np.unique(y, return_inverse=True)[1]
+    Z = extended(X, np.full(X.shape[1], row["prior precision"]), text_loo.INTERCEPT_PRECISION)
+    assert row["by matrices"] == pytest.approx(leave_one_out(Z, y, 0.0).mean(), rel=text_loo.TWO)
+    assert row["relative error"] == pytest.approx(row["self-consistent"] / row["by matrices"] - 1)

@@ -41,8 +41,8 @@ SPARE = 4
 TINY = np.finfo(float).tiny
 #: Columns of a dense table whose squares are summed at a time.
 MANY_COLUMNS = 4096
-#: Rows cubed times latents of a row for which matrices of rows serve, and the least curvature of a row there.
-MOST_CUBED, LEAST_CURVATURE = 7e8, 1e-12
+#: Rows cubed, for each latent of several twice, for which matrices of rows serve; the least curvature of a row there.
+MOST_CUBED, LEAST_CURVATURE = 1.4e9, 1e-12
 
 
 def filled_columns(X: Any) -> Array | None:
@@ -293,7 +293,7 @@ def _along(Z: Array, prior: Array, tau: Array, copies: Array) -> tuple[Array, Ar
 # ---- by matrices of rows
 def affordable(rows: float, latents: int) -> bool:
     """Whether matrices of so many rows a side are no burden."""
-    return float(rows) ** 3 * latents <= MOST_CUBED
+    return float(rows) ** 3 * (2 * latents if latents > 1 else 1) <= MOST_CUBED
 
 
 def inverse_of(gram: Array, root: Array) -> Array:

@@ -69,3 +69,4 @@ def test_what_is_no_covariance_raises(gram):
 
 def test_few_rows_are_affordable():
     assert affordable(500, 2) and not affordable(500, 100) and affordable(MOST_CUBED ** (1 / 3) - 1, 1)
+    assert not affordable(MOST_CUBED ** (1 / 3) + 1, 1)
