@@ -8,11 +8,14 @@ from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
-from sksvi.models.linear.cavity import filled_columns
+from sksvi.models.linear.cavity import FEW_DIRECTIONS, directions_of, filled_columns
 
-#: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of ten corrections and five more; three
-#: fits of the path), those of a column without entries (three fits), and per row and class.
+#: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of five corrections and six more; three
+#: fits of the path; eight directions and what is formed of them), those of a column without entries (three fits), and
+#: per row and class.
 PER_COEFFICIENT, PER_EMPTY, PER_LATENT = 48, 10, 16
+#: Numbers per column and row of each direction more: itself, and two that are formed of it.
+PER_DIRECTION = 3
 #: Numbers per coefficient that a stream has: several q, and what is shown.
 PER_STREAMED = 14
 #: Why there is no bound.
@@ -91,6 +94,8 @@ def check_memory(estimator: Any, data: Table) -> None:
     filled = filled_columns(data.X)
     some = d if filled is None else len(filled)
     numbers = float(k) * (PER_COEFFICIENT * (some + 1) + PER_EMPTY * (d - some) + PER_LATENT * n)
+    more = directions_of(n, max(some, 1), getattr(data.X, "nnz", float(n) * d), few=False) - FEW_DIRECTIONS
+    numbers += PER_DIRECTION * max(more, 0) * float(some + n)
     what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
     remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
     memory.need(8.0 * numbers + (nbytes(data.X) if data.at_hand else 0.0), what, remedy)
