@@ -18,7 +18,9 @@ from benchmarks._lib.timing import Clock
 from benchmarks.glm._text_methods import columns_of, losses
 from benchmarks.glm._text_sets import PAIRS, SEVERAL, TextSet, counts, docstrings, newsgroups, reuters, unchanged, words
 
-#: Sets, the rows of a chunk, and the splits of each.
+#: Splits of each set.
+SPLITS = 1
+#: Sets, and the rows of a chunk.
 SETS: list[tuple[TextSet, int]] = [
     *((TextSet("/".join(pair), "text", partial(docstrings, *pair), words, 0.5), 20) for pair in PAIRS[:3]),
     (TextSet("newsgroups 9/10, 400", "text", partial(newsgroups, 9, 10), counts, 400), 20),
@@ -72,7 +74,7 @@ def main(quick: bool = False) -> int:
     rows, skipped = [], []
     for data, chunk in SETS[:1] if quick else SETS:
         try:
-            rows.append(set_row(data, chunk, 1 if quick else None))
+            rows.append(set_row(data, chunk, SPLITS))
         except FileNotFoundError as error:
             skipped.append(f"{data.name} is left out: {error}.")
             continue

@@ -28,9 +28,9 @@ ENOUGH, ANEW = 2000, 2.0
 FACTORS, AHEAD = (FACTOR, 1.0, 1.0 / FACTOR), 2.0
 #: Temperatures among which one is chosen, and rows of a chunk at most that are looked at for it.
 TEMPERATURES, FEW_ROWS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), 300
-#: Narrower priors that learn beside the chosen one, and rows after which one of them goes on alone; chunks from one
-#: that compares scales to the next.
-NARROWER, ALONE, EVERY = 2, 20_000, 4
+#: Narrower priors that learn beside the chosen one, and the factor between them; rows after which one goes on alone, and
+#: chunks from one that compares scales to the next.
+NARROWER, APART, ALONE, EVERY = 2, 10.0, 20_000, 4
 #: Passes over the first rows at most.
 PASSES = 100
 
@@ -170,7 +170,7 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
     point = progress.nearest(progress.widths[chosen(progress, fit)])
     rivals = [tuple(ChunkPath(path.model).left_by(fit, point))]
     for _ in range(NARROWER if fit.fixed_precision is None else 0):
-        width = fit.mean_square / (FACTOR * point.precision)
+        width = fit.mean_square / (APART * point.precision)
         point = fit.at(width, point.block.mean, point.parameters, steps_of(fit), tol)
         rivals.insert(0, tuple(ChunkPath(path.model).left_by(fit, point)))
     stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
