@@ -28,7 +28,7 @@ ENOUGH, ANEW = 2000, 2.0
 FACTORS, AHEAD = (FACTOR, 1.0, 1.0 / FACTOR), 2.0
 #: Temperatures among which one is chosen, and rows of a chunk at most that are looked at for it.
 TEMPERATURES, FEW_ROWS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), 300
-#: Narrower priors that learn beside the chosen one, and the factor between them; rows after which one goes on alone, and
+#: Narrower priors that learn beside the chosen one, the factor between them, rows after which one goes on alone, and
 #: chunks from one that compares scales to the next.
 NARROWER, APART, ALONE, EVERY = 2, 10.0, 20_000, 4
 #: Passes over the first rows at most.
