@@ -203,6 +203,16 @@ def test_tables_that_say_nothing(likelihood, rng):
         assert np.isfinite(model.loo_)
 
 
+def test_noise_under_a_given_prior_settles(rng):
+    """Also where rows are fitted without noise, and the prior leaves their latents more than they vary."""
+    y = rng.standard_normal(60)
+    X = sp.hstack([sp.csr_matrix(y[:, None]), sp.identity(60)]).tocsr()
+    model = low_rank(prior_precision=1.0).fit(X, y)
+    assert model.converged_
+    assert model.n_iter_ < 30
+    assert np.isfinite(model.loo_)
+
+
 def test_a_given_noise_stays(rng):
     X, y, *_ = documents(rng)
     model = low_rank(Gaussian(variance=0.25)).fit(X, y)

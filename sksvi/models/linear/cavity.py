@@ -321,8 +321,8 @@ def variances(gram: Array, gamma: Array, copies: Array) -> Array:
         How often a row counts; one of them is left out.
     """
     gamma = np.maximum(gamma, LEAST_CURVATURE)
-    whole = 1.0 - np.diagonal(inverse_of(gram, np.sqrt(copies * gamma)))
-    return whole / (copies * gamma * (1.0 - whole / copies))
+    left = np.diagonal(inverse_of(gram, np.sqrt(copies * gamma)))
+    return (1.0 - left) / (gamma * (copies - 1.0 + left))
 
 
 def shifts(gram: Array, chances: Array, slope: Array, share: Array, copies: Array) -> Array:

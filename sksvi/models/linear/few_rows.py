@@ -51,9 +51,9 @@ def row_mode(terms: Terms, prior: Array, mean: Array, weight: Array, start: Arra
     for _ in range(STEPS):
         _, slope, curve = terms(at)
         curvature = weight * np.maximum(-curve, LEAST_CURVATURE)
-        root, b = np.sqrt(curvature), curvature * (at - mean) + weight * slope
+        root = np.sqrt(curvature)
         inverse = inverse_of(prior, root)
-        target = b - root * blas.dsymv(1.0, inverse, root * (prior @ b), lower=1)
+        target = root * blas.dsymv(1.0, inverse, root * (at - mean) + weight * slope / root, lower=1)
         pull, f, best, moved = _ascended(terms, prior, mean, weight, pull, f, best, target)
         left = np.square(weight * terms(f)[1] - pull) / curvature
         settled = bool(0.5 * left @ (1.0 - np.diagonal(inverse)) < tol)

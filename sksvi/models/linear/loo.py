@@ -82,23 +82,38 @@ def judging_losses(likelihood: Any, rows: LeftOut) -> Array:
     return averaged if rows.weight @ averaged < rows.weight @ mode else mode
 
 
-def learned(likelihood: Any, rows: LeftOut) -> tuple[Any, float]:
+def learned(likelihood: Any, rows: LeftOut, tied: bool = True) -> tuple[Any, float]:
     """The likelihood whose learned parameters the rows left out find most probable, and what variances become.
 
-    Under a prior whose scale is a multiple of Gaussian noise the variances of latents are multiples of it too: those
-    of `rows` are times the second number at the noise that is found, which minimises the loss in closed form. Other
-    parameters leave latents as they are.
+    `tied`: under a prior whose scale is a multiple of Gaussian noise the variances of latents are multiples of it too:
+    those of `rows` are times the second number at the noise that is found, which minimises the loss in closed form.
+    Else, and where other parameters are learned, variances stay.
     """
     if not likelihood.learned or not likelihood.scales.informed(rows.y):
         return likelihood, 1.0
     before = likelihood.noise_variance
     if before is None:
         return likelihood.replace(_best(likelihood, rows)), 1.0
-    square = np.square(rows.y - rows.mean[:, 0]) / (1.0 + rows.variance[:, 0] / before)
-    found = float(rows.weight @ square / rows.weight.sum())
-    above = max(found - likelihood.least, np.finfo(float).tiny)
-    likelihood = likelihood.replace(np.log([above]))
-    return likelihood, likelihood.noise_variance / before
+    square, v = np.square(rows.y - rows.mean[:, 0]), rows.variance[:, 0]
+    if tied:
+        found = float(rows.weight @ (square / (1.0 + v / before)) / rows.weight.sum())
+    else:
+        found = _best_noise(square, v, rows.weight, likelihood.least)
+    likelihood = likelihood.replace(np.log([max(found - likelihood.least, np.finfo(float).tiny)]))
+    return likelihood, likelihood.noise_variance / before if tied else 1.0
+
+
+def _best_noise(square: Array, variance: Array, weight: Array, least: float) -> float:
+    """Noise variance of the least averaged loss, for squared residuals and variances of latents that stay, (n,)."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_noise: float) -> float:
+        total = np.exp(log_noise) + variance
+        return float(weight @ (np.log(total) + square / total))
+
+    most = max(float(square.max(initial=0.0)), 2.0 * least)
+    found = minimize_scalar(loss, bounds=(np.log(least), np.log(most)), method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(found.x))
 
 
 def _best(likelihood: Any, rows: LeftOut) -> Array:

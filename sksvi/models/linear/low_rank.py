@@ -39,8 +39,8 @@ Array = np.ndarray
 #: The least relative gain and slope that L-BFGS goes on for, in units of `tol`: the gain of so many rows, as the
 #: standard error of a loss of more is smaller and that of fewer larger than what is left.
 GAIN, SLOPE, ROWS = 0.2, 3.0, 10_000
-#: Rounds in which a diagonal is fitted to variances.
-SHARPENED = 10
+#: Rounds in which a diagonal is fitted to variances, and share of a prior variance that is lost in rounding.
+SHARPENED, LOST = 10, 1e-8
 #: Directions at most, and rows for each at least, where only new rows depend on them.
 MOST_FOR_NEW, ROWS_FOR_NEW = 16, 10
 
@@ -312,9 +312,7 @@ class WideFit:
         else:
             variance, shift = exact, exact * weight * slope
         rows = LeftOut(self.data.y, f - shift, variance, self.weight)
-        likelihood, factor = learned(likelihood, rows)
-        if self.fixed_precision is not None:  # such a prior is no multiple of the noise
-            factor = 1.0
+        likelihood, factor = learned(likelihood, rows, tied=self.fixed_precision is None)
         rows = rows._replace(variance=factor * rows.variance)
         block = LowRankGaussian(
             np.ascontiguousarray(W.T).reshape(*model.shape[:-1], -1),
@@ -362,6 +360,8 @@ class WideFit:
         inner = np.stack([np.diag(prior) - Z.T @ own @ Z for own in F]).reshape(block.inner.shape)
         found = np.stack([self.rows.forms(own) for own in F]).reshape(block.diagonal.shape)
         exact = 1.0 / point.precision - found / point.precision**2
+        if min(exact.min(initial=1.0), np.linalg.eigvalsh(inner).min(initial=1.0)) * point.precision < LOST:
+            return point  # a difference of such a share has no digits: what the iteration found is positive
         for _ in range(SHARPENED):
             share = exact / LowRankGaussian(block.mean, block.diagonal, block.basis, inner).variance[..., :d]
             block = LowRankGaussian(block.mean, block.diagonal * share, block.basis, inner)

@@ -54,6 +54,18 @@ def test_noise_is_that_of_the_least_loss(rng):
     assert best < min(loss(found.noise_variance * share) for share in (0.9, 0.99, 1.01, 1.1))
 
 
+def test_noise_beside_variances_that_stay_is_that_of_the_least_loss(rng):
+    rows = left_out(rng)
+    found, factor = learned(Gaussian().start(rows.y, rows.weight), rows, tied=False)
+    assert factor == 1.0
+
+    def loss(noise):
+        return rows.weight @ averaged_losses(Gaussian(variance=noise), rows)
+
+    best = loss(found.noise_variance)
+    assert best < min(loss(found.noise_variance * share) for share in (0.9, 0.99, 1.01, 1.1))
+
+
 def test_a_dispersion_is_that_of_the_least_loss(rng):
     rows = left_out(rng, count=True)
     likelihood = NegativeBinomial().start(rows.y, rows.weight)
