@@ -62,7 +62,8 @@ def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[st
     """Counts that vary more than their likelihood lets them, about a fit that has found its means."""
     model, y, q = cast(LinearModel, problem.model), cast(Table, problem.data).y, state.shown
     likelihood = model.likelihood
-    settled = state.converged and "noise" not in q
+    # Where columns outnumber rows, residuals do not tell what y varies from what the rows leave open of f.
+    settled = state.converged and "noise" not in q and model.traits.path is None
     if not settled or not may_vary_more(likelihood, y) or not has_excess(likelihood, y):
         return
     rates = not likelihood.traits.paired and bool(np.any(y % 1))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import normalize
 
 import sksvi
 from sksvi import BayesianGLMRegressor
@@ -211,6 +212,18 @@ def test_noise_under_a_given_prior_settles(rng):
     assert model.converged_
     assert model.n_iter_ < 30
     assert np.isfinite(model.loo_)
+
+
+def test_residuals_of_a_wide_fit_accuse_no_likelihood():
+    own = np.random.default_rng(2)  # Poisson counts that were accused of varying three times as much
+    own.standard_normal((3000, 2))
+    words = np.minimum((8 * own.pareto(0.8, (1400, 40))).astype(int), 2999)
+    X = sp.csr_matrix((np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, 40)), shape=(1400, 3000))
+    X.sum_duplicates()
+    X, own = normalize(X), np.random.default_rng(1002)
+    f = X @ own.standard_normal(3000)
+    y = own.poisson(np.exp(0.5 + (f - f.mean()) / f.std()))
+    low_rank("poisson").fit(X[:400], y[:400])  # a warning would be an error
 
 
 def test_a_given_noise_stays(rng):
