@@ -271,7 +271,9 @@ class CoefficientDisplay:
 
 def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: object) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (1, D) of one class, of two classes with their sign for it."""
-    classes = list(getattr(inner, "classes_", []))
+    if not hasattr(inner, "classes_"):
+        raise ValueError(f"class_name={class_name!r}: {type(inner).__name__} has no classes. Leave class_name out.")
+    classes = np.asarray(inner.classes_).tolist()
     if class_name not in classes:
         raise ValueError(f"class_name={class_name!r} is none of the classes {classes[:20]} of the fit.")
     k = classes.index(class_name)

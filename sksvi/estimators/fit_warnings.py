@@ -35,11 +35,11 @@ def of_fit(estimator: Any, data: Any) -> Iterator[str]:
     """Warnings about the target of a fit, and about what its likelihood has learned of it."""
     likelihood = getattr(estimator, "likelihood_", None)
     if likelihood is not None:
-        yield from of_target(likelihood, data.y, len(data))
+        yield from of_target(likelihood, data.y)
         yield from likelihood.scales.warnings()
 
 
-def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
+def of_target(likelihood: Any, y: Array) -> Iterator[str]:
     """Warning about a target without information: no event in any row, events in all that could have one, or one value.
 
     Parameters
@@ -47,21 +47,20 @@ def of_target(likelihood: Any, y: Array, n: int) -> Iterator[str]:
     likelihood : Likelihood
     y : ndarray of shape (n,), or (n, 2) successes and failures
         Or every value that the n rows have.
-    n : int
     """
     first = np.ravel(y[0])
     if likelihood.traits.ordered or (not np.all(y == y[0]) and not likelihood.traits.paired):
         return
     if not likelihood.traits.discrete and not likelihood.traits.classifies:
         yield (
-            f"y is {first[0]:g} in all {n} rows: there is nothing to explain, and noise and effects were learned "
+            f"y is {first[0]:g} in every row: there is nothing to explain, and noise and effects were learned "
             "down to the least that a fit allows. Check the target."
         )
     else:
         what = one_sided(likelihood, y)
         if what:
             yield (
-                f"{what} in all {n} rows: the data bound the prediction from one side only, the rest is prior, "
+                f"{what} in every row: the data bound the prediction from one side only, the rest is prior, "
                 "and they say nothing about columns or dispersion; their best fit is far away, so that `max_iter` may "
                 "end the fit. Add rows in which the other happened, or fix the priors to what you know."
             )

@@ -16,6 +16,7 @@ from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState
 from sksvi.inference.wide_stream import WideStream
 from sksvi.linear_model._columns import ColumnStats
+from sksvi.linear_model._prior import covariance_of
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 
@@ -37,7 +38,8 @@ UNEVEN = 100.0
 def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     """Warnings about a finished fit that other models do not have."""
     yield from names_of_rows(estimator, problem)
-    yield from uneven(estimator)
+    if covariance_of(estimator) != "low-rank":  # where one scale is for columns as they are
+        yield from uneven(estimator)
     stats = estimator._encoding.columns.stats
     if stats is not None:
         yield from fit_warnings.too_small(estimator._coordinate_names(), stats.high - stats.low)
@@ -193,7 +195,7 @@ def constants(estimator: Any, n: int) -> Iterator[str]:
     named = ", ".join(f"{names[j]} is {value:g}" for j, value in zip(same[:MOST_CONSTANTS], values, strict=False))
     more = f" (and {len(same) - MOST_CONSTANTS} more)" if len(same) > MOST_CONSTANTS else ""
     yield (
-        f"{named}{more} in all {n} rows: the data say nothing of the coefficient of a column that does not "
+        f"{named}{more} in every row: the data say nothing of the coefficient of a column that does not "
         "vary. It keeps its prior, and the intercept, which is f where the column is 0, takes that uncertainty; "
         "predictions at the same value are as sure as without the column. Leave it out; a column of ones in the "
         "place of an intercept needs fit_intercept=False."

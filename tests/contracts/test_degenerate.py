@@ -57,7 +57,7 @@ def test_counts_that_are_all_zero(likelihood, at, X):
     model = regressors(likelihood)[at]
     X = X.assign(site=np.arange(len(X)) % 6) if at == 1 else X
     (text,) = told(model, X, np.zeros(len(X)))
-    assert "y is 0 in all 60 rows" in text and "Add rows" in text
+    assert "y is 0 in every row" in text and "Add rows" in text
     mean, std = model.predict(X[:5], return_std=True)
     assert np.all(mean < 1 / 20) and np.all((std > 0) & np.isfinite(std))
     assert np.all(model.predict_quantiles(X[:5], [0.5, 0.9]) == 0)
@@ -113,7 +113,7 @@ def test_trials_of_both_kinds_say_nothing(X, rng):
 def test_a_constant_target(likelihood, value, X):
     model = BayesianGLMRegressor(likelihood=likelihood)
     (text,) = told(model, X, np.full(len(X), value))
-    assert f"y is {value:g} in all 60 rows" in text
+    assert f"y is {value:g} in every row" in text
     low, high = model.predict_interval(X).T
     assert np.all((low < value) & (value < high)) and np.all(high - low < 0.1)
 

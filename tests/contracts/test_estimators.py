@@ -32,7 +32,7 @@ from sksvi.schedules import AdaGrad
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.*perfect separation"),
-    pytest.mark.filterwarnings("ignore:.* in all .* rows"),
+    pytest.mark.filterwarnings("ignore:.* in every row"),
     pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning"),  # the checks' targets are no counts
 ]
 

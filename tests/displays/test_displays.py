@@ -162,6 +162,9 @@ def test_columns_that_speak_for_a_class():
     np.testing.assert_array_equal(first.mean, -second.mean[:, ::-1])
     with pytest.raises(ValueError, match="class_name='none' is none of the classes"):
         CoefficientDisplay.from_estimator(fit, class_name="none")
+    numbers = SimpleNamespace(n_features_in_=1, coef_=np.ones(1), coef_std_=np.ones(1))
+    with pytest.raises(ValueError, match="has no classes"):
+        CoefficientDisplay.from_estimator(numbers, class_name="mid")
 
 
 def test_bounds_by_their_distance_to_the_best():

@@ -264,7 +264,7 @@ def test_an_offset_beyond_what_a_link_takes_is_refused_by_densities_too():
 
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "logit"])
 def test_zeros_alone_are_told(likelihood):
-    with pytest.warns(UserWarning, match="y is 0 in all 30 rows"):
+    with pytest.warns(UserWarning, match="y is 0 in every row"):
         model = DynamicGLM(likelihood=likelihood).fit(None, np.zeros(30))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the logarithm of the rate")
