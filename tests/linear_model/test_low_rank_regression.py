@@ -139,6 +139,20 @@ def test_an_offset_moves_latents(likelihood, rng):
     np.testing.assert_allclose(X.T @ slope, 0.5 * model.coef_, atol=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore:y varies")
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "negative-binomial"])
+def test_a_constant_offset_is_the_intercepts(likelihood, rng):
+    """It also leaves as it was what columns gain over an intercept alone, by which scales are judged."""
+    X, y, *_ = documents(rng, likelihood)
+    model = low_rank(likelihood).fit(X, y)
+    by = 1e4 if likelihood == "gaussian" else 5.0
+    other = low_rank(likelihood).fit(X, y + by if likelihood == "gaussian" else y, offset=np.full(N, by))
+    np.testing.assert_allclose(other.prior_precision_, model.prior_precision_, rtol=1e-6)
+    np.testing.assert_allclose(other.coef_, model.coef_, rtol=1e-5, atol=1e-8)
+    assert other.intercept_ + by * (likelihood != "gaussian") == pytest.approx(model.intercept_, abs=1e-5)
+    assert other.loo_ == pytest.approx(model.loo_, rel=1e-6)
+
+
 def test_exposure_is_an_offset(rng):
     X, y, *_ = documents(rng, "poisson")
     hours = rng.uniform(0.5, 2.0, N)

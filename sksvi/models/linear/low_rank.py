@@ -208,9 +208,9 @@ class WideFit:
     @cached_property
     def _null(self) -> tuple[Any, Array]:
         """A model without columns: its likelihood, and the latents of the rows, (n, K)."""
-        model, n = self.model, len(self.data)
-        constant = model._constant(self.data) if model.fit_intercept else np.zeros(model.likelihood.n_latents)
-        f = np.broadcast_to(np.atleast_1d(constant), (n, model.likelihood.n_latents))
+        model, n, k = self.model, len(self.data), self.model.likelihood.n_latents
+        constant = np.atleast_1d(model._constant(self.data)) if model.fit_intercept else np.zeros(k)
+        f = self.shifted(np.zeros((n, k)), constant[None, :])
         return learned(model.likelihood, LeftOut(self.data.y, f, np.zeros_like(f), self.weight))[0], f
 
     @cached_property
