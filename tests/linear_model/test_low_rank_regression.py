@@ -228,6 +228,32 @@ def test_noise_under_a_given_prior_settles(rng):
     assert np.isfinite(model.loo_)
 
 
+def test_an_intercept_of_few_rows_has_its_exact_deviation(rng):
+    """Its prior is flat there: as a difference of the prior's variance that of the rest had no digits."""
+    X, y = rng.standard_normal((8, 900)), rng.standard_normal(8)
+    X -= X.mean(0)
+    model = low_rank(Gaussian(variance=1.0), prior_precision=900.0).fit(X, y)
+    rows = np.linalg.inv(np.eye(8) + X @ X.T / 900.0)
+    deviation = (model._encoding.prior.intercept[1] + rows.sum()) ** -0.5
+    np.testing.assert_allclose(model.posterior_["weights"].std[-1], deviation, rtol=1e-6)
+    removed = rows - np.outer(rows.sum(1), rows.sum(1)) / rows.sum()
+    exact = (1.0 - np.einsum("ij,ik,kj->j", X, removed, X) / 900.0) / 900.0
+    np.testing.assert_allclose(model.coef_std_**2, exact, rtol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["dense", "sparse", "light"])
+def test_variances_of_few_rows_are_positive(case, rng):
+    for _ in range(5):
+        n = 250 if case == "light" else 8
+        X = rng.standard_normal((n, 900))
+        X = X if case == "dense" else sp.csr_matrix(X * (rng.uniform(size=X.shape) < 0.01))
+        weight = np.full(n, 1e-8) if case == "light" else None
+        model = BayesianGLMRegressor().fit(X, rng.standard_normal(n), sample_weight=weight)
+        for rows in (X, rng.standard_normal((20, 900))):
+            assert np.all(model.predict_latent(rows)[1] > 0.0)
+        assert np.all(np.linalg.eigvalsh(model.state_.q["weights"].inner) > 0.0)
+
+
 def test_residuals_of_a_wide_fit_accuse_no_likelihood():
     own = np.random.default_rng(2)  # Poisson counts that were accused of varying three times as much
     own.standard_normal((3000, 2))

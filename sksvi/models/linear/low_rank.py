@@ -350,22 +350,43 @@ class WideFit:
         """
         if self.gram is None:
             return point
-        block, model, d = point.block, self.model, self.rows.shape[1]
+        block, precision, d = point.block, point.precision, self.rows.shape[1]
         terms = self._terms(self.likelihood_at(point.parameters), self.latents(np.atleast_2d(block.mean).T))
         curvature = self.weight[:, None] * -terms[2]
-        F = [taken(self._prior_covariance(point.precision), own) for own in curvature.T]
-        extra = np.full(int(model.fit_intercept), model.intercept_precision)
-        prior = 1.0 / np.concatenate([np.full(block.basis.shape[1], point.precision), extra])
-        Z = prior * np.concatenate([self.sketch.along, np.ones((len(curvature), len(extra)))], axis=1)
-        inner = np.stack([np.diag(prior) - Z.T @ own @ Z for own in F]).reshape(block.inner.shape)
+        inner = np.stack([self._along(precision, own) for own in curvature.T]).reshape(block.inner.shape)
+        F = [self._taken(precision, own) for own in curvature.T]
         found = np.stack([self.rows.forms(own) for own in F]).reshape(block.diagonal.shape)
-        exact = 1.0 / point.precision - found / point.precision**2
-        if min(exact.min(initial=1.0), np.linalg.eigvalsh(inner).min(initial=1.0)) * point.precision < LOST:
-            return point  # a difference of such a share has no digits: what the iteration found is positive
+        exact = 1.0 / precision - found / precision**2
+        block = LowRankGaussian(block.mean, block.diagonal, block.basis, inner)
+        lost = exact * precision < LOST  # differences without digits: what the iteration found is positive
         for _ in range(SHARPENED):
-            share = exact / LowRankGaussian(block.mean, block.diagonal, block.basis, inner).variance[..., :d]
+            variance = block.variance[..., :d]
+            share = np.where(lost, variance, exact) / variance
             block = LowRankGaussian(block.mean, block.diagonal * share, block.basis, inner)
         return replace(point, block=block)
+
+    def _along(self, precision: float, curvature: Array) -> Array:
+        """Covariance along the directions and of the intercept, (r + extra, r + extra).
+
+        The inverse of a sum of positive parts: a prior of the intercept may be flat, and a difference from its variance
+        would have no digits.
+        """
+        assert self.gram is not None
+        Z, extra = self.sketch.along, int(self.model.fit_intercept)
+        off = taken((self.gram - Z @ Z.T) / precision, curvature)
+        Z = np.concatenate([Z, np.ones((len(Z), extra))], axis=1)
+        prior = np.concatenate([np.full(Z.shape[1] - extra, precision), np.full(extra, self.model.intercept_precision)])
+        found = np.linalg.inv(np.diag(prior) + Z.T @ off @ Z)
+        return np.asarray(0.5 * (found + found.T))
+
+    def _taken(self, precision: float, curvature: Array) -> Array:
+        """What `taken` finds under the whole prior, (n, n): the intercept, whose prior may be flat, is added last."""
+        assert self.gram is not None
+        F = taken(self.gram / precision, curvature)
+        if self.model.fit_intercept:
+            sums = F.sum(1)
+            F -= np.outer(sums, sums / (self.model.intercept_precision + sums.sum()))
+        return F
 
     def narrowed(self, block: LowRankGaussian) -> Array:
         """Mean of all weights without those of columns that are left out, (..., d + extra)."""
