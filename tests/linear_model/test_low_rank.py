@@ -249,6 +249,18 @@ def test_equal_rows_with_other_labels(rng):
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.25, atol=0.05)
 
 
+@pytest.mark.parametrize("classes", [30, 50])
+def test_noise_in_rows_of_few_entries_is_no_gain(classes, rng):
+    """More classes than matrices of rows are made for: neither loss is below that of a guess by more than its error."""
+    X = sp.random(600, 600, 0.01, format="csr", random_state=rng)
+    y = np.concatenate([rng.permutation(np.arange(300) % classes) for _ in range(2)])
+    model = low_rank().fit(X[:300], y[:300])
+    losses = -np.log(model.predict_proba(X[300:])[np.arange(300), y[300:]])
+    error = losses.std() / 300**0.5
+    assert model.loo_ > np.log(classes) - 4 * error
+    assert losses.mean() < np.log(classes) + 0.1
+
+
 def test_numbers_as_labels_warn_and_end(rng):
     X = rng.standard_normal((300, 4))
     with pytest.warns(UserWarning, match="use a regressor"):

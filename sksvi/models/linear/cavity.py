@@ -2,8 +2,9 @@
 
 Variances are self-consistent: a row's own message has the curvature γ / (1 + γ v) if v is the variance that the others
 leave its latent (Opper and Winther 2000: the cavity of an approximate message passing), with a diagonal for the
-weights off r leading directions of the rows, and a matrix of r + 1 numbers a side along these and the intercept. A
-round costs a product of the squared entries of X with K columns, and one of their transpose.
+weights off r leading directions of the rows, and a matrix of r + 1 numbers a side along these and the intercept. Its
+message is taken out of the diagonal again, which matters to rows of few entries. A round costs a product of the squared
+entries of X with K columns, and one of their transpose.
 
 Of few rows the same is found by matrices of n a side, exact but for the curvature at the mode of all rows: latents have
 the precision G⁻¹ + W for the covariance G of the prior and the curvature W of the rows, and a row's own W is taken out
@@ -39,6 +40,8 @@ COLUMNS = 16
 #: Columns beyond the directions that the sketch of the rows has.
 SPARE = 4
 TINY = np.finfo(float).tiny
+#: The least share of its variance that a row leaves a latent.
+LEAST_LEFT = 1e-9
 #: Columns of a dense table whose squares are summed at a time.
 MANY_COLUMNS = 4096
 #: Rows cubed, for each latent of several twice, for which matrices of rows serve; the least curvature of a row there.
@@ -158,6 +161,13 @@ class WideRows:
             return np.asarray(self._squared @ S, float)
         return np.concatenate([np.square(self.X[rows]) @ S for rows in self._blocks()]).astype(float, copy=False)
 
+    def dot_fourths(self, S: Array) -> Array:
+        """Sum of (x² S)² over the entries of each row, for S (d,): (n,)."""
+        if is_compressed(self.X):
+            terms = np.square(self._squared.data * S[self.X.indices])
+            return sp.csr_matrix((terms, self.X.indices, self.X.indptr), shape=self.shape) @ np.ones(len(S))
+        return np.concatenate([np.square(np.square(self.X[rows]) * S).sum(1) for rows in self._blocks()])
+
     def pull_squares(self, T: Array) -> Array:
         """(X²)ᵀ T, (D, K)."""
         T = T.astype(self.X.dtype, copy=False)
@@ -251,21 +261,31 @@ def cavities(rows: WideRows, sketch: Sketch, gamma: Array, copies: Array, delta:
     prior = np.diag(np.concatenate([np.full(V.shape[1], delta), extra]))
     S, v = np.full((rows.shape[1], gamma.shape[1]), 1.0 / delta), np.zeros(0)
     column_share = inner = np.zeros(0)
+    message, concentration, most = np.zeros_like(gamma), np.zeros((len(gamma), 1)), rows.squares[:, None] / delta
     inside = np.square(sketch.along).sum(1) / np.maximum(rows.squares, TINY)
     row_share = np.clip(1.0 - inside, 0.0, 1.0)[:, None]  # under equal variances of the weights
     for number in range(ROUNDS):
         if number == 1:
             row_share = _row_share(rows, sketch, S.mean(1))
-        off = rows.dot_squares(S) * row_share
+            concentration = _concentration(rows, S.mean(1), column_share)
+        off = rows.dot_squares(S)
+        off = row_share * np.minimum(off / np.maximum(1.0 - message * concentration * off, LEAST_LEFT), most)
         inner, along = _along(Z, prior, gamma / (1.0 + gamma * off), copies)
         before, v = v, off + along
         if number and np.abs(v - before).mean() < SETTLED * v.mean():
             break
-        tau = copies[:, None] * gamma / (1.0 + gamma * v)
+        message = gamma / (1.0 + gamma * v)
+        tau = copies[:, None] * message
         if number == 0:
             column_share = _column_share(rows, sketch, tau.mean(1))
         S = 1.0 / (delta + rows.pull_squares(tau) * column_share)
     return Cavities(v, S, inner)
+
+
+def _concentration(rows: WideRows, S: Array, column_share: Array) -> Array:
+    """Sum of the squared shares that columns have in the variance of a row, (n, 1): 1 / entries where all are equal."""
+    parts = rows.dot_fourths(S * np.sqrt(column_share[:, 0]))
+    return (parts / np.maximum(np.square(rows.dot_squares(S[:, None])[:, 0]), TINY))[:, None]
 
 
 def _row_share(rows: WideRows, sketch: Sketch, S: Array) -> Array:
@@ -287,7 +307,7 @@ def _along(Z: Array, prior: Array, tau: Array, copies: Array) -> tuple[Array, Ar
         inner[k] = np.linalg.inv(prior + (Z * (copies * own)[:, None]).T @ Z)
         inner[k] = 0.5 * (inner[k] + inner[k].T)
         variance[:, k] = np.einsum("ij,ij->i", Z @ inner[k], Z)
-    return inner, variance / np.maximum(1.0 - tau * variance, 1e-9)
+    return inner, variance / np.maximum(1.0 - tau * variance, LEAST_LEFT)
 
 
 # ---- by matrices of rows

@@ -38,6 +38,10 @@ class PartitionedRows(WideRows):
         """X² S for the squares of the entries, (n, K)."""
         return self._per_row(partial(_product, "dot_squares", self.widened(S)))
 
+    def dot_fourths(self, S: Array) -> Array:
+        """Sum of (x² S)² over the entries of each row, for S (d,): (n,)."""
+        return self._per_row(partial(_product, "dot_fourths", self.widened(S)))
+
     def pull_squares(self, T: Array) -> Array:
         """(X²)ᵀ T, (D, K)."""
         return self._summed(partial(_pulled, "pull_squares"), T)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from sksvi.likelihoods import Bernoulli, Softmax
 from sksvi.models.base import Table
-from sksvi.models.linear.cavity import WideRows, sketched
+from sksvi.models.linear.cavity import WideRows, cavities, sketched, variances
 from sksvi.models.linear.loo import points_of
 from sksvi.models.linear.low_rank import Climb, LowRankModel, WideFit
 
@@ -109,6 +109,7 @@ def test_products(kind, dtype, rng):
     np.testing.assert_allclose(rows.pull(R), X.T @ R, **close)
     np.testing.assert_allclose(rows.dot_squares(W), X**2 @ W, **close)
     np.testing.assert_allclose(rows.pull_squares(R), (X**2).T @ R, **close)
+    np.testing.assert_allclose(rows.dot_fourths(W[:, 0]), X**4 @ W[:, 0] ** 2, **close)
     F = R @ R.T
     np.testing.assert_allclose(rows.gram(), X @ X.T, **close)
     np.testing.assert_allclose(rows.forms(F), np.diag(X.T @ F @ X), **close)
@@ -148,6 +149,20 @@ def test_leave_one_out_is_that_of_refits(name, rng):
         approximate = settled(replace(fit, gram=None), precision).losses
         assert approximate.mean() == pytest.approx(exact.mean(), rel=LOO[name])
         assert np.corrcoef(approximate, exact)[0, 1] > 0.99
+
+
+@pytest.mark.parametrize(("density", "close"), [(0.01, 0.04), (0.03, 0.08), (0.1, 0.08)])
+def test_a_row_of_few_entries_is_taken_out_of_their_variances(density, close, rng):
+    """Variances without the row beside matrices of rows; columns of rows of six entries have three rows each."""
+    n, copies = 300, np.ones(300)
+    X = sp.random(n, 600, density, format="csr", random_state=rng)
+    rows, gamma, delta = WideRows(X), rng.uniform(0.01, 0.25, (n, 2)), 0.1 * 600 * density / 10
+    found = cavities(rows, sketched(rows, copies, few=False), gamma, copies, delta, np.array([0.01])).variance
+    gram = (X @ X.T).toarray() / delta + 100.0
+    exact = np.column_stack([variances(gram, own, copies) for own in gamma.T])
+    ratio = found / exact
+    assert abs(np.average(ratio, weights=exact) - 1.0) < close
+    assert np.quantile(np.abs(ratio - 1.0), 0.9) < 0.25
 
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
