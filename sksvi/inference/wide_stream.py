@@ -26,7 +26,8 @@ Array = np.ndarray
 ENOUGH, ANEW = 2000, 2.0
 #: Factors of the precision that are compared, the one in use in the middle, and standard errors that one must be ahead.
 FACTORS, AHEAD = (FACTOR, 1.0, 1.0 / FACTOR), 2.0
-#: Temperatures among which one is chosen, and rows of a chunk at most that are looked at for it.
+#: Temperatures among which one is chosen, rows of a chunk at most that are looked at for it, as many as it takes
+#: to leave what leave-one-out of the first rows chose.
 TEMPERATURES, FEW_ROWS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), 300
 #: Narrower priors that learn beside the chosen one, the factor between them, rows after which one goes on alone, and
 #: chunks from one that compares scales to the next.
@@ -76,7 +77,8 @@ class WideStream(NoFactors):
     rivals: precision and block of what learns side by side under several scales, while rows are few; none: q alone.
     rows: all so far, while they are fewer, or None. began: their weight when they were fitted together last. weight: of
     all rows. scales, temperatures: losses of rows before they were learned, under neighbouring scales and under each
-    temperature. loss: weight of such rows, and their summed loss, the older half of them as good as forgotten.
+    temperature. loss: weight of such rows and of those that were fitted together and left out one by one, and their
+    summed loss, the older half of them as good as forgotten.
     """
 
     LAYOUT = """
@@ -116,11 +118,12 @@ def absorb_chunk(problem: Problem, state: State, tol: float, keep: int, fade: fl
     data, weight = problem.data, problem.data.total_weight + (0.0 if first else fade * earlier.weight)
     assert isinstance(data, Table)
     rows = data if first else earlier.with_rows(data, fade)
-    if rows is not None and (first or weight >= ANEW * earlier.began or is_new(earlier, data)):
+    few = rows is not None and len(rows) < keep and not enough(problem, rows)
+    last = not few or weight >= ANEW * earlier.began or is_new(earlier, data)  # before rows are gone, or by now stale
+    if rows is not None and (first or last):
         state = fitted_together(problem, state, rows, tol)
     else:
         state = chunk_learned(problem, state, earlier, tol, fade)
-    few = rows is not None and len(rows) < keep and not enough(problem, rows)
     stream = replace(state.messages, rows=rows if few else None, weight=weight)
     done = replace(state, messages=stream, steps=state.steps + 1, converged=True, bound=np.nan)
     return done, StepInfo(np.nan, False, 1.0, 0)
@@ -173,8 +176,9 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
         width = fit.mean_square / (APART * point.precision)
         point = fit.at(width, point.block.mean, point.parameters, steps_of(fit), tol)
         rivals.insert(0, tuple(ChunkPath(path.model).left_by(fit, point)))
-    stream = WideStream(rivals, began=rows.total_weight, scales=Compared.of(len(rivals)))
-    ended = walk.end(problem, inner)
+    ended, total = walk.end(problem, inner), rows.total_weight
+    loss = total * np.array([1.0, path_state(ended).loo])
+    stream = WideStream(rivals, began=total, scales=Compared.of(len(rivals)), loss=loss)
     return replace(state, q=ended.q, messages=stream, progress=path_state(ended))
 
 
@@ -199,8 +203,9 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
     if len(trials) == len(scales.sums):
         scales = scales.with_rows(losses, chunk.fit.weight)
     stream, temperature = replace(earlier, loss=loss, scales=scales), progress.temperature
-    if check_due(state.passes + 1):
-        stream, temperature = tempered(stream, chunk, path.rescaled(*trials[middle]), share)
+    if not earlier.complete and (check_due(state.passes + 1) or earlier.temperatures.weight < FEW_ROWS):
+        stream, found = tempered(stream, chunk, path.rescaled(*trials[middle]), share)
+        temperature = found if stream.temperatures.weight >= FEW_ROWS else temperature
     if rivals:
         rivals, best = [chunk.learned(rival, tol) for rival in rivals], narrowest(scales)
         now = rivals[best]

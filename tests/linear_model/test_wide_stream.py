@@ -145,6 +145,48 @@ def test_what_is_forgotten_leaves_the_prior(few_first_rows, rng):
         np.testing.assert_allclose(model.coef_std_[0] ** -2.0 - 1.0, share * before, atol=1e-9 * before.max())
 
 
+# ---- few rows a chunk
+def test_the_temperature_stays_that_of_leave_one_out_while_all_rows_are_there(rng):
+    X, y, *_ = documents(rng, 3, n=CHUNK, d=D)
+    model = BayesianGLMClassifier().partial_fit(X[:40], y[:40], classes=[0, 1, 2])
+    first = model.temperature_
+    for i in range(40, 78, 2):  # before they have doubled
+        model.partial_fit(X[i : i + 2], y[i : i + 2])
+        assert model.temperature_ == first
+
+
+def test_a_temperature_is_judged_by_enough_rows(few_first_rows, rng):
+    X, y, *_ = documents(rng, n=2 * N, d=D)
+    model = streamed(X[: 2 * CHUNK], y[: 2 * CHUNK])
+    first, judged = model.temperature_, []
+    assert model.state_.messages.rows is None
+    for i in range(2 * CHUNK, 2 * N, 50):
+        model.partial_fit(X[i : i + 50], y[i : i + 50])
+        judged.append(model.state_.messages.temperatures.weight >= wide_stream.FEW_ROWS)
+        assert model.temperature_ in (wide_stream.TEMPERATURES if judged[-1] else [first])
+    assert not judged[0] and judged[-1]
+
+
+def test_the_loss_of_a_chunk_joins_that_of_rows_left_out(rng):
+    X, y, *_ = documents(rng, n=CHUNK, d=D)
+    model = BayesianGLMClassifier().partial_fit(X[:30], y[:30], classes=[0, 1])
+    first = model.loo_
+    f = (X[[30]] @ model.coef_[0] + model.intercept_)[0]
+    new = np.logaddexp(0.0, -(2.0 * y[30] - 1.0) * f)
+    model.partial_fit(X[[30]], y[[30]])
+    earlier = 30 * 30 / 31  # rows that count less, the more have come since
+    assert model.loo_ == pytest.approx((earlier * first + new) / (earlier + 1.0))
+
+
+def test_first_rows_are_fitted_together_before_they_are_gone(few_first_rows, rng):
+    X, y, *_ = documents(rng, n=2 * CHUNK, d=D)
+    stream = BayesianGLMClassifier().partial_fit(X[: CHUNK + 50], y[: CHUNK + 50], classes=[0, 1])
+    stream.partial_fit(X[CHUNK + 50 :], y[CHUNK + 50 :])
+    together = BayesianGLMClassifier().partial_fit(X, y, classes=[0, 1])
+    assert stream.state_.messages.rows is None
+    np.testing.assert_allclose(stream.coef_, together.coef_, atol=0.02 * np.abs(together.coef_).max())
+
+
 # ---- memory, files, types
 def test_memory_stays_once_the_first_rows_are_gone(few_first_rows, rng):
     X, y, *_ = documents(rng, n=2 * N, d=D)
