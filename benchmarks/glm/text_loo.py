@@ -112,8 +112,9 @@ def approximate(data: TextSet) -> dict[str, Any]:
     rows = X if sp.issparse(X) else X - X.mean(axis=0)
     fit = WideFit.of(own, Table(rows, y if len(model.classes_) > 2 else y.astype(float), None, None))
     mean = own.begin(fit.data, None)["weights"].mean
-    point = replace(fit, gram=None).at(float(precision[0]), mean, STEPS, FIT_TOLERANCE)
-    exact = replace(fit, gram=fit.rows.gram()).at(float(precision[0]), point.block.mean, STEPS, FIT_TOLERANCE)
+    width, none = fit.mean_square / float(precision[0]), np.zeros(0)
+    point = replace(fit, gram=None).at(width, mean, none, STEPS, FIT_TOLERANCE)
+    exact = replace(fit, gram=fit.rows.gram()).at(width, point.block.mean, none, STEPS, FIT_TOLERANCE)
     size = {"data": data.name, "rows": X.shape[0], "columns": X.shape[1], "classes": len(model.classes_)}
     found = {"self-consistent": float(point.losses.mean()), "by matrices": float(exact.losses.mean())}
     chosen = {"directions": fit.sketch.basis.shape[1], "prior precision": float(precision[0])}

@@ -70,9 +70,10 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any; a covariance that is diagonal off the leading directions of
         the rows; and predictions whose variance is tempered by leave-one-out. "auto": "low-rank" for
-        more than 10 classes, for more than 700 coefficients of all classes together, and for sparse rows fewer than
-        columns, else "full", as for what "low-rank" cannot take. The first chunk of `partial_fit` chooses for all:
-        sparse rows with more than 700 coefficients or 10 classes have "low-rank".
+        more than 10 classes, for more than 700 coefficients of all classes together, and under a learned prior for
+        sparse rows fewer than their columns, more than 50; else "full", as for what "low-rank" cannot take. The first
+        chunk of `partial_fit` chooses for all: sparse rows with more than 700 coefficients or 10 classes have
+        "low-rank".
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300

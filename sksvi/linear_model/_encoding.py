@@ -266,13 +266,14 @@ class GLMEncoding(Encoding):
         return replace(self, columns=replace(self.columns, stats=stats.without_extremes))
 
 
-#: Coefficients of all classes whose joint covariance is cheap, multiplications of a pass that are, columns of a sparse
-#: table, and classes.
-MOST_JOINT, MOST_PRODUCTS, MOST_SPARSE, MOST_CLASSES = 700, 2e10, 2000, 10
+#: Coefficients of all classes whose joint covariance is cheap, multiplications of a pass that are, and classes.
+MOST_JOINT, MOST_PRODUCTS, MOST_CLASSES = 700, 2e10, 10
+#: Columns with which a fit is neither text nor long, however many rows there are.
+FEW_COLUMNS = 50
 
 
 def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -> str:
-    """The covariance that n rows of d columns ask for: "full" where it is cheap, but for wide sparse rows.
+    """The covariance that n rows of d columns ask for: "full" where it is cheap, but for text under a learned prior.
 
     What a fit at the mode cannot take (other algorithms, batches, priors that are no single number, likelihoods
     without one mode) asks for "full", and so do dense rows of a stream, n = infinity: there what these say is a
@@ -282,8 +283,9 @@ def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
-    cheap = latents * (d + 1) <= MOST_JOINT and (np.isinf(n) or n * latents * float(d) ** 2 <= MOST_PRODUCTS)
-    text = sparse and (d >= n or d > MOST_SPARSE)
+    short = d <= FEW_COLUMNS or np.isinf(n) or n * latents * float(d) ** 2 <= MOST_PRODUCTS
+    cheap = latents * (d + 1) <= MOST_JOINT and short
+    text = sparse and d >= n and d > FEW_COLUMNS and prior_kind(estimator.prior_precision) == "auto"
     if cheap and latents <= MOST_CLASSES and not text:
         return "full"
     return "low-rank" if estimator._target_class.has_mode(estimator, stream=bool(np.isinf(n))) else "full"

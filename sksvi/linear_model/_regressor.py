@@ -69,9 +69,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Of the Gaussian q over the coefficients. "low-rank" is for text and wide tables under a log-concave likelihood,
         at about the price of a point estimate: the mode under one prior for the columns as they are, whose scale is the
         narrowest that leave-one-out finds as good as any, as it finds the noise or dispersion; and a covariance that
-        is diagonal off the leading directions of the rows. "auto": "low-rank" for more than 700 coefficients, and for
-        sparse rows fewer than columns or of more than 2,000, else "full"; `partial_fit` and what "low-rank" cannot take
-        have "full".
+        is diagonal off the leading directions of the rows. "auto": "low-rank" for more than 700 coefficients, and under
+        a learned prior for sparse rows fewer than their columns, more than 50; else "full", as for `partial_fit` and
+        what "low-rank" cannot take.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; None: all of them. "auto": all rows up to about a million.
     max_iter : int, default=300

@@ -282,7 +282,7 @@ def test_a_wide_sparse_table_is_refused_at_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "available", lambda: 1e8)
         with pytest.raises(ValueError, match=r"2000 rows.*GiB.*set covariance='diag'"):
-            BayesianGLMRegressor().fit(X, np.arange(2000.0))
+            BayesianGLMRegressor(covariance="full").fit(X, np.arange(2000.0))
 
 
 def test_a_stream_takes_the_memory_of_all_columns_and_a_fit_that_of_its_rows(monkeypatch):

@@ -319,8 +319,9 @@ def test_another_covariance_is_another_fit(rng):
         ((60, 4), 2, {}, "full"),
         ((60, 4), 3, {}, "full"),
         ((30, 40), 2, {}, "full"),
-        ((30, 40), 2, {"sparse": True}, "low-rank"),
-        ((60, 40), 2, {"sparse": True}, "full"),
+        ((30, 60), 2, {"sparse": True}, "low-rank"),
+        ((30, 40), 2, {"sparse": True}, "full"),
+        ((80, 60), 2, {"sparse": True}, "full"),
         ((30, 800), 2, {}, "low-rank"),
         ((60, 4), 12, {}, "low-rank"),
         ((200, 190), 4, {}, "low-rank"),
@@ -345,16 +346,16 @@ def test_the_shape_of_the_rows_chooses(shape, classes, options, expected, rng):
 
 
 def test_a_choice_stays_with_its_fit(rng, tmp_path):
-    X, y = sp.csr_matrix(rng.standard_normal((30, 40))), np.arange(30) % 2
+    X, y = sp.csr_matrix(rng.standard_normal((30, 60))), np.arange(30) % 2
     model = BayesianGLMClassifier(covariance="auto", warm_start=True).fit(X, y)
     model.save(tmp_path / "fit.sksvi")
     again = sksvi.load(tmp_path / "fit.sksvi")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     more = sp.csr_matrix(
-        np.tile(X.toarray(), (2, 1)) + 0.1 * rng.standard_normal((60, 40))
+        np.tile(X.toarray(), (3, 1)) + 0.1 * rng.standard_normal((90, 60))
     )  # now rows outnumber columns
-    assert again.fit(more, np.tile(y, 2)).loo_ > 0
-    fresh = BayesianGLMClassifier(covariance="auto").fit(more, np.tile(y, 2))
+    assert again.fit(more, np.tile(y, 3)).loo_ > 0
+    fresh = BayesianGLMClassifier(covariance="auto").fit(more, np.tile(y, 3))
     assert np.isfinite(fresh.lower_bound_)
 
 

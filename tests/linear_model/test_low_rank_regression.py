@@ -334,12 +334,14 @@ def test_memory_is_asked_for_before_it_is_taken(rng, monkeypatch):
     [
         ((60, 4), {}, "full"),
         ((30, 40), {}, "full"),
-        ((30, 40), {"sparse": True}, "low-rank"),
-        ((60, 40), {"sparse": True}, "full"),
+        ((30, 60), {"sparse": True}, "low-rank"),
+        ((30, 40), {"sparse": True}, "full"),
+        ((30, 60), {"sparse": True, "prior_precision": 1.0}, "full"),
+        ((80, 60), {"sparse": True}, "full"),
         ((30, 800), {}, "low-rank"),
         ((30, 800), {"likelihood": "poisson"}, "low-rank"),
-        ((30, 40), {"sparse": True, "likelihood": "student-t"}, "full"),
-        ((30, 40), {"sparse": True, "likelihood": "ordinal"}, "full"),
+        ((30, 60), {"sparse": True, "likelihood": "student-t"}, "full"),
+        ((30, 60), {"sparse": True, "likelihood": "ordinal"}, "full"),
         ((30, 800), {"prior_precision": "ard"}, "full"),
     ],
 )
