@@ -64,11 +64,18 @@ def test_a_fit_predicts_and_says_how_well(likelihood, rng):
     assert (model.noise_ is not None) == (likelihood in ("gaussian", "negative-binomial"))
     with pytest.raises(AttributeError, match=r"bounds no evidence.*loo_"):
         model.lower_bound_  # noqa: B018
-    table = model.summary().iloc[: D + 1]  # the noise is a point
+    table = model.summary().iloc[: D + 1]
     assert np.all(table["lower"] < table["upper"])
     assert "leave-one-out" in model.summary_text()
     draws = model.posterior_["weights"].sample(4000, random_state=0)
     assert np.all(np.abs(draws.mean(0) - model.posterior_["weights"].mean) < 5.5 * draws.std(0) / 4000**0.5)
+
+
+def test_a_summary_has_what_leave_one_out_leaves_of_the_noise(rng):
+    X, y, *_ = documents(rng)
+    row = low_rank().fit(X, y).summary().loc["std(residual)"]
+    assert row["std"] == pytest.approx(row["mean"] / (2 * N) ** 0.5, rel=1e-3)
+    assert row["lower"] < row["mean"] < row["upper"]
 
 
 @pytest.mark.filterwarnings("ignore:y varies")
@@ -252,6 +259,15 @@ def test_variances_of_few_rows_are_positive(case, rng):
         for rows in (X, rng.standard_normal((20, 900))):
             assert np.all(model.predict_latent(rows)[1] > 0.0)
         assert np.all(np.linalg.eigvalsh(model.state_.q["weights"].inner) > 0.0)
+
+
+def test_a_column_that_is_a_direction_of_its_own(rng):
+    """Its variance off the directions is next to nothing whatever its own is, which is not to grow without end."""
+    y = rng.standard_normal(300)
+    X = sp.hstack([sp.csr_matrix(y[:, None]), sp.identity(300)]).tocsr()
+    model = low_rank(prior_precision=1.0).fit(X, y)
+    assert np.all(model.predict_latent(X)[1] > 0.0)
+    assert np.all(model.state_.q["weights"].diagonal * model.prior_precision_ <= 1.0 + 1e-9)
 
 
 def test_residuals_of_a_wide_fit_accuse_no_likelihood():

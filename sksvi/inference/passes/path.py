@@ -124,7 +124,8 @@ class ScalePath:
         streams = path.model.likelihood.traits.classifies
         left = ChunkPath(path.model).left_by(fit, point).block.variance if streams else None
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo, variance=left)
-        q = path.model.blocks(fit.widened(fit.sharpened(point)), point.precision, point.parameters)
+        block = fit.widened(fit.sharpened(point))
+        q = path.model.blocks(block, point.precision, point.parameters, fit.information(point))
         return replace(state, q=q, progress=progress, bound=np.nan, finished=True)
 
 

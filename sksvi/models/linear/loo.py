@@ -11,6 +11,8 @@ from sksvi.integrals.quadrature import hermite
 
 Array = np.ndarray
 
+#: Step in unconstrained parameters by which a curvature is found.
+STEP = 1e-2
 #: Nodes of one latent, and points, in pairs about the mean, of several.
 NODES, POINTS = 16, 32
 
@@ -101,6 +103,27 @@ def learned(likelihood: Any, rows: LeftOut, tied: bool = True) -> tuple[Any, flo
         found = _best_noise(square, v, rows.weight, likelihood.least)
     likelihood = likelihood.replace(np.log([max(found - likelihood.least, np.finfo(float).tiny)]))
     return likelihood, likelihood.noise_variance / before if tied else 1.0
+
+
+def curvature(likelihood: Any, rows: LeftOut, tied: bool = True) -> Array | None:
+    """Curvature (P, P) of the loss that `learned` minimises, where it did; None where nothing was learned.
+
+    `tied`: variances of latents move with Gaussian noise.
+    """
+    if not likelihood.learned or not likelihood.scales.informed(rows.y):
+        return None
+    noise = likelihood.noise_variance if tied else None
+
+    def loss(move: Array) -> float:
+        own = likelihood.replace(likelihood.unconstrained + move)
+        share = 1.0 if noise is None else own.noise_variance / noise
+        prior = own.scales.prior()
+        total = rows.weight @ averaged_losses(own, rows._replace(variance=share * rows.variance))
+        return float(total) - (0.0 if prior is None else float(prior[0]))
+
+    steps = STEP * np.eye(len(likelihood.unconstrained))
+    pairs = [[loss(a + b) - loss(a - b) - loss(b - a) + loss(-a - b) for b in steps] for a in steps]
+    return np.array(pairs) / (4.0 * STEP**2)
 
 
 def _best_noise(square: Array, variance: Array, weight: Array, least: float) -> float:

@@ -30,7 +30,7 @@ from sksvi.models.linear.cavity import (
 )
 from sksvi.models.linear.few_rows import RowMode, row_mode
 from sksvi.models.linear.glm import LinearModel, best_constant
-from sksvi.models.linear.loo import LeftOut, averaged_losses, judging_losses, learned, mode_losses
+from sksvi.models.linear.loo import LeftOut, averaged_losses, curvature, judging_losses, learned, mode_losses
 from sksvi.models.linear.partitioned import PartitionedRows
 from sksvi.models.traits import Traits
 
@@ -68,7 +68,9 @@ class LowRankModel(LinearModel):
         block = LowRankGaussian(mean, diagonal, np.zeros((self.n_features, 0)), inner.copy())
         return self.blocks(block, precision, self.likelihood.unconstrained)
 
-    def blocks(self, block: LowRankGaussian, precision: float, parameters: Array) -> Blocks:
+    def blocks(
+        self, block: LowRankGaussian, precision: float, parameters: Array, information: Array | None = None
+    ) -> Blocks:
         """Blocks of q: the weights, and where they are learned the prior's precision and the likelihood's parameters.
 
         Parameters
@@ -77,11 +79,14 @@ class LowRankModel(LinearModel):
         precision : float
         parameters : ndarray of shape (P,)
             Unconstrained.
+        information : ndarray of shape (P, P), optional
+            What the rows say of these.
         """
         q: Blocks = {"weights": block}
         if isinstance(self.prior_precision, str):
             q["prior_precision"] = Point(np.log([precision]))
-        return {**q, "likelihood": Point(parameters)} if self.likelihood.learned else q
+        own = Point(parameters, information=information)
+        return {**q, "likelihood": own} if self.likelihood.learned else q
 
     def _constant(self, data: Table) -> Any:
         """Best latents of all rows, one of each class."""
@@ -362,7 +367,8 @@ class WideFit:
         for _ in range(SHARPENED):
             variance = block.variance[..., :d]
             share = np.where(lost, variance, exact) / variance
-            block = LowRankGaussian(block.mean, block.diagonal * share, block.basis, inner)
+            diagonal = np.minimum(block.diagonal * share, 1.0 / precision)  # rows only narrow what the prior leaves
+            block = LowRankGaussian(block.mean, diagonal, block.basis, inner)
         return replace(point, block=block)
 
     def _along(self, precision: float, curvature: Array) -> Array:
@@ -421,6 +427,11 @@ class WideFit:
 
     def _log_prob(self, f: Array) -> Array:
         return self.model.likelihood.log_prob(self.data.y, f if f.shape[1] > 1 else f[:, 0])
+
+    def information(self, point: PathPoint) -> Array | None:
+        """What leave-one-out says of the learned parameters of the likelihood, (P, P); None without any."""
+        rows = LeftOut(self.data.y, point.mean, point.variance, self.weight)
+        return curvature(self.likelihood_at(point.parameters), rows, tied=self.fixed_precision is None)
 
     # ---- predictions whose variance is tempered
     def tempered_losses(self, point: PathPoint, temperature: float, rows: Any = slice(None)) -> Array:

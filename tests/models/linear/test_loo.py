@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Poisson
-from sksvi.models.linear.loo import LeftOut, averaged_losses, judging_losses, learned, mode_losses
+from sksvi.models.linear.loo import LeftOut, averaged_losses, curvature, judging_losses, learned, mode_losses
 
 N = 200
 
@@ -78,6 +78,15 @@ def test_a_dispersion_is_that_of_the_least_loss(rng):
 
     best = loss(found.dispersion)
     assert best < min(loss(found.dispersion * share) for share in (0.8, 0.95, 1.05, 1.25))
+
+
+def test_the_curvature_of_noise_is_half_its_rows(rng):
+    """Where variances move with the noise; nothing given or not informed has one."""
+    rows = left_out(rng)
+    likelihood, factor = learned(Gaussian().start(rows.y, rows.weight), rows)
+    rows = rows._replace(variance=factor * rows.variance)
+    np.testing.assert_allclose(curvature(likelihood, rows), 0.5 * rows.weight.sum(), rtol=1e-3)
+    assert curvature(Gaussian(variance=0.3), rows) is None
 
 
 def test_what_is_given_or_not_informed_stays(rng):
