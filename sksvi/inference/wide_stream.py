@@ -32,8 +32,8 @@ TEMPERATURES, FEW_ROWS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), 300
 #: Narrower priors that learn beside the chosen one, the factor between them, rows after which one goes on alone, and
 #: chunks from one that compares scales to the next.
 NARROWER, APART, ALONE, EVERY = 2, 10.0, 20_000, 4
-#: Passes over the first rows at most.
-PASSES = 100
+#: Passes over the first rows at most, and share of the earlier rows above which those of a chunk are many.
+PASSES, MANY = 100, 0.5
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,8 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
     """The state after a chunk that was predicted, and then learned after what earlier rows left."""
     path, precision = ChunkPath(problem.model.traits.path.model), precision_of(problem, state)
     assert isinstance(problem.data, Table)
-    chunk, progress = path.chunk(problem.data), path_state(state)
-    total = float(chunk.fit.weight.sum())
+    total, progress = problem.data.total_weight, path_state(state)
+    chunk = path.chunk(problem.data, many=total > MANY * earlier.weight)
     share = fade * earlier.weight / (earlier.weight + total)
     rivals = [path.faded(block, own, fade) for block, own in earlier.rivals]
     if rivals:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import sksvi
 from sksvi import BayesianGLMClassifier
 from sksvi.inference import wide_stream
+from sksvi.models.linear import wide_stream as chunks
 from tests.linear_model.test_low_rank import documents, in_partitions
 
 #: Rows of a stream, its chunks, and words.
@@ -115,6 +116,18 @@ def test_a_fit_goes_on_with_chunks(rng):
     model.partial_fit(X[N // 2 :], y[N // 2 :])
     gained = before - loss(model, new, labels)
     assert gained.mean() > -4 * gained.std() / len(labels) ** 0.5 and model.n_samples_seen_ == N
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_as_many_rows_as_a_fit_had_are_learned_to_their_mode(classes, monkeypatch, rng):
+    X, y, *_ = documents(rng, classes, n=N, d=D)
+    half = N // 2
+    model, exact = (BayesianGLMClassifier(covariance="low-rank").fit(X[:half], y[:half]) for _ in range(2))
+    model.partial_fit(X[half:], y[half:])
+    for name in ("NEWTON_STEPS", "MOST_STEPS"):
+        monkeypatch.setattr(chunks, name, 500)
+    exact.partial_fit(X[half:], y[half:])
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.01 * np.abs(exact.coef_).max())
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -22,8 +22,9 @@ from sksvi.models.linear.low_rank import LowRankModel, PathPoint, WideFit
 
 Array = np.ndarray
 
-#: Newton steps on a chunk, products with its rows in each, and how well these solve it.
-NEWTON_STEPS, PRODUCTS, SOLVED = 6, 15, 0.05
+#: Newton steps on a chunk, on one of many rows beside the earlier ones, whose mode is a long way off, products with its
+#: rows in each, and how well these solve it.
+NEWTON_STEPS, MOST_STEPS, PRODUCTS, SOLVED = 6, 50, 15, 0.05
 #: Gain that is worth a step, relative to the loss and in units of `tol`.
 GAIN = 10.0
 #: Rounds in which variances of latents and curvatures of their messages settle.
@@ -90,9 +91,12 @@ class StreamChunk:
     ----------
     fit : WideFit
         Of the columns that they have entries in; it makes no sketch of them.
+    steps : int
+        Newton steps at most.
     """
 
     fit: WideFit
+    steps: int
     _looked_up: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -161,7 +165,7 @@ class StreamChunk:
             return np.asarray(rows.dot(rows.pull(alpha) / total[:d]) + (alpha.sum(0) / total[d:]).sum(0))
 
         now = self._look(start, np.zeros(shape), np.zeros(shape))
-        for _ in range(NEWTON_STEPS):
+        for _ in range(self.steps):
             target = now.slope - now.alpha
             toward = moved(target)
             if np.vdot(target, toward) <= 2.0 * GAIN * tol * abs(now.loss):  # no step gains more than half of it
@@ -216,9 +220,9 @@ class ChunkPath:
     def __init__(self, model: LowRankModel) -> None:
         self.model = model
 
-    def chunk(self, data: Table) -> StreamChunk:
-        """Rows to be predicted and learned."""
-        return StreamChunk(WideFit.without_directions(self.model, data))
+    def chunk(self, data: Table, many: bool = False) -> StreamChunk:
+        """Rows to be predicted and learned; `many`: beside the earlier ones."""
+        return StreamChunk(WideFit.without_directions(self.model, data), MOST_STEPS if many else NEWTON_STEPS)
 
     def left_by(self, fit: WideFit, point: PathPoint) -> Left:
         """The mode of a fit and independent weights, for later rows."""

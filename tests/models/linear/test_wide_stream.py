@@ -56,7 +56,7 @@ def test_a_chunk_ends_at_the_mode(likelihood, fit_intercept, sparse, rng, monkey
     chunk = ChunkPath(model).chunk(data)
     soon = chunk.learned(left, 1e-4)
     monkeypatch.setattr(wide_stream, "NEWTON_STEPS", 50)
-    learned = chunk.learned(left, 1e-14)
+    learned = ChunkPath(model).chunk(data).learned(left, 1e-14)
     exact = minimize(lambda flat: loss_at(model, data, left, flat), np.ravel(learned.block.mean), tol=1e-10)
     np.testing.assert_allclose(np.ravel(learned.block.mean), exact.x, atol=1e-4)
     worst = loss_at(model, data, left, np.ravel(left.block.mean))
