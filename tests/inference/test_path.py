@@ -33,7 +33,7 @@ class Losses:
     def unit_of(self, likelihood):
         return 1.0
 
-    def tempered_losses(self, point, temperature, rows):
+    def left_out_losses(self, point, temperature, rows):
         return self.by_temperature(temperature)[rows]
 
 

@@ -261,6 +261,17 @@ def test_noise_in_rows_of_few_entries_is_no_gain(classes, rng):
     assert losses.mean() < np.log(classes) + 0.1
 
 
+def test_the_only_row_of_a_class_is_no_gain(rng):
+    """Two rows about their centre are opposite: without one of them the other would predict it."""
+    X, new = rng.standard_normal((2, 2000)), rng.standard_normal((50, 2000))
+    model = low_rank().fit(X, [0, 1])
+    assert model.loo_ >= np.log(2) - 1e-12
+    assert -np.log(model.predict_proba(new)).mean() < np.log(2) + 0.02
+    twice = low_rank().fit(X, [0, 1], sample_weight=[2.0, 2.0])
+    assert twice.loo_ == pytest.approx(low_rank().fit(np.repeat(X, 2, axis=0), [0, 0, 1, 1]).loo_, rel=1e-3)
+    assert twice.loo_ < 0.5  # each has its copy
+
+
 def test_numbers_as_labels_warn_and_end(rng):
     X = rng.standard_normal((300, 4))
     with pytest.warns(UserWarning, match="use a regressor"):

@@ -120,7 +120,7 @@ class ScalePath:
         fit = path.fit(problem.data)
         point = progress.nearest(progress.widths[chosen(progress, fit)])
         temperature = tempered(fit, point)
-        loo = fit.average(fit.tempered_losses(point, temperature))[0]
+        loo = fit.average(fit.left_out_losses(point, temperature))[0]
         streams = path.model.likelihood.traits.classifies
         left = ChunkPath(path.model).left_by(fit, point).block.variance if streams else None
         progress = PathState(polished=progress.polished, temperature=temperature, loo=loo, variance=left)
@@ -191,7 +191,7 @@ def tempered(fit: Any, point: Any) -> float:
     some, unit = replace(fit, weight=fit.weight[rows]), fit.unit_of(fit.likelihood_at(point.parameters))
     mean = max(float(point.variance.mean()) / unit, np.finfo(float).tiny)
     tried = np.unique(np.minimum(1.0, np.array(VARIANCES) / mean)).tolist()
-    losses = [fit.tempered_losses(point, temperature, rows) for temperature in tried]
+    losses = [fit.left_out_losses(point, temperature, rows) for temperature in tried]
     best = losses[int(np.argmin([some.average(one)[0] for one in losses]))]
     good = []
     for temperature, one in zip(tried, losses, strict=True):

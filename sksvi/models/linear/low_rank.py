@@ -225,6 +225,17 @@ class WideFit:
         return float(self.weight @ -self._terms(likelihood, f)[0] / self.weight.sum())
 
     @cached_property
+    def _least_losses(self) -> Array:
+        """What a row loses at least, (n,): for the only one of its class, what it does without columns."""
+        likelihood, f = self._null
+        least = np.full(len(self.weight), -np.inf)
+        if likelihood.traits.classifies:
+            label = np.unique(self.data.y, return_inverse=True)[1]
+            alone = np.bincount(label, self.weight)[label] <= np.minimum(self.weight, 1.0)
+            least[alone] = -self._terms(likelihood, f)[0][alone]
+        return least
+
+    @cached_property
     def _unit(self) -> float:
         """The path's unit where noise has no variance: 1, or the least variance that four rows leave a latent."""
         likelihood, f = self._null
@@ -325,7 +336,7 @@ class WideFit:
             self.sketch.basis,
             factor * found.inner.reshape(*model.shape[:-1], *found.inner.shape[1:]),
         )
-        losses = judging_losses(likelihood, rows)
+        losses = np.maximum(judging_losses(likelihood, rows), self._least_losses)
         parameters = likelihood.unconstrained
         return PathPoint(precision / factor, block, parameters, losses, rows.mean, rows.variance, False)
 
@@ -438,6 +449,10 @@ class WideFit:
         """Minus the log density of rows averaged over their latents without them, whose variance is tempered, nats."""
         left_out = LeftOut(self.data.y[rows], point.mean[rows], temperature * point.variance[rows], self.weight[rows])
         return (averaged_losses if temperature else mode_losses)(self.likelihood_at(point.parameters), left_out)
+
+    def left_out_losses(self, point: PathPoint, temperature: float, rows: Any = slice(None)) -> Array:
+        """`tempered_losses` of rows of the fit itself, at least what the only row of a class loses, nats."""
+        return np.maximum(self.tempered_losses(point, temperature, rows), self._least_losses[rows])
 
 
 def _without_columns(table: Table) -> Table:
