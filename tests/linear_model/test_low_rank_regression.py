@@ -261,6 +261,17 @@ def test_variances_of_few_rows_are_positive(case, rng):
         assert np.all(np.linalg.eigvalsh(model.state_.q["weights"].inner) > 0.0)
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_large_counts_settle(likelihood, rng):
+    """Without overflow, which would be an error: all of them large, and one alone."""
+    X, y, *_ = documents(rng, "poisson", n=60)
+    one = np.where(np.arange(60) == 3, 10_000_000, y)
+    for counts in (100_000 * y, one):
+        model = low_rank(likelihood).fit(X, counts)
+        assert model.converged_
+        assert np.all(np.isfinite(model.predict(X)))
+
+
 def test_a_column_that_is_a_direction_of_its_own(rng):
     """Its variance off the directions is next to nothing whatever its own is, which is not to grow without end."""
     y = rng.standard_normal(300)

@@ -245,7 +245,7 @@ def test_intervals_of_learned_parameters_cover(name, rng):
 
 def test_what_is_told_of_rows_that_say_nothing_is_not_known(X):
     """Counts without any event leave the dispersion as it began: without a spread, or with an interval that has it."""
-    with pytest.warns(UserWarning, match="y is 0 in all"):
+    with pytest.warns(UserWarning, match="y is 0 in every row"):
         table = BayesianGLMRegressor(likelihood="negative-binomial").fit(X[:40], np.zeros(40)).summary()
     row = table.loc["dispersion"]
     assert np.isnan(row["std"]) or row["lower"] < row["mean"] < row["upper"]
