@@ -317,7 +317,7 @@ def test_rows_whose_squares_are_nothing_tell_nothing(likelihood, method, rng):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:y is .* in all")
+@pytest.mark.filterwarnings("ignore:y is .* in (all|every)")
 @pytest.mark.filterwarnings("ignore:Student's t has .* degrees of freedom")
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # few counts, drawn from no likelihood
 @pytest.mark.parametrize("examples", [6, pytest.param(200, marks=pytest.mark.exhaustive)])
