@@ -122,8 +122,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     loo_, temperature_ : float
         Under ``covariance="low-rank"``: leave-one-out log loss, nats a row, and what variances of f are multiplied by
         where y is predicted: 0 predicts by the mode. `predict_latent`, `summary` and draws are without it. Of a stream
-        `loo_` is the loss of chunks at the mode before they were learned, recent ones counting most, and `summary`
-        takes the spreads of columns from the first chunk.
+        `loo_` is that of the first rows, which are fitted together, and then the loss of chunks at the mode before they
+        were learned, recent ones counting most; `summary` takes the spreads of columns from the first chunk.
     hyperparameter_posterior_ : DataFrame
         A row per node: its weight, and the hyperparameters there.
     history_ : DataFrame
