@@ -222,7 +222,7 @@ def test_what_is_refused_names_the_series(shops):
     with pytest.raises(AttributeError, match="no attribute 'levle_variance'"):
         _ = model.levle_variance
     assert all(model.series_[name] is state[name] for name in NAMES)
-    with pytest.warns(UserWarning, match=r"2 series of 'shop' \('east', 'south'\): y is 0 in all") as told:
+    with pytest.warns(UserWarning, match=r"2 series of 'shop' \('east', 'south'\): y is 0 in every row") as told:
         DynamicGLM(groups="shop", level_variance=0.01).fit(X, y.where(X["shop"] == "north", 0.0))
     assert {one.filename for one in told} == {__file__}
 
