@@ -8,7 +8,7 @@ from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
-from sksvi.models.linear.cavity import FEW_DIRECTIONS, directions_of, filled_columns
+from sksvi.models.linear.cavity import FEW_DIRECTIONS, affordable, directions_of, filled_columns
 
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of five corrections and six more; three
 #: fits of the path; eight directions and what is formed of them), those of a column without entries (three fits), and
@@ -18,6 +18,8 @@ PER_COEFFICIENT, PER_EMPTY, PER_LATENT = 48, 10, 16
 PER_DIRECTION = 3
 #: Numbers per coefficient that a stream has: several q, and what is shown.
 PER_STREAMED = 14
+#: Matrices of rows that few rows take at a time, beside one of each class.
+SQUARES = 6
 #: Why there is no bound.
 NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
@@ -96,6 +98,8 @@ def check_memory(estimator: Any, data: Table) -> None:
     numbers = float(k) * (PER_COEFFICIENT * (some + 1) + PER_EMPTY * (d - some) + PER_LATENT * n)
     more = directions_of(n, max(some, 1), getattr(data.X, "nnz", float(n) * d), few=False) - FEW_DIRECTIONS
     numbers += PER_DIRECTION * max(more, 0) * float(some + n)
+    if affordable(n, k):  # variances by matrices of rows
+        numbers += (SQUARES + (k if k > 1 else 0)) * float(n) ** 2
     what = f"covariance='low-rank' of {d:,} coefficients{f' in each of {k:,} classes' if k > 1 else ''}"
     remedy = "take fewer columns (HashingVectorizer, max_features), or fit the classes in groups"
     memory.need(8.0 * numbers + (nbytes(data.X) if data.at_hand else 0.0), what, remedy)

@@ -62,7 +62,7 @@ def pairs(users):
 
 LARGE = {
     "BayesianGLMClassifier": lambda: cases.glm(1100, 1000, 2, covariance="full"),
-    "BayesianGLMRegressor": lambda: cases.glm(1100, 1000),
+    "BayesianGLMRegressor": lambda: cases.glm(1100, 1000, covariance="full"),
     "BernoulliMixture": lambda: cases.counts(BernoulliMixture(20, random_state=0), 30, 6000, 1),
     "BetaProcessFA": lambda: cases.beta_process(60, 3000),
     "CategoricalMixture": lambda: cases.counts(CategoricalMixture(20, moves="none", random_state=0), 30, 6000, 1),

@@ -195,7 +195,7 @@ def test_weights(X, rng):
     [
         ("algorithm", "sgd", "'cvi'"),
         ("expectation", "laplace", "'gauss-hermite'"),
-        ("covariance", "low-rank", "'diag'"),
+        ("covariance", "dense", "'diag'"),
         ("likelihood", "gamma", "'poisson'"),
         ("likelihood", "softmax", "'poisson'"),
         ("prior_precision", "learn", "'ard'"),
