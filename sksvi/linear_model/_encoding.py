@@ -190,7 +190,8 @@ class GLMEncoding(Encoding):
             target=target,
             prior=prior,
             columns=self.columns if stats is None else self.columns.updated(stats, share),
-            relative_scale_before=self.columns.relative_scale,
+            # Numbers of all columns that a fit at the mode, whose prior is of columns as they are, has no use for.
+            relative_scale_before=None if covariance_of(estimator) == "low-rank" else self.columns.relative_scale,
             dtype=np.dtype(summary.dtype).name,
         )
 
