@@ -8,7 +8,9 @@ from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.base import Table, nbytes
-from sksvi.models.linear.cavity import FEW_DIRECTIONS, affordable, directions_of, filled_columns
+from sksvi.models.linear.cavity import FEW_DIRECTIONS, directions_of
+from sksvi.models.linear.row_matrices import affordable
+from sksvi.models.linear.wide_rows import filled_columns
 
 #: Numbers per coefficient that a fit holds at its peak (L-BFGS: two for each of five corrections and six more; three
 #: fits of the path; eight directions and what is formed of them), those of a column without entries (three fits), and

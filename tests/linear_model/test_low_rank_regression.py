@@ -1,5 +1,7 @@
 """`covariance="low-rank"` of regressors: what a user gets of a fit at the mode, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -290,7 +292,10 @@ def test_residuals_of_a_wide_fit_accuse_no_likelihood():
     X, own = normalize(X), np.random.default_rng(1002)
     f = X @ own.standard_normal(3000)
     y = own.poisson(np.exp(0.5 + (f - f.mean()) / f.std()))
-    low_rank("poisson").fit(X[:400], y[:400])  # a warning would be an error
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        low_rank("poisson").fit(X[:400], y[:400])
+    assert [str(each.message) for each in caught] == []
 
 
 def test_a_given_noise_stays(rng):

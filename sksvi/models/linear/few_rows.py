@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
-from sksvi.models.linear.cavity import LEAST_CURVATURE, inverse_of, variances
+from sksvi.algorithms.line_search import backtrack
+from sksvi.models.linear.row_matrices import LEAST_CURVATURE, inverse_of, variances
 
 Array = np.ndarray
 #: Log density of each row and its two derivatives in its latent, at latents (n,).
@@ -34,6 +35,14 @@ class RowMode(NamedTuple):
     settled: bool
 
 
+class RowTrial(NamedTuple):
+    """A trial of Newton's method: pulls and latents (n,), and the log posterior density, nats."""
+
+    pull: Array
+    latents: Array
+    density: float
+
+
 def row_mode(terms: Terms, prior: Array, mean: Array, weight: Array, start: Array, tol: float) -> RowMode:
     """The mode of f ~ N(mean, prior) given rows of these terms, to `tol` nats.
 
@@ -46,34 +55,29 @@ def row_mode(terms: Terms, prior: Array, mean: Array, weight: Array, start: Arra
         Of the prior, how often rows count, and latents to begin at.
     tol : float
     """
-    pull, f, at, settled = np.zeros(len(mean)), mean, start, False
-    best = float(weight @ terms(mean)[0])
+
+    def look(pull: Array, f: Array) -> RowTrial:
+        return RowTrial(pull, f, float(weight @ terms(f)[0] - 0.5 * pull @ (f - mean)))
+
+    now, at, settled = look(np.zeros(len(mean)), mean), start, False
     for _ in range(STEPS):
         _, slope, curve = terms(at)
         curvature = weight * np.maximum(-curve, LEAST_CURVATURE)
         root = np.sqrt(curvature)
         inverse = inverse_of(prior, root)
         target = root * blas.dsymv(1.0, inverse, root * (at - mean) + weight * slope / root, lower=1)
-        pull, f, best, moved = _ascended(terms, prior, mean, weight, pull, f, best, target)
-        left = np.square(weight * terms(f)[1] - pull) / curvature
+        step = target - now.pull
+        along = prior @ step
+
+        def attempt(share: float, now: RowTrial = now, step: Array = step, along: Array = along) -> RowTrial:
+            return look(now.pull + share * step, now.latents + share * along)
+
+        found = backtrack(attempt, lambda there, best=now.density: there.density > best, HALVINGS)  # type: ignore[misc]
+        now = now if found is None else found.trial
+        left = np.square(weight * terms(now.latents)[1] - now.pull) / curvature
         settled = bool(0.5 * left @ (1.0 - np.diagonal(inverse)) < tol)
-        if settled or not (moved or at is start):
+        if settled or (found is None and at is not start):
             break
-        at = f
-    gamma = weight * np.maximum(-terms(f)[2], LEAST_CURVATURE)
-    return RowMode(pull, f, variances(prior, gamma, np.ones(len(f))), settled)
-
-
-def _ascended(
-    terms: Terms, prior: Array, mean: Array, weight: Array, pull: Array, f: Array, best: float, target: Array
-) -> tuple[Array, Array, float, bool]:
-    """The farthest of halved steps towards a target that raises the log posterior density, and whether there is one."""
-    step = target - pull
-    along = prior @ step
-    for halving in range(HALVINGS):
-        share = 0.5**halving
-        there, latents = pull + share * step, f + share * along
-        value = float(weight @ terms(latents)[0] - 0.5 * there @ (latents - mean))
-        if value > best:
-            return there, latents, value, True
-    return pull, f, best, False
+        at = now.latents
+    gamma = weight * np.maximum(-terms(now.latents)[2], LEAST_CURVATURE)
+    return RowMode(now.pull, now.latents, variances(prior, gamma, np.ones(len(mean))), settled)

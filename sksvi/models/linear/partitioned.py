@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._typing.arrays import is_compressed
-from sksvi.models.linear.cavity import WideRows, has_entry, many_left_out
+from sksvi.models.linear.wide_rows import WideRows, has_entry, many_left_out
 
 Array = np.ndarray
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from sksvi.models.linear.cavity import MOST_CUBED, affordable, shifts, variances
+from sksvi.models.linear.row_matrices import MOST_CUBED, affordable, shifts, variances
 
 #: Rows, classes.
 N, K = 12, 4

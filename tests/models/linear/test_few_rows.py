@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from sksvi.likelihoods import Binomial, Gaussian, NegativeBinomial, Poisson
-from sksvi.models.linear.cavity import WideRows
 from sksvi.models.linear.few_rows import row_mode
+from sksvi.models.linear.wide_rows import WideRows
 
 LIKELIHOODS = {
     "gaussian": Gaussian(variance=0.5),

@@ -9,9 +9,12 @@ from scipy.optimize import minimize
 
 from sksvi.likelihoods import Bernoulli, Softmax
 from sksvi.models.base import Table
-from sksvi.models.linear.cavity import WideRows, cavities, sketched, variances
+from sksvi.models.linear.cavity import cavities, sketched
+from sksvi.models.linear.climb import Climb
 from sksvi.models.linear.loo import points_of
-from sksvi.models.linear.low_rank import Climb, LowRankModel, WideFit
+from sksvi.models.linear.low_rank import LowRankModel, WideFit
+from sksvi.models.linear.row_matrices import variances
+from sksvi.models.linear.wide_rows import WideRows
 
 LIKELIHOODS = {"logit": Bernoulli(), "probit": Bernoulli(link="probit"), "softmax": Softmax(n_classes=4)}
 #: Relative error of the mean leave-one-out loss, by matrices of rows and without these.
