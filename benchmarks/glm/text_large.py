@@ -1,5 +1,7 @@
 """Large texts: 20 newsgroups whole, and simulated documents of 200,000 words; each fit in a process of its own.
 
+Of 50 classes a fit to these words has ten million coefficients.
+
 Log loss, calibration error, CPU seconds and the memory that a fit adds to its data; each demand on the first of ours is
 a row of the last table, and one that is not met fails the command.
 """
@@ -18,9 +20,10 @@ from benchmarks._lib.timing import fresh_process, peak_memory, reset_peak
 from benchmarks.glm._text_methods import CV, LR, OURS, Score, ours, peers, scored, warm_up
 from benchmarks.glm._text_sets import TextSet, counts, newsgroups, unchanged
 
-#: CPU seconds of ours, and MiB that its fit may add to what was there.
-MOST_SECONDS = {"newsgroups": 8.0, "simulated": 2.0}
-MOST_MEMORY = 600.0
+#: CPU seconds of ours, and MiB that its fit may add to what was there: of ten million coefficients what is asked for
+#: before it begins, 48 numbers for each of those whose word is there.
+MOST_SECONDS = {"newsgroups": 8.0, "simulated": 2.0, "many": 40.0}
+MOST_MEMORY = {"newsgroups": 600.0, "simulated": 600.0, "many": 3000.0}
 #: CPU seconds after which a fit is ended, those of its process (where a compiled call does not end), its memory in GiB.
 PATIENCE, OF_PROCESS, GIB = 40.0, 90, 8
 #: Documents tested, words of a document, standard deviation of f in the simulated ones.
@@ -44,12 +47,15 @@ def zipf_documents(n: int, d: int, rng: np.random.Generator) -> Any:
     return X
 
 
-def simulated(n: int, d: int, seed: int = 0) -> tuple[Any, Array]:
+def simulated(n: int, d: int, seed: int = 0, classes: int = 2) -> tuple[Any, Array]:
     """TF-IDF of such documents, and labels of f = Xw with normal w, f of standard deviation SPREAD."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     rng = np.random.default_rng([3, n, d, seed])
     X = TfidfTransformer(sublinear_tf=True).fit_transform(zipf_documents(n, d, rng)).tocsr()
+    if classes > 2:
+        f = X @ rng.standard_normal((d, classes))
+        return X, (SPREAD * f / f.std() + rng.gumbel(size=f.shape)).argmax(axis=1)
     f = X @ rng.standard_normal(d)
     f = SPREAD * (f - f.mean()) / f.std()
     return X, (rng.random(n) < 1 / (1 + np.exp(-f))).astype(int)
@@ -57,14 +63,25 @@ def simulated(n: int, d: int, seed: int = 0) -> tuple[Any, Array]:
 
 def cases(quick: bool) -> dict[str, TextSet]:
     n, d = (2000, 20_000) if quick else (20_000, 200_000)
+    many = (300, 5) if quick else (5000, 50)
     return {
         "newsgroups": TextSet("20 newsgroups", "text, classes", newsgroups, counts, 600 if quick else 11_300, 1),
         "simulated": TextSet("simulated", "text", lambda: simulated(n + TESTED, d), unchanged, n, 1),
+        "many": TextSet(
+            "simulated, 50 classes",
+            "text, classes",
+            lambda: simulated(many[0] + TESTED, d, classes=many[1]),
+            unchanged,
+            many[0],
+            1,
+        ),
     }
 
 
-def methods() -> tuple[str, ...]:
+def methods(case: str) -> tuple[str, ...]:
     """All but what fits many times: cross-validation of 11,300 documents takes minutes."""
+    if case == "many":  # most of the others are ended
+        return (next(iter(OURS)), LR)
     return (*OURS, LR, f"{LR}, C=30", "MultinomialNB", "SGDClassifier")
 
 
@@ -102,7 +119,7 @@ def main(quick: bool = False) -> int:
         ("rows", "columns", "classes", "log loss", "calibration error", "CPU seconds", "memory, MiB")
     )
     for case, data in cases(quick).items():
-        for method in methods():
+        for method in methods(case):
             found = apart(case, method, quick)
             if found is None:
                 notes.append(f"{data.name} is left out: no data.")
@@ -127,8 +144,8 @@ def demands(case: str, name: str, found: dict[str, Any]) -> list[dict[str, Any]]
     return [
         {"demand": f"{name}, CPU seconds", "found": seconds, "wanted": MOST_SECONDS[case],
          "holds": ends and seconds <= MOST_SECONDS[case]},
-        {"demand": f"{name}, MiB", "found": memory if ends else None, "wanted": MOST_MEMORY,
-         "holds": ends and memory <= MOST_MEMORY},
+        {"demand": f"{name}, MiB", "found": memory if ends else None, "wanted": MOST_MEMORY[case],
+         "holds": ends and memory <= MOST_MEMORY[case]},
     ]  # fmt: skip
 
 
