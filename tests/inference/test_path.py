@@ -20,7 +20,6 @@ class Losses:
     fixed_precision: float | None = None
     mean_square: float = 1.0
     null_loss: float = 1.0
-    margin: float = 1.0
     weight: np.ndarray = field(default_factory=lambda: np.ones(N))
     by_temperature: object = None
 

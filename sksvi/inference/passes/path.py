@@ -24,7 +24,7 @@ FIRST, FACTOR = 10.0, 10.0**0.5
 #: Ends of the path.
 LEAST, MOST = 1e-3, 1e7
 #: Standard errors of a difference of losses, and share of what columns gain, that are as good as nothing.
-ERRORS, SHARE = 0.5, 0.01
+ERRORS, SHARE = 0.25, 0.005
 #: Steps of L-BFGS under a scale of the path, at least and at most, and products of rows and weights for all of them;
 #: steps where it ends, with what is left of `tol` there.
 LEAST_STEPS, MOST_STEPS, PRODUCTS = 20, 100, 2e8
@@ -140,10 +140,10 @@ def chosen(progress: PathState, fit: Any) -> int:
         return progress.selected
     means = [fit.average(losses)[0] for losses in progress.losses]
     best = int(np.argmin(means))
-    gain = SHARE * fit.margin * (fit.null_loss - means[best])
+    gain = SHARE * (fit.null_loss - means[best])
     for at in np.argsort(progress.widths).tolist():
         more, error = fit.average(progress.losses[at] - progress.losses[best])
-        if more <= max(ERRORS * fit.margin * error, gain) + 1e-12:
+        if more <= max(ERRORS * error, gain) + 1e-12:
             return int(at)
     return best
 
@@ -184,7 +184,7 @@ def parameters(progress: PathState, width: float, state: State) -> Array:
 
 
 def tempered(fit: Any, point: Any) -> float:
-    """The largest temperature, at most 1, whose loss is within half a standard error of the best one's."""
+    """The largest temperature, at most 1, whose loss is within a share of its standard error of the best one's."""
     n, k = point.variance.shape
     most = max(FEW_ROWS, NUMBERS // k)
     rows = np.arange(n) if n <= most else np.sort(np.random.default_rng(1).permutation(n)[:most])
@@ -196,6 +196,6 @@ def tempered(fit: Any, point: Any) -> float:
     good = []
     for temperature, one in zip(tried, losses, strict=True):
         more, error = some.average(one - best)
-        if more <= ERRORS * fit.margin * error + 1e-12:
+        if more <= ERRORS * error + 1e-12:
             good.append(temperature)
     return float(max(good))

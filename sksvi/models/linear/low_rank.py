@@ -242,11 +242,6 @@ class WideFit:
         noise = likelihood.noise_variance
         return float(self._unit if noise is None else noise)
 
-    @property
-    def margin(self) -> float:
-        """Share of the path's margins within which a narrower prior or a larger temperature is as good as the best."""
-        return 1.0 if self.model.likelihood.traits.classifies else 0.5
-
     def average(self, values: Array) -> tuple[float, float]:
         """Mean over rows, and its standard error."""
         total = self.weight.sum()
