@@ -18,7 +18,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import check_due, replace
 from sksvi.inference.state import State, StepInfo
 from sksvi.models.base import Table
-from sksvi.models.linear.wide_stream import ChunkPath, diagonal_block
+from sksvi.models.linear.wide_stream import ChunkPath, Left, diagonal_block
 
 Array = np.ndarray
 
@@ -122,6 +122,8 @@ def absorb_chunk(problem: Problem, state: State, tol: float, keep: int, fade: fl
     last = not few or weight >= ANEW * earlier.began or is_new(earlier, data)  # before rows are gone, or by now stale
     if rows is not None and (first or last):
         state = fitted_together(problem, state, rows, tol)
+    elif data.total_weight > MANY * fade * earlier.weight and has_every_class(problem, data):
+        state = chunk_fitted(problem, state, earlier, tol, fade)
     else:
         state = chunk_learned(problem, state, earlier, tol, fade)
     stream = replace(state.messages, rows=rows if few else None, weight=weight)
@@ -151,8 +153,12 @@ def is_new(earlier: WideStream, data: Table) -> bool:
 
 def enough(problem: Problem, rows: Table) -> bool:
     """Whether rows are enough to begin with: many, and of every class."""
-    several = max(2, problem.model.traits.path.model.likelihood.n_latents)
-    return rows.total_weight >= ENOUGH and len(np.unique(rows.y)) == several
+    return rows.total_weight >= ENOUGH and has_every_class(problem, rows)
+
+
+def has_every_class(problem: Problem, rows: Table) -> bool:
+    """Whether every class has a row among these."""
+    return len(np.unique(rows.y)) == max(2, problem.model.traits.path.model.likelihood.n_latents)
 
 
 def precision_of(problem: Problem, state: State) -> float:
@@ -179,24 +185,50 @@ def fitted_together(problem: Problem, state: State, rows: Table, tol: float) -> 
     ended, total = walk.end(problem, inner), rows.total_weight
     loss = total * np.array([1.0, path_state(ended).loo])
     stream = WideStream(rivals, began=total, scales=Compared.of(len(rivals)), loss=loss)
-    return replace(state, q=ended.q, messages=stream, progress=path_state(ended))
+    return replace(state, q=ended.q, messages=stream, progress=replace(path_state(ended), variance=None))
+
+
+def chunk_fitted(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:
+    """The state after a chunk of many rows beside the earlier ones: a fit of its own, which their message joins.
+
+    The scale is that of the chunk: one that few rows chose may be a long way off.
+    """
+    path, total = ChunkPath(problem.model.traits.path.model), problem.data.total_weight
+    assert isinstance(problem.data, Table)
+    trials, middle = what_is_left(problem, state, earlier, fade)
+    done = fitted_together(problem, state, problem.data, tol)
+    stream, share = stream_of(problem, done), fade * earlier.weight / (earlier.weight + total)
+    rivals = [path.with_message(Left(*rival), trials[middle][0]) for rival in stream.rivals]
+    now, loss = rivals[-1], share * earlier.loss + stream.loss
+    return replace(
+        done,
+        q=problem.model.traits.path.model.blocks(now.block, now.precision, np.zeros(0)),
+        messages=replace(stream, rivals=[tuple(rival) for rival in rivals], began=earlier.began, loss=loss),
+        progress=replace(path_state(done), loo=float(loss[1] / loss[0])),
+    )
+
+
+def what_is_left(
+    problem: Problem, state: State, earlier: WideStream, fade: float
+) -> tuple[list[tuple[Left, float]], int]:
+    """What earlier rows leave to a chunk with the precisions that it compares, and the place of the one in use."""
+    path, precision = ChunkPath(problem.model.traits.path.model), precision_of(problem, state)
+    rivals = [path.faded(block, own, fade) for block, own in earlier.rivals]
+    if rivals:
+        at = int(np.argmin([abs(np.log(rival.precision / precision)) for rival in rivals]))
+        return [(rival, rival.precision) for rival in rivals], at
+    left = path.faded(state.q["weights"], precision, fade)
+    trials = [(left, factor * precision) for factor in compared(problem, state, earlier)]
+    return trials, len(trials) // 2
 
 
 def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: float, fade: float) -> State:
     """The state after a chunk that was predicted, and then learned after what earlier rows left."""
-    path, precision = ChunkPath(problem.model.traits.path.model), precision_of(problem, state)
+    path, progress = ChunkPath(problem.model.traits.path.model), path_state(state)
     assert isinstance(problem.data, Table)
-    total, progress = problem.data.total_weight, path_state(state)
-    chunk = path.chunk(problem.data, many=total > MANY * earlier.weight)
+    chunk, total = path.chunk(problem.data), problem.data.total_weight
     share = fade * earlier.weight / (earlier.weight + total)
-    rivals = [path.faded(block, own, fade) for block, own in earlier.rivals]
-    if rivals:
-        trials = [(rival, rival.precision) for rival in rivals]
-        middle = int(np.argmin([abs(np.log(rival.precision / precision)) for rival in rivals]))
-    else:
-        left = path.faded(state.q["weights"], precision, fade)
-        trials = [(left, factor * precision) for factor in compared(problem, state, earlier)]
-        middle = len(trials) // 2
+    trials, middle = what_is_left(problem, state, earlier, fade)
     losses = chunk.losses(trials)
     loss = share * earlier.loss + np.array([total, chunk.fit.weight @ losses[:, middle]])
     scales = earlier.scales.faded(share)
@@ -206,8 +238,9 @@ def chunk_learned(problem: Problem, state: State, earlier: WideStream, tol: floa
     if not earlier.complete and (check_due(state.passes + 1) or earlier.temperatures.weight < FEW_ROWS):
         stream, found = tempered(stream, chunk, path.rescaled(*trials[middle]), share)
         temperature = found if stream.temperatures.weight >= FEW_ROWS else temperature
-    if rivals:
-        rivals, best = [chunk.learned(rival, tol) for rival in rivals], narrowest(scales)
+    rivals: list[Left] = []
+    if earlier.rivals:
+        rivals, best = [chunk.learned(rival, tol) for rival, _ in trials], narrowest(scales)
         now = rivals[best]
         if earlier.weight + total >= ALONE:
             rivals, scales = [], Compared.of(len(FACTORS))

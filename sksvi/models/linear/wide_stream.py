@@ -22,9 +22,8 @@ from sksvi.models.linear.low_rank import LowRankModel, PathPoint, WideFit
 
 Array = np.ndarray
 
-#: Newton steps on a chunk, on one of many rows beside the earlier ones, whose mode is a long way off, products with its
-#: rows in each, and how well these solve it.
-NEWTON_STEPS, MOST_STEPS, PRODUCTS, SOLVED = 6, 50, 15, 0.05
+#: Newton steps on a chunk, products with its rows in each, and how well these solve it.
+NEWTON_STEPS, PRODUCTS, SOLVED = 6, 15, 0.05
 #: Gain that is worth a step, relative to the loss and in units of `tol`.
 GAIN = 10.0
 #: Rounds in which variances of latents and curvatures of their messages settle.
@@ -91,12 +90,9 @@ class StreamChunk:
     ----------
     fit : WideFit
         Of the columns that they have entries in; it makes no sketch of them.
-    steps : int
-        Newton steps at most.
     """
 
     fit: WideFit
-    steps: int
     _looked_up: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -165,7 +161,7 @@ class StreamChunk:
             return np.asarray(rows.dot(rows.pull(alpha) / total[:d]) + (alpha.sum(0) / total[d:]).sum(0))
 
         now = self._look(start, np.zeros(shape), np.zeros(shape))
-        for _ in range(self.steps):
+        for _ in range(NEWTON_STEPS):
             target = now.slope - now.alpha
             toward = moved(target)
             if np.vdot(target, toward) <= 2.0 * GAIN * tol * abs(now.loss):  # no step gains more than half of it
@@ -220,9 +216,9 @@ class ChunkPath:
     def __init__(self, model: LowRankModel) -> None:
         self.model = model
 
-    def chunk(self, data: Table, many: bool = False) -> StreamChunk:
-        """Rows to be predicted and learned; `many`: beside the earlier ones."""
-        return StreamChunk(WideFit.without_directions(self.model, data), MOST_STEPS if many else NEWTON_STEPS)
+    def chunk(self, data: Table) -> StreamChunk:
+        """Rows to be predicted and learned."""
+        return StreamChunk(WideFit.without_directions(self.model, data))
 
     def left_by(self, fit: WideFit, point: PathPoint) -> Left:
         """The mode of a fit and independent weights, for later rows."""
@@ -245,10 +241,28 @@ class ChunkPath:
         """A posterior whose rows count less, by `share`, with independent weights."""
         if share == 1.0 and not block.basis.shape[1]:
             return Left(block, precision)
-        d, variance = self.model.n_features, block.variance
-        prior = np.full(variance.shape, precision)
-        prior[..., d:] = self.model.intercept_precision
-        rows = share * np.maximum(1.0 / variance - prior, 0.0)
-        linear = share * (block.mean / variance)
-        linear[..., d:] += (1.0 - share) * self.model.intercept_precision * self.model.intercept_mean
-        return Left(diagonal_block(d, linear / (prior + rows), prior + rows), precision)
+        linear, rows = self._message(block, precision)
+        prior, mean = self._prior(precision, rows.shape)
+        total = prior + share * rows
+        return Left(diagonal_block(self.model.n_features, (prior * mean + share * linear) / total, total), precision)
+
+    def with_message(self, left: Left, other: Left) -> Left:
+        """The posterior with what other rows said besides, under its own scale of the prior."""
+        linear, rows = self._message(*other)
+        own = 1.0 / left.block.variance
+        total = own + rows
+        return Left(
+            diagonal_block(self.model.n_features, (own * left.block.mean + linear) / total, total), left.precision
+        )
+
+    def _prior(self, precision: float, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Precision and mean of the prior, (..., D + extra)."""
+        d, total, mean = self.model.n_features, np.full(shape, precision), np.zeros(shape)
+        total[..., d:], mean[..., d:] = self.model.intercept_precision, self.model.intercept_mean
+        return total, mean
+
+    def _message(self, block: LowRankGaussian, precision: float) -> tuple[Array, Array]:
+        """What rows said of each weight by itself: a precision times a mean, and the precision, (..., D + extra)."""
+        own = 1.0 / block.variance
+        prior, mean = self._prior(precision, own.shape)
+        return own * block.mean - prior * mean, np.maximum(own - prior, 0.0)

@@ -129,3 +129,18 @@ def test_losses_of_the_same_rows_are_compared_in_pairs(rng):
     assert more == pytest.approx(difference.sum())
     assert error == pytest.approx(difference.std() * len(difference) ** 0.5)
     assert found.faded(0.5).more(0, 1)[0] == pytest.approx(0.5 * more)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_messages_join_under_the_first_scale(likelihood, rng):
+    """Products of independent Gaussians over their priors, and times one."""
+    model, _, left = chunk_of(likelihood, rng)
+    other = Left(diagonal_block(D, -left.block.mean, 3.0 / left.block.variance), 0.2)
+    found = ChunkPath(model).with_message(left, other)
+    prior, mean = np.full(left.block.mean.shape, 0.2), np.zeros(left.block.mean.shape)
+    prior[..., D:], mean[..., D:] = 0.3, 0.5
+    parts = [(1.0 / left.block.variance, left.block.mean), (1.0 / other.block.variance, other.block.mean)]
+    total = parts[0][0] + parts[1][0] - prior
+    np.testing.assert_allclose(found.block.variance, 1.0 / total)
+    np.testing.assert_allclose(found.block.mean, (sum(p * m for p, m in parts) - prior * mean) / total)
+    assert found.precision == left.precision
