@@ -16,6 +16,7 @@ from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
+from sksvi.decomposition._joint_draws import UNCERTAINTY, JointDraws, chain_length
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
 from sksvi.estimators.base import BatchRule
@@ -35,8 +36,10 @@ from sksvi.estimators.refit import (
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import without_new_plates
 from sksvi.inference.state import State
+from sksvi.models.factorization.chain import FactorChain, draws_of
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings, ratings_on_disk
@@ -101,6 +104,12 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         f jointly Gaussian, a curvature nearer to the true bound's. "monte-carlo": draws of the other side.
     covariance : {"full", "diag"}, default="full"
         Of each user's and each item's q.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        "corrected": `fit` ends with 160 sweeps of conditional draws that begin at q, of users, items, precisions and
+        the likelihood's parameters. Means stay those of q; every variance is the mean square of the draws about them,
+        of a pair of those of its user and item together. "variational": that of q, in which users are as sure as if
+        items were given, and whose intervals are too short. So it is with ``covariance="diag"``, after `partial_fit`,
+        and of ids that the fit had not, given the items' variances.
     batch_size : int, "auto" or None, default="auto"
         Entries per column and step; "auto" and None: all of them.
     max_iter : int, default=100
@@ -185,6 +194,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         state_.q.items_mean.value (a,F) f
         likelihood_.traits.ordered flag ordered
         state_.q.items_mean where a == self._encoding.n_coefficients('items', F > k and not ordered)
+        _draws? JointDraws; _draws.users? (U,_,F) x; _draws.items? (I,_,F) x
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
         _first_rows.X? (_,2) f >=-1 where (it == np.floor(it)) & (it < (U, I))
     """
@@ -207,6 +217,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "item_features": [None, object],
         "prior_covariance": [StrOptions({"diag", "spherical"})],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **STREAMED,
@@ -218,6 +229,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "prior_covariance": stays("the prior of factors has that shape"),
         "on_unseen": UNCHECKED,
         "covariance": COVARIANCE,
+        "uncertainty": UNCHECKED,
     }
 
     def __init__(
@@ -233,6 +245,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
         covariance: str = "full",
+        uncertainty: str = "corrected",
         batch_size: int | str | None = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -254,6 +267,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         self.algorithm = algorithm
         self.expectation = expectation
         self.covariance = covariance
+        self.uncertainty = uncertainty
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -387,7 +401,19 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             state = without_new_plates(state, sizes)
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
+        self._draws = None
         super()._finish(model, state, weight, bounds)
+
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
+        if self.uncertainty == "corrected" and self._record.choices["covariance"] == "full":
+            model, data = cast(FactorModel, problem.model), cast(Ratings, problem.data)
+            q, sizes = model.grown(state.q, data), {"users": len(self.users_), "items": len(self.items_)}
+            size = sum(q[side].mean.size for side in SIDES)
+            length = chain_length(size, sum(q[side].values.nbytes for side in SIDES))
+            learned = "likelihood" in q and "likelihood" not in problem.frozen
+            chain = FactorChain(model, data, q, learned, problem.threads)
+            self._draws = JointDraws(**draws_of(chain, length, sizes, state.seed))
+        return super()._refine(problem, state, budget)
 
     # ---- first ratings of a stream: positions of users and items, -1 where an id is missing
     @property

@@ -13,6 +13,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
 from sksvi.decomposition._ids import design_of, positions
+from sksvi.decomposition._joint_draws import JointDraws
 from sksvi.decomposition._pairs import PairMethods, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
@@ -50,6 +51,8 @@ class RatingMethods(RegressionMethods, PairMethods):
     max_iter: int
     state_: State
     _encoding: PairEncoding
+    #: Draws of users and items together; None: variances are those of q.
+    _draws: JointDraws | None = None
     _at_hand: tuple[str, ...] = ("fold_in",)
     _header_names = ("ratings", "factors")
 
@@ -94,10 +97,16 @@ class RatingMethods(RegressionMethods, PairMethods):
         """Blocks of q: users, items and, with ``biases=True``, biases."""
         if not hasattr(self, "state_"):
             raise AttributeError("posterior_ is there after fit")
-        blocks = {side: self._blocks[side].leading(self._k) for side in SIDES}
+        shown = {**self._blocks, **{side: self._plates(side) for side in SIDES}}
+        blocks = {side: shown[side].leading(self._k) for side in SIDES}
         if self._record.choices["biases"]:
-            blocks["biases"] = self._bias_block(self._blocks, self._k)
+            blocks["biases"] = self._bias_block(shown, self._k)
         return Posterior(blocks)
+
+    def _plates(self, side: str, plates: Any = slice(None)) -> GaussianPlates:
+        """Some columns of a side, their means those of q, their covariances those of the draws if there are any."""
+        block = self._blocks[side]
+        return block[plates].copy() if self._draws is None else self._draws.about(side, block, plates)
 
     def _bias_block(self, q: dict[str, Any], k: int) -> DiagonalGaussian:
         """Global bias, users' and items' as one vector; an item's is less the global one."""
@@ -135,7 +144,8 @@ class RatingMethods(RegressionMethods, PairMethods):
         return self._bias_block(self._blocks, self._k)
 
     def _spread_of(self, side: str) -> Array:
-        block = self._factors_of(side)
+        self._factors_of(side)
+        block = self._plates(side).leading(self._k)
         return block.cov if block.full else block.values
 
     @property
@@ -265,8 +275,7 @@ class RatingMethods(RegressionMethods, PairMethods):
         if side == "users" and folded is not None:
             return folded._rows(column)
         where = positions(self._ids(side), column)
-        block = self._blocks[side]
-        found = block[np.maximum(where, 0)].copy()
+        found = self._plates(side, np.maximum(where, 0))
         new = np.flatnonzero(where < 0)
         if len(new):
             found.put(new, self._unseen(side, column.iloc[new]))
@@ -294,7 +303,16 @@ class RatingMethods(RegressionMethods, PairMethods):
         with parallel.working():
             parts = list(parallel.in_order(one, view.chunks(entries), parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        return m, v
+        return m, v if folded is not None or self._draws is None else self._joint_variance(columns, m, v)
+
+    def _joint_variance(self, columns: Any, m: Array, v: Array) -> Array:
+        """Variances of f, of pairs of which both ids are of the fit by the draws of both together."""
+        assert self._draws is not None
+        of_user, of_item = (positions(self._ids(side), column) for side, column in zip(SIDES, columns, strict=True))
+        both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
+        centre = m[both] - self._encoding.offset
+        v[both] = self._draws.latent_variance(of_user[both], of_item[both], centre, self._k)
+        return v
 
     # ---- what to show next
     def recommend(
@@ -362,12 +380,17 @@ class RatingMethods(RegressionMethods, PairMethods):
         # A draw, or a quantile, has no spread of its own.
         if strategy == "ucb":
             return lambda users, m, v: (m + UCB_REACH * np.sqrt(v), np.zeros(v.shape))
-        model = self._model
-        items = model.layouts["items"].embedded(self._blocks["items"].sample(1, rng)[0])
+        model, draws = self._model, self._draws
+        number = None if draws is None else rng.randint(draws.n_draws)
+        drawn_items = self._blocks["items"].sample(1, rng)[0] if draws is None else draws.items[:, number]
+        items = model.layouts["items"].embedded(drawn_items)
 
         def drawn(users: Any, m: Array, v: Array) -> tuple[Array, Array]:
-            own = model.layouts["users"].embedded(self._rows("users", users, folded).sample(1, rng)[0])
-            return model.offset + own @ items.T, np.zeros(v.shape)
+            columns = self._rows("users", users, folded).sample(1, rng)[0]
+            if draws is not None and folded is None:  # together with the items
+                where = positions(self.users_, users)
+                columns = np.where((where >= 0)[:, None], draws.users[np.maximum(where, 0), number], columns)
+            return model.offset + model.layouts["users"].embedded(columns) @ items.T, np.zeros(v.shape)
 
         return drawn
 

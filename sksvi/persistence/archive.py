@@ -99,6 +99,7 @@ REGISTRY: dict[str, str] = {
     "Scatter": "sksvi.models.gamma_factor.density:Scatter",
     "Message": "sksvi.families.base:Message",
     "PlateMessages": "sksvi.families.gaussian.plates:PackedMessage",
+    "JointDraws": "sksvi.decomposition._joint_draws:JointDraws",
     "IdFeatures": "sksvi.decomposition._ids:Features",
     "BetaProcessEncoding": "sksvi.decomposition._beta_process_encoding:BetaProcessEncoding",
     "CountEncoding": "sksvi.decomposition._gamma_counts:CountEncoding",

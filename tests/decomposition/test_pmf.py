@@ -36,8 +36,14 @@ def ratings(name="gaussian", seed=0, n_users=14, n_items=9, observed=0.6, k=2, v
     return pd.DataFrame(bunch.data, columns=["user", "item"]), np.asarray(bunch.target, float)
 
 
+#: What the fit itself says; what corrects it has tests of its own (test_pmf_uncertainty.py).
+VARIATIONAL = {"uncertainty": "variational"}
+
+
 def pmf(likelihood="gaussian", **options):
-    return GeneralizedPMF(**{"n_components": 2, "likelihood": likelihood, "random_state": 0, "max_iter": 8, **options})
+    return GeneralizedPMF(
+        **{"n_components": 2, "likelihood": likelihood, "random_state": 0, "max_iter": 8, **VARIATIONAL, **options}
+    )
 
 
 def everything(model, X):

@@ -31,8 +31,14 @@ def ratings(seed, likelihood="gaussian", n_users=30, n_items=20):
     return pd.DataFrame({"user": np.char.add("u", users.astype(str)), "film": items}), y
 
 
+#: What the fit itself says; what corrects it has tests of its own (test_pmf_uncertainty.py).
+VARIATIONAL = {"uncertainty": "variational"}
+
+
 def pmf(likelihood="gaussian", **options):
-    return GeneralizedPMF(**{"n_components": 2, "max_iter": 8, "random_state": 0, "likelihood": likelihood, **options})
+    return GeneralizedPMF(
+        **{"n_components": 2, "max_iter": 8, "random_state": 0, "likelihood": likelihood, **VARIATIONAL, **options}
+    )
 
 
 def known(model, user):

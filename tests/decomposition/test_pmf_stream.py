@@ -33,8 +33,19 @@ def ratings(seed, n_users=40, n_items=25, k=2, share=0.5, noise=0.3):
     return pairs[:size], y[:size], pairs[size:], y[size:]
 
 
+#: What the fit itself says; what corrects it has tests of its own (test_pmf_uncertainty.py).
+VARIATIONAL = {"uncertainty": "variational"}
+
+
 def pmf(**options):
-    options = {"n_components": 2, "likelihood": Gaussian(variance=0.3), "random_state": 0, "max_iter": 50, **options}
+    options = {
+        "n_components": 2,
+        "likelihood": Gaussian(variance=0.3),
+        "random_state": 0,
+        "max_iter": 50,
+        **VARIATIONAL,
+        **options,
+    }
     return GeneralizedPMF(**options)
 
 

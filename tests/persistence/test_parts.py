@@ -59,6 +59,7 @@ RIGHT = {
     "ClassGaussian": {"n_classes": 3, "joint": BLOCK},
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
     "SpectralPrior": {"squares": TWO},
+    "JointDraws": {"users": np.ones((2, 3, 1), np.float32), "items": np.ones((1, 3, 1), np.float32)},
     "LowRankGaussian": {"mean": THREE, "diagonal": TWO, "basis": np.ones((2, 1)), "inner": EYE},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
     "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},
@@ -234,6 +235,8 @@ ALSO_RIGHT = [
     ("Ordinal", "cut_points", 3),
 ]
 WRONG = [
+    ("JointDraws", "items", np.ones((1, 2, 1), np.float32)),
+    ("JointDraws", "users", np.ones((2, 3))),
     ("Gaussian", "mean", NUMBER),
     ("Gaussian", "precision", HOLLOW),
     ("Gaussian", "precision", TWO),

@@ -1,0 +1,56 @@
+"""Draws of a whole posterior: sweeps of conditional draws that begin at q.
+
+A q that factorizes takes what its blocks share for certain: users are as sure as if items were given, and the
+hyperparameters of their priors are points. Each block's conditional distribution given the others is exact or nearly
+so, and a sweep of draws from them leaves the joint posterior as it is. A chain that begins at q, whose centre is about
+right, has little way to go: what is asked of it are spreads, not the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+Array = np.ndarray
+Point = TypeVar("Point")
+
+
+@dataclass(frozen=True)
+class ChainLength:
+    """Sweeps of a chain: `burn_in` that are dropped, then `draws` that are stored, one of every `thin`."""
+
+    burn_in: int
+    draws: int
+    thin: int = 1
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps in all."""
+        return self.burn_in + self.draws * self.thin
+
+
+class ConditionalDraws(Protocol, Generic[Point]):
+    """Conditional draws of a model's posterior."""
+
+    def begin(self, rng: np.random.Generator) -> Point:
+        """Where the chain begins: a draw from q."""
+        ...
+
+    def sweep(self, point: Point, rng: np.random.Generator, number: int) -> Point:
+        """The point after a draw of every block given the others; `number` counts the sweeps from 0."""
+        ...
+
+
+def walk(
+    chain: ConditionalDraws[Point], length: ChainLength, rng: np.random.Generator, store: Callable[[int, Point], None]
+) -> None:
+    """Walk along the chain, and give `store` each draw with its number."""
+    point = chain.begin(rng)
+    for number in range(length.sweeps):
+        point = chain.sweep(point, rng, number)
+        draw, rest = divmod(number - length.burn_in, length.thin)
+        if draw >= 0 and rest == length.thin - 1:
+            store(draw, point)

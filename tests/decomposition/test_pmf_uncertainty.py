@@ -1,0 +1,115 @@
+"""Corrected variances of ``GeneralizedPMF``: what they cover, and where they come from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import sksvi
+from sksvi import GeneralizedPMF
+
+SIZE = (60, 40)
+
+
+def simulated(seed, likelihood="gaussian", share=0.2, n_factors=2):
+    """Pairs, their y, pairs left out whose ids are in the fit, and f there."""
+    rng = np.random.default_rng([seed, 5])
+    u, v = (np.sqrt(0.7) * rng.standard_normal((n, n_factors)) for n in SIZE)
+    f = u @ v.T + 0.5 * rng.standard_normal(SIZE[0])[:, None] + 0.5 * rng.standard_normal(SIZE[1])
+    there = rng.random(SIZE) < share
+    y = f + 0.7 * rng.standard_normal(SIZE) if likelihood == "gaussian" else rng.poisson(np.exp(f))
+    left = ~there & there.any(1)[:, None] & there.any(0)
+    return np.argwhere(there), y[there].astype(float), np.argwhere(left), f[left]
+
+
+def fitted(seed=0, likelihood="gaussian", **options):
+    X, y, left, f = simulated(seed, likelihood)
+    options = {"n_components": 3, "likelihood": likelihood, "random_state": 0, "on_unseen": "ignore", **options}
+    return GeneralizedPMF(**options).fit(X, y), left, f
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_intervals_of_f_cover(likelihood, global_random_seed):
+    """Ten tables with 20 % of their cells: 90 % intervals of the others cover as they say; q's 0.7 to 0.8."""
+    covered = {"corrected": [], "variational": []}
+    for number in range(10):
+        for uncertainty, hits in covered.items():
+            model, left, f = fitted(10 * global_random_seed + number, likelihood, uncertainty=uncertainty)
+            mean, variance = model.predict_latent(left)
+            hits.append(np.mean(np.abs(f - mean) < 1.645 * np.sqrt(variance)))
+    mean, error = np.mean(covered["corrected"]), np.std(covered["corrected"]) / np.sqrt(10)
+    assert 0.84 - 4 * error < mean < 0.95 + 4 * error
+    assert mean - 0.02 > np.mean(covered["variational"])
+
+
+def test_means_and_the_bound_are_those_of_q():
+    (model, left, _), (plain, *_) = fitted(), fitted(uncertainty="variational")
+    for name in ("user_factors_", "item_factors_", "user_biases_", "lower_bound_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
+    (mean, variance), (same, q_variance) = (m.predict_latent(left) for m in (model, plain))
+    np.testing.assert_array_equal(mean, same)
+    assert plain._draws is None
+    assert np.median(variance / q_variance) > 1.05
+    assert np.mean(model.summary()["std"].to_numpy()[:-1] > plain.summary()["std"].to_numpy()[:-1]) > 0.8
+    assert (
+        np.mean(np.diagonal(model.user_covariance_, axis1=1, axis2=2).mean())
+        > plain.posterior_["users"].variance.mean()
+    )
+
+
+def test_variances_are_those_of_the_draws():
+    model, left, _ = fitted()
+    draws = model._draws
+    mean, variance = model.predict_latent(left)
+    users, items = (np.searchsorted(ids, column) for ids, column in zip((model.users_, model.items_), left.T))
+    u, v = draws.users[users].astype(float), draws.items[items].astype(float)
+    f = (u[..., :3] * v[..., :3]).sum(-1) + u[..., 3] + v[..., 3] + model._encoding.offset
+    np.testing.assert_allclose(variance, np.mean((f - mean[:, None]) ** 2, axis=1), rtol=1e-4)
+    gaps = draws.users[:, :, :3] - model.user_factors_[:, None]
+    cov = np.einsum("psk,psl->pkl", gaps, gaps) / draws.n_draws
+    np.testing.assert_allclose(model.user_covariance_, cov, rtol=0.2, atol=0.02 * cov.max())
+
+
+def test_pairs_with_a_new_id_have_the_spread_of_the_other(global_random_seed):
+    (model, left, _), (plain, *_) = fitted(global_random_seed), fitted(global_random_seed, uncertainty="variational")
+    pairs = [("new", item) for item in left[:20, 1]]
+    (mean, variance), (same, q_variance) = (m.predict_latent(pd.DataFrame(pairs)) for m in (model, plain))
+    np.testing.assert_array_equal(mean, same)
+    assert np.median(variance / q_variance) > 1.0
+    assert np.all(model.predict_interval(model.fold_in([("new", left[0, 1])], [1.0])) < np.inf)
+
+
+def test_the_same_bits_for_any_number_of_threads_and_from_files(tmp_path):
+    model, left, _ = fitted(likelihood="poisson")
+    again = clone(model).set_params(n_jobs=2).fit(*simulated(0, "poisson")[:2])
+    np.testing.assert_array_equal(again.predict_latent(left)[1], model.predict_latent(left)[1])
+    model.save(tmp_path / "model")
+    loaded = sksvi.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_latent(left)[1], model.predict_latent(left)[1])
+    np.testing.assert_array_equal(
+        loaded.recommend([0], strategy="thompson", random_state=0)["score"],
+        model.recommend([0], strategy="thompson", random_state=0)["score"],
+    )
+
+
+def test_weights_are_copies():
+    X, y, left, _ = simulated(1)
+    times = np.random.default_rng(1).integers(1, 4, len(y))
+    model = GeneralizedPMF(3, random_state=0, on_unseen="ignore").fit(X, y, sample_weight=times)
+    copies = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(copies.predict_latent(left)[1], model.predict_latent(left)[1], rtol=1e-3)
+
+
+def test_what_is_not_corrected():
+    """Diagonal covariances, and a stream, whose ratings are gone."""
+    model, left, _ = fitted(covariance="diag")
+    assert model._draws is None
+    model, left, _ = fitted()
+    variance = model.predict_latent(left)[1]
+    model.partial_fit(left[:3], np.zeros(3))
+    assert model._draws is None
+    assert np.median(model.predict_latent(left[10:])[1] / variance[10:]) < 1.0
+    with pytest.raises(ValueError, match="uncertainty"):
+        GeneralizedPMF(uncertainty="exact").fit(*simulated(0)[:2])
