@@ -9,7 +9,7 @@ n a side do for one of nK (Rasmussen and Williams 2006, algorithm 3.3).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 Array = np.ndarray
 
@@ -23,15 +23,23 @@ def affordable(rows: float, latents: int) -> bool:
 
 
 def inverse_of(gram: Array, root: Array) -> Array:
-    """Lower half of the inverse of 1 + R G R for a diagonal R (n,); what is above has no meaning."""
+    """Lower half of the inverse of 1 + R G R for a diagonal R (n,), zero above."""
     B = gram * root
     B *= root[:, None]
     B[np.diag_indices_from(B)] += 1.0
-    factor, failed = lapack.dpotrf(B, lower=1, overwrite_a=1, clean=0)
+    factor, failed = lapack.dpotrf(B, lower=1, overwrite_a=1, clean=1)
     inverse, wrong = lapack.dpotri(factor, lower=1, overwrite_c=1)
     if failed or wrong:
         raise np.linalg.LinAlgError("leave-one-out: the prior's covariance of the latents is not positive definite.")
     return np.asarray(inverse)
+
+
+def whole_inverse_of(gram: Array, root: Array) -> Array:
+    """Inverse of 1 + R G R, in the order of rows."""
+    half = inverse_of(gram, root)
+    inverse = half + half.T
+    inverse[np.diag_indices_from(inverse)] = np.diagonal(half)
+    return np.ascontiguousarray(inverse)
 
 
 def variances(gram: Array, gamma: Array, copies: Array) -> Array:
@@ -70,15 +78,15 @@ def shifts(gram: Array, chances: Array, slope: Array, share: Array, copies: Arra
     across, total, S = np.empty((k, n, n)), np.zeros((n, n)), np.zeros((n, k, k))
     for c in range(k):
         root = np.sqrt(weight * p[:, c])
-        inverse = inverse_of(gram, root)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        inverse = whole_inverse_of(gram, root)
         S[:, c, c] = (1.0 - np.diagonal(inverse)) / root**2
         inverse *= root[:, None]
         np.divide(inverse, -root, out=across[c])
         across[c][np.diag_indices(n)] += 1.0
         total += np.multiply(inverse, root, out=inverse)
-    across = lapack.dtrtri(np.linalg.cholesky(total), lower=1)[0] @ across
+    factor = np.linalg.cholesky(total)
     for c in range(k):
+        across[c] = blas.dtrsm(1.0, factor, across[c].T, side=1, lower=1, trans_a=1, overwrite_b=1).T
         for d in range(c + 1):
             S[:, c, d] += np.einsum("ai,ai->i", across[c], across[d])
             S[:, d, c] = S[:, c, d]
@@ -98,5 +106,4 @@ def taken(gram: Array, curvature: Array) -> Array:
         Minus the second derivative of the rows' log density, weighted.
     """
     root = np.sqrt(np.maximum(curvature, LEAST_CURVATURE))
-    inverse = np.tril(inverse_of(gram, root))
-    return root * (inverse + np.tril(inverse, -1).T) * root[:, None]
+    return root * whole_inverse_of(gram, root) * root[:, None]
