@@ -286,16 +286,17 @@ class Softmax(Likelihood):
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         f, code = as_float(f), np.asarray(y).astype(np.intp)
         shape = np.broadcast_shapes(code.shape, f.shape[:-1])
-        f, code = np.broadcast_to(f, (*shape, f.shape[-1])), np.broadcast_to(code, shape)[..., None]
+        f, code = np.broadcast_to(f, (*shape, f.shape[-1])).reshape(-1, f.shape[-1]), np.broadcast_to(code, shape)
+        own = np.arange(len(f)), code.ravel()
         shifted = f - f.max(axis=-1, keepdims=True)
         p = np.exp(shifted)
         total = p.sum(axis=-1, keepdims=True)
-        value = np.take_along_axis(shifted, code, axis=-1)[..., 0] - np.log(total[..., 0])
-        p = p / total
-        curve = -p * (1.0 - p)
+        value = shifted[own] - np.log(total[:, 0])
+        p /= total
         slope = -p
-        np.put_along_axis(slope, code, 1.0 + np.take_along_axis(slope, code, axis=-1), axis=-1)
-        return value, slope, curve
+        curve = slope * (1.0 - p)
+        slope[own] += 1.0
+        return value.reshape(shape), slope.reshape(*shape, -1), curve.reshape(*shape, -1)
 
     def curvature_root(self, f: Array, curve: Array) -> tuple[Array, Callable[[Array], Array]]:
         # diag(p) - p pᵀ = diag(s) (1 - s sᵀ) diag(s) with s = √p, of length 1.

@@ -101,9 +101,14 @@ class LowRankGaussian(Normal):
 
     def _products(self) -> Iterator[tuple[slice, Array]]:
         """Weights block by block with the products of each two of their numbers in V, (rows, pairs)."""
-        _, first, second = self._pairs
+        r, first, _ = self._pairs
+        starts = np.searchsorted(first, np.arange(r + 1))
         for rows in parallel.slices(len(self.basis), parallel.chunk_rows(len(first), False)):
-            yield rows, self.basis[rows][:, first] * self.basis[rows][:, second]
+            own = self.basis[rows]
+            products = np.empty((len(own), len(first)))
+            for a in range(r):
+                np.multiply(own[:, a : a + 1], own[:, a:], out=products[:, starts[a] : starts[a + 1]])
+            yield rows, products
 
     @property
     def variance(self) -> Array:
