@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, MatrixLike, is_compressed
 from sksvi.decomposition._gamma_fit import GammaFit
+from sksvi.decomposition._joint_draws import about, cell_variance
 from sksvi.estimators.checks import check_counts, check_flag
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, first_half, halved_entries
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
@@ -163,8 +164,8 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         X : {array-like, sparse matrix, DataFrame} of shape (n, F)
             Counts; NaN in a dense one where a cell is missing.
         return_std : bool, default=False
-            Whether to return posterior standard deviations too, given components and weights: by linear response,
-            since mean field's own are too small.
+            Whether to return posterior standard deviations too: of draws together with those of the components, or
+            with ``uncertainty="variational"`` given components and weights, by linear response.
 
         Returns
         -------
@@ -181,6 +182,11 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
             return mean
         std = np.empty(shape.shape, checked.dtype)
         for rows in self._portions(found):
+            if self._draws is not None:
+                own = shape[rows] / rate[rows]
+                means, variances = self._moments_at(self._draws.few_items, found[rows], own)
+                std[rows] = np.sqrt(about(means, own) + variances.mean(1))
+                continue
             covariance = self._covariances(found[rows], shape[rows], rate[rows])
             std[rows] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         return mean, std
@@ -270,8 +276,14 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         """Some rows at a time, and mean and variance of their expected counts."""
         shape, rate = self._activations(found)
         for rows in self._portions(found):
-            covariance = self._covariances(found[rows], shape[rows], rate[rows])
-            yield rows, *density.moments_of(shape[rows] / rate[rows], covariance, *self.posterior_.values())
+            own, blocks = shape[rows] / rate[rows], self.posterior_.values()
+            if self._draws is None:
+                covariance = self._covariances(found[rows], shape[rows], rate[rows])
+                yield rows, *density.moments_of(own, covariance, *blocks)
+            else:
+                mean, _ = density.moments_of(own, np.zeros_like(own), *blocks)
+                bases = self._draws.few_items
+                yield rows, mean, cell_variance(bases, *self._moments_at(bases, found[rows], own), mean)
 
     def _portions(self, found: CountMatrix) -> list[slice]:
         """Rows whose covariances are formed at a time."""

@@ -16,6 +16,7 @@ from sksvi import algorithms
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame
 from sksvi.algorithms.specs import SVI
+from sksvi.decomposition._joint_draws import UNCERTAINTY, JointDraws, affordable, chain_length
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, SHARED, UNCHECKED, stays, string_or_array
@@ -23,6 +24,7 @@ from sksvi.estimators.validation import StrOptions, check_table
 from sksvi.families import Gamma, Point
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
@@ -37,6 +39,7 @@ from sksvi.models.nmf.cells import (
     some_rows,
     table,
 )
+from sksvi.models.nmf.chain import CountChain, activations, draws_of
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
 from sksvi.predictive.plain import tail_of
@@ -65,12 +68,14 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "component_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
         "activation_shape": [Interval(Real, 1e-3, 1e3, closed="both")],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **SHARED,
         "n_components": COMPONENTS,
         "component_shape": UNCHECKED,
         "activation_shape": UNCHECKED,
+        "uncertainty": UNCHECKED,
         "init": stays("a fit that goes on has begun", string_or_array),
     }
     _batch_rule = BatchRule(whole=20_000, smallest=5_000, largest=5_000)
@@ -86,6 +91,10 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
     _columns_called = "columns"
     #: What every cell of a merged component has beside its own.
     _evened: Any = EVENED
+    uncertainty: str
+    #: Draws of rows, where these are of the fit, and components together; None: variances are those of q.
+    _draws: JointDraws | None = None
+    _stores_rows = False
 
     def _model(self, n_features: int) -> CountRows:
         """The model of rows of so many cells."""
@@ -158,6 +167,39 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
     def _forming_model(self, n_features: int) -> Any:
         """The model that a start is found by."""
         return self._model(n_features)
+
+    # ---- draws
+    def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
+        self._draws = None
+        super()._finish(model, state, weight, bounds)
+
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
+        data = cast(Table, problem.data)
+        if self.uncertainty == "corrected" and data.at_hand:
+            found, K = data.X, len(self.components_)
+            rows = found.shape[0] if self._stores_rows else 0
+            work = max(found.counts.nnz, 1) * K
+            length = affordable(chain_length((rows + found.shape[1]) * K, 0.0), work, state.passes)
+            if length is not None:
+                chain = CountChain(self._chain_model(found.shape[1]), found, self._chain_blocks, problem.threads)
+                self._draws = JointDraws(**draws_of(chain, length, state.seed, self._stores_rows))
+        return super()._refine(problem, state, budget)
+
+    def _chain_model(self, n_features: int) -> CountRows:
+        """The model of the components in the results."""
+        return self._model(n_features).of_components(len(self.components_))
+
+    @property
+    def _chain_blocks(self) -> dict[str, Any]:
+        """The blocks that a chain begins at."""
+        return self._row_blocks
+
+    def _moments_at(self, bases: Array, found: CountMatrix, start: Array) -> tuple[Array, Array]:
+        """Means and variances (n, S, K) of the activations of rows at draws of the components, from a start (n, K)."""
+        model = self._chain_model(found.shape[1])
+        with parallel.working():
+            rate, threads = model.row_rate(self._row_blocks), parallel.n_threads(self.n_jobs)
+            return activations(model, rate, bases, found, start, threads)
 
     # ---- rows
     def _activations(self, found: CountMatrix, start: Array | None = None) -> tuple[Array, Array]:
@@ -318,8 +360,13 @@ class PoissonFit(GammaFit):
         return {**self.posterior_, "activation_rate": Point(np.log([self.activation_rate_]))}
 
     @property
+    def _chain_blocks(self) -> dict[str, Any]:
+        return {**self._row_blocks, "component_rate": Point(np.log([self.component_rate_]))}
+
+    @property
     def _summarised(self) -> Gamma:
         """The sum of each component's cells, by its first two moments."""
         q = self.posterior_["components"]
-        mean, variance = q.mean.sum(1), q.variance.sum(1)
+        mean = q.mean.sum(1)
+        variance = q.variance.sum(1) if self._draws is None else self._draws.summed(mean)
         return Gamma(np.square(mean) / variance, mean / variance)

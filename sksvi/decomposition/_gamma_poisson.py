@@ -57,6 +57,13 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
     init : {"groups", "rows", "random"} or array-like of shape (n_components, F), default="groups"
         First components: means of groups of rows alike (k-means) or rows that differ, with all rows in a step half as
         many again, of which those alike are merged after a few passes; noise; or given ones.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        "corrected": `fit` ends with sweeps of conditional draws that begin at q: which component each count came from,
+        activations, components, and what these share. Means stay those of q, variances are mean squares of draws about
+        them. There are 160 sweeps where these are quick (counts other than 0 times components up to 125,000), else as
+        many as take about the time of the fit, but at least 40; none where one visits more than 50 million and the fit
+        took few passes. "variational": the variances of q, which are too small. So it is after `partial_fit` and of
+        Dask collections.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
         How rows see components: by expectations ("cvi", also called "svi") or by draws ("mc-ssvi", also called
         "ssvi-a").
@@ -123,6 +130,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         PoissonFit.LAYOUT
         + """
         components_ (k,d)
+        _draws? JointDraws; _draws.items? (d,_,k) x
     """
     )
 
@@ -144,6 +152,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         activation_shape: float = 0.3,
         bound: str = "auxiliary",
         init: str | ArrayLike = "groups",
+        uncertainty: str = "corrected",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
         batch_size: int | str | None = "auto",
@@ -162,6 +171,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         self.activation_shape = activation_shape
         self.bound = bound
         self.init = init
+        self.uncertainty = uncertainty
         self.algorithm = algorithm
         self.expectation = expectation
         self.batch_size = batch_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,11 @@ Array = np.ndarray
 UNCERTAINTY = ("corrected", "variational")
 #: Sweeps before draws are stored, most draws, and fewest, where more would take more than so many bytes and than q.
 BURN_IN, MOST, LEAST, BYTES = 60, 100, 25, 2**27
+#: Fewest sweeps before draws are stored; draws of items that rows of a table are asked at.
+FIRST, FEW = 15, 34
+#: Counts times components: that all sweeps may visit whatever the fit took (a second or less); of a sweep, beyond which
+#: a chain is as long as a fit pays for or not walked; and sweeps that take as long as a pass of a fit.
+LITTLE, MUCH, PER_PASS = 2e7, 5e7, 1.2
 
 
 def chain_length(numbers: int, q_bytes: float) -> ChainLength:
@@ -25,22 +30,41 @@ def chain_length(numbers: int, q_bytes: float) -> ChainLength:
     return ChainLength(BURN_IN, int(np.clip(max(BYTES, q_bytes) // (4 * numbers), LEAST, MOST)))
 
 
+def affordable(length: ChainLength, work: float, passes: int) -> ChainLength | None:
+    """The length whose sweeps cost about what the fit did, or little; None: that of the shortest would be much.
+
+    work : counts times components that a sweep visits; passes : those of the fit.
+    """
+    share = min(1.0, max(LITTLE / work, PER_PASS * passes) / length.sweeps)
+    draws, least = int(share * length.draws), min(LEAST, length.draws)
+    if draws >= least:
+        return ChainLength(max(FIRST, int(share * length.burn_in)), draws)
+    return ChainLength(FIRST, least) if work < MUCH else None
+
+
+def about(draws: Array, mean: Array) -> Array:
+    """Mean square (P, F) of draws (P, S, F) about `mean` (P, F)."""
+    return np.mean(np.square(draws - mean[:, None]), axis=1)
+
+
 @dataclass(frozen=True)
 class JointDraws:
     """Draws of users and items from the posterior of both and their hyperparameters, about the means of q.
 
-    users (n_users, S, F), items (n_items, S, F): single precision, in the coordinates of q.
+    users (n_users, S, F), items (n_items, S, F): single precision, in the coordinates of q. Of a table whose rows are
+    asked for anew no row is a user, n_users is 0, and columns are items. weights (S, F): of components that have them.
     """
 
-    LAYOUT = "users (n,S,F) x; items (m,S,F) x"
+    LAYOUT = "users (n,S,F) x; items (m,S,F) x; weights (S,F) x or (0,0) x"
 
     users: Array
     items: Array
+    weights: Array = field(default_factory=lambda: np.ones((0, 0), np.float32))
 
     @property
     def n_draws(self) -> int:
         """Number of draws, S."""
-        return self.users.shape[1]
+        return self.items.shape[1]
 
     def of(self, side: str) -> Array:
         """The draws of one side, (P, S, F)."""
@@ -56,11 +80,34 @@ class JointDraws:
         squares = packed(np.swapaxes(gaps, 1, 2) @ gaps, True)
         return GaussianPlates(own.mean, (squares + own.values) / (self.n_draws + 1), None, True)
 
-    def latent_variance(self, of_user: Array, of_item: Array, mean: Array, shared: int) -> Array:
-        """Mean square of f less `mean`, without its constant, of pairs of positions; the first coordinates are shared.
+    def pair_variance(self, users: Array, of_user: Array, of_item: Array, mean: Array, shared: int) -> Array:
+        """Mean square of f about `mean` (n,) of pairs: products of the first `shared` coordinates, sums of the others.
 
-        Other coordinates are added.
+        users (P, S, F): draws of those that `of_user` (n,) numbers; `of_item` (n,) numbers items of the fit.
         """
         out = np.empty(len(mean))
-        squared_spreads(self.users, self.items, of_user, of_item, mean, shared, out)
+        squared_spreads(users, self.items, of_user, of_item, mean, shared, out)
         return out
+
+    def summed(self, mean: Array) -> Array:
+        """Mean square of the sums of each component's items about `mean`, (K,)."""
+        return np.mean(np.square(self.items.sum(0, dtype=float) - mean), axis=0)
+
+    @property
+    def few_items(self) -> Array:
+        """Some of the draws of items, for rows whose own are found for each of them."""
+        return np.ascontiguousarray(self.items[:, :: -(-self.n_draws // FEW)])
+
+
+def cell_variance(items: Array, means: Array, variances: Array | None, mean: Array) -> Array:
+    """Mean square of Σ_k H_k W_k about `mean` (n, F), of all columns, from draws (F, S, K) of these.
+
+    means, variances (n, S, K): of rows' own numbers at each draw; None: 0.
+    """
+    total = np.zeros(mean.shape)
+    for s in range(items.shape[1]):
+        bases = items[:, s].T
+        total += np.square(means[:, s] @ bases - mean)
+        if variances is not None:
+            total += variances[:, s] @ np.square(bases)
+    return total / items.shape[1]

@@ -15,6 +15,7 @@ from sksvi.decomposition._folded import FoldedCounts
 from sksvi.decomposition._gamma_counts import CELLS
 from sksvi.decomposition._gamma_fit import PoissonFit
 from sksvi.decomposition._ids import positions
+from sksvi.decomposition._joint_draws import about, cell_variance
 from sksvi.decomposition._pair_count_encoding import (
     CountRecord,
     EventRows,
@@ -37,6 +38,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
 
     _at_hand: tuple[str, ...] = ("fold_in", "score", "summary_text")
     _encoding: PairCountEncoding
+    _stores_rows = True
     #: The counts of the last fit, and how far a stream has come since.
     _counted: CountRecord = CountRecord()
 
@@ -83,8 +85,24 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         parts = []
         for rows in parallel.slices(n, max(1, CELLS // K)):
             users, items = (column.iloc[rows] for column in columns)
-            parts.append(density.moments_of_pairs(self._rows("users", users, folded), self._rows("items", items)))
+            mean, spread = density.moments_of_pairs(self._rows("users", users, folded), self._rows("items", items))
+            own, of_user = self._user_draws(users, folded)
+            if own is not None and self._draws is not None:
+                of_item = positions(self.items_, items)
+                both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
+                spread[both] = self._draws.pair_variance(own, of_user[both], of_item[both], mean[both], K)
+            parts.append((mean, spread))
         return density.CountPredictive(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _user_draws(self, users: Any, folded: Any) -> tuple[Array | None, Array]:
+        """Draws (P, S, K) of users of the fit, or of folded-in ones, and which of them each of a column is, or -1."""
+        if folded is not None:
+            return folded._draws, positions(folded.ids, users)
+        return None if self._draws is None else self._draws.users, positions(self.users_, users)
+
+    def _spread_of(self, side: str) -> Array:
+        variance = super()._spread_of(side)
+        return variance if self._draws is None else about(self._draws.of(side), self._factors_of(side).mean)
 
     # ---- users
     @overload
@@ -108,7 +126,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         X : {DataFrame, array-like} of shape (n, 2), FoldedCounts or FoldedPairs
             What `fold_in` returned has one row per user.
         return_std : bool, default=False
-            Whether to return posterior standard deviations too, given the components.
+            Whether to return posterior standard deviations too.
 
         Returns
         -------
@@ -118,7 +136,16 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         """
         check_is_fitted(self)
         return_std, q = check_flag(return_std, "return_std"), self._users_of(X)
-        return (q.mean, q.std) if return_std else q.mean
+        if not return_std:
+            return q.mean
+        if isinstance(X, FoldedIds):
+            return X.mean, X.std
+        (users, _), folded = self._requested_pairs(X, ())
+        std, (own, where) = q.std, self._user_draws(users, folded)
+        if own is not None:
+            there = where >= 0
+            std[there] = np.sqrt(about(own[where[there]], q.mean[there]))
+        return q.mean, std
 
     def fold_in(self, X: MatrixLike, y: PerRow | None = None, sample_weight: PerRow | None = None) -> FoldedCounts:
         """Posterior of the users of some pairs, given the items as they are; the estimator stays as it is.
@@ -162,7 +189,13 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         table = sp.csr_matrix(new + same @ self._fitted_cells.counts if len(again) else new)
         table.sort_indices()  # as those of a fit are: sums of a row in one order
         found = cells(table)
-        return FoldedCounts(names, Gamma(*self._activations(found)), items_of(found), self._mark)
+        q = Gamma(*self._activations(found))
+        draws = None
+        if self._draws is not None:
+            mean, variance = self._moments_at(self._draws.items, found, q.mean)
+            rate = mean / variance
+            draws = np.random.default_rng(0).standard_gamma(rate * mean, dtype=np.float32) / rate
+        return FoldedCounts(names, q, items_of(found), self._mark, draws)
 
     # ---- pairs
     @overload
@@ -323,6 +356,11 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         def answer(some: Any) -> Scored:
             q = self._rows("users", some, folded)
             mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
+            own, where = self._user_draws(some, folded)
+            if own is not None and self._draws is not None:
+                there = np.flatnonzero(where >= 0)
+                draws = own[where[there]]
+                variance[there] = cell_variance(self._draws.items, draws, None, mean[there])
 
             def shown_at(of: Array, item: Array) -> dict[str, Array]:
                 return {"mean": mean[of, item], "std": np.sqrt(mean[of, item] + variance[of, item])}

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, positions
+from sksvi.decomposition._joint_draws import about
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import n_rows
 from sksvi.estimators.summary_text import counted
@@ -27,13 +28,19 @@ class FoldedIds:
     """Users folded in after a fit, with their posterior given their pairs.
 
     ids (n,); posterior: block with a plate for each; rated: where each user's items begin, and their positions; fit:
-    what tells the fit that they belong to from another one.
+    what tells the fit that they belong to from another one; draws: of their factors together with those of the items
+    of the fit, (n, S, F), or None.
     """
 
     def __init__(
-        self, ids: Array, posterior: GaussianPlates | Gamma, rated: tuple[Array, Array], fit: tuple[Any, ...]
+        self,
+        ids: Array,
+        posterior: GaussianPlates | Gamma,
+        rated: tuple[Array, Array],
+        fit: tuple[Any, ...],
+        draws: Array | None = None,
     ) -> None:
-        self.ids = ids
+        self.ids, self._draws = ids, draws
         self._posterior, self._rated, self._fit = posterior, rated, fit
 
     def __len__(self) -> int:
@@ -70,7 +77,10 @@ class FoldedIds:
     @property
     def std(self) -> Array:
         """Posterior standard deviations of the factors, (n, K)."""
-        return self._factors.std
+        if self._draws is None:
+            return np.asarray(self._factors.std)
+        mean = self.mean
+        return np.sqrt(about(self._draws[:, :, : mean.shape[1]], mean))
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw factors.

@@ -69,6 +69,12 @@ class PoissonFactorization(PairCounts):
     init : {"groups", "rows", "random"} or array-like of shape (n_components, n_items), default="groups"
         First components: means of groups of users alike (k-means) or users that differ, with all users in a step half
         as many again, of which those alike are merged after a few passes; noise; or given ones.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        "corrected": `fit` ends with sweeps of conditional draws that begin at q: which component each count came from,
+        users, components, and what these share. Means stay those of q, variances are mean squares of draws about
+        them. There are 160 sweeps where these are quick (counts other than 0 times components up to 125,000), else as
+        many as take about the time of the fit, but at least 40; none where one visits more than 50 million and the fit
+        took few passes. "variational": the variances of q, which are too small. So it is after `partial_fit`.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
         How users see components: by expectations ("cvi", also called "svi") or by draws ("mc-ssvi", also called
         "ssvi-a").
@@ -153,7 +159,7 @@ class PoissonFactorization(PairCounts):
         + """
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
-        _counted CountRecord
+        _counted CountRecord; _draws? JointDraws; _draws.items? (I,_,k) x; _draws.users? (U,_,k) x
         _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
     """
     )
@@ -183,6 +189,7 @@ class PoissonFactorization(PairCounts):
         activation_shape: float = 0.3,
         on_unseen: str = "warn",
         init: str | ArrayLike = "groups",
+        uncertainty: str = "corrected",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
         batch_size: int | str | None = "auto",
@@ -200,6 +207,7 @@ class PoissonFactorization(PairCounts):
         self.activation_shape = activation_shape
         self.on_unseen = on_unseen
         self.init = init
+        self.uncertainty = uncertainty
         self.algorithm = algorithm
         self.expectation = expectation
         self.batch_size = batch_size

@@ -311,7 +311,7 @@ class RatingMethods(RegressionMethods, PairMethods):
         of_user, of_item = (positions(self._ids(side), column) for side, column in zip(SIDES, columns, strict=True))
         both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
         centre = m[both] - self._encoding.offset
-        v[both] = self._draws.latent_variance(of_user[both], of_item[both], centre, self._k)
+        v[both] = self._draws.pair_variance(self._draws.users, of_user[both], of_item[both], centre, self._k)
         return v
 
     # ---- what to show next

@@ -215,7 +215,7 @@ def test_the_score_is_the_mean_log_probability_of_the_other_half():
 
 def test_rows_are_answered_by_themselves():
     X = sounds().data
-    model = GammaProcessNMF(4, max_iter=10, random_state=0).fit(X)
+    model = GammaProcessNMF(4, max_iter=10, uncertainty="variational", random_state=0).fit(X)
     np.testing.assert_array_equal(model.transform(X)[[5, 3]], model.transform(X[[5, 3]]))
     mean, std = model.transform(X, return_std=True)
     assert np.all(std > 0) and mean.shape == std.shape

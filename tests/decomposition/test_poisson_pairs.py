@@ -16,7 +16,7 @@ from sksvi.decomposition._gamma_fit import in_order
 from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.density import CountPredictive
 
-FEW = {"n_components": 3, "max_iter": 20, "tol": 0.0, "random_state": 0}
+FEW = {"uncertainty": "variational", "n_components": 3, "max_iter": 20, "tol": 0.0, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 

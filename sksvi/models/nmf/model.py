@@ -65,6 +65,15 @@ class GammaProcess(CountRows):
         """b: activations have mean 1."""
         return self.activation_shape
 
+    def row_rate(self, q: Blocks) -> float:
+        """b: activations have mean 1."""
+        return self.activation_shape
+
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+        """The point with weights drawn given all else."""
+        prior = self._prior["weights"]
+        return replace(point, weights=rng.standard_gamma(prior.shape + counted) / (prior.rate + covered))
+
     # ---- blocks
     def begin(self, data: Table, rng: Any) -> Blocks:
         """Components at their start, equal weights."""

@@ -94,6 +94,22 @@ class GammaPoisson(CountRows):
         assert isinstance(view, RatedView)
         return view.rate
 
+    def row_rate(self, q: Blocks) -> float:
+        """The prior rate r of the activations, at its block."""
+        return float(np.exp(q["activation_rate"].value[0]))
+
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+        """The point with both rates drawn, under flat priors of their logarithms, and then r as it was.
+
+        The data know r s alone: what multiplies H divides W, and r keeps the scale of q.
+        """
+        own, components = point.activations, point.components
+        drawn = rng.standard_gamma(self.activation_shape * own.size) / own.sum()
+        scale = drawn / self.row_rate(point.scales)
+        rate = scale * rng.standard_gamma(self.component_shape * components.size) / components.sum()
+        scales = {**point.scales, "component_rate": Point(np.log([rate]))}
+        return replace(point, activations=scale * own, components=components / scale, scales=scales)
+
     def of_batches(self, largest: float) -> Self:
         """The model of steps on some rows, which are noisy whatever: sweeps go beyond their best value, in single
         precision where the `largest` sum of a row bears it. They begin without components to spare: on MNIST these gain

@@ -164,6 +164,17 @@ class CountRows(Local):
         """r, the rate of activations a priori."""
         raise AttributeError(f"{type(self).__name__} has no prior of activations")
 
+    def row_rate(self, q: Blocks) -> float:
+        """The rate of activations a priori, at blocks."""
+        raise AttributeError(f"{type(self).__name__} has no prior of activations")
+
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+        """A `CountPoint` after a draw of what its components share.
+
+        counted, covered (K,): counts from each component, and what they would be on average were its weight 1.
+        """
+        raise AttributeError(f"{type(self).__name__} draws no scales")
+
     def local_begin(self, data: Table) -> Array:
         """Local start of new rows: N = 0 expected counts from every component, (n, K)."""
         return np.zeros((len(data), self.shape[0]))

@@ -91,7 +91,7 @@ def binomial_of(n: float, p: float, state: Array, spare: Array) -> float:
 
 
 @compiled
-def _split(n: float, weight: Array, row: Array, tail: Array, state: Array, spare: Array, out: Array) -> None:
+def split(n: float, weight: Array, row: Array, tail: Array, state: Array, spare: Array, out: Array) -> None:
     """n words among topics of probability ∝ `weight` b, into `out`."""
     K, total = len(out), 0.0
     for k in range(K - 1, -1, -1):
@@ -121,5 +121,5 @@ def draw_cells(
     for k in range(K):
         theta[k] = gamma_of(weight[k], current, spare) if settled else weight[k]
     for j in range(len(cells)):
-        _split(many[cells[j]], theta, own[cells[j]], tail, current, spare, cell_counts[j])
+        split(many[cells[j]], theta, own[cells[j]], tail, current, spare, cell_counts[j])
     return current[0]

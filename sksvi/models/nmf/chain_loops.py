@@ -1,0 +1,148 @@
+"""Compiled conditional draws of counts: which component each came from, and activations of rows given the bases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi._runtime.compiled import entry, njit
+from sksvi.models.numbers import GOLDEN, mixed, uniform_of
+from sksvi.models.topics.loops.cells import gamma_of, split
+
+Array = np.ndarray
+
+compiled = njit(error_model="numpy")
+
+#: Counts of a cell up to which each is drawn by itself.
+FEW = 4.0
+
+
+@njit(error_model="numpy", inline="always")
+def _one(h: Array, bases: Array, w: int, u: float, tail: Array) -> int:
+    """A component with probability ∝ h b of row `w` of the bases, from a number u in (0, 1)."""
+    K, total, k = len(h), 0.0, 0
+    for j in range(K):
+        total += h[j] * bases[w, j]
+        tail[j] = total
+    u *= total
+    while k < K - 1 and tail[k] < u:
+        k += 1
+    return k
+
+
+@compiled
+def _cell(count: float, h: Array, bases: Array, w: int, state: Array, spare: Array, tail: Array, out: Array) -> int:
+    """Draw which components a cell's counts came from: -1 and their numbers in `out`, or of one count which it was.
+
+    A fraction of a count is rounded up as often as it says.
+    """
+    n = np.floor(count)
+    if count > n:
+        state[0] += GOLDEN
+        n += 1.0 if uniform_of(state[0], 0) < count - n else 0.0
+    if n == 1.0:
+        state[0] += GOLDEN
+        return _one(h, bases, w, uniform_of(state[0], 0), tail)
+    out[:] = 0.0
+    if n > FEW:
+        split(n, h, bases[w], tail, state, spare, out)
+        return -1
+    for _ in range(int(n)):
+        state[0] += GOLDEN
+        out[_one(h, bases, w, uniform_of(state[0], 0), tail)] += 1.0
+    return -1
+
+
+@entry(
+    "activations (n, K) f",
+    "bases (F, K) f",
+    "indptr (n+1) i cuts e",
+    "columns (e) i < F",
+    "counts (e) f",
+    "of_rows (n, K) f",
+    "of_cells (F, K) f",
+)
+@compiled
+def allocate(
+    indptr: Array,
+    columns: Array,
+    counts: Array,
+    activations: Array,
+    bases: Array,
+    seed: int,
+    of_rows: Array,
+    of_cells: Array,
+) -> None:
+    """Draw which component every count came from: sums of rows into `of_rows`, of columns += `of_cells`."""
+    K = activations.shape[1]
+    h, tail, out, state, spare = np.empty(K), np.empty(K), np.empty(K), np.empty(1, np.uint64), np.zeros(1)
+    state[0] = mixed(np.uint64(seed))
+    first = indptr[0]
+    for i in range(len(activations)):
+        for k in range(K):
+            h[k] = activations[i, k]
+        for e in range(indptr[i] - first, indptr[i + 1] - first):
+            w = columns[e]
+            only = _cell(counts[e], h, bases, w, state, spare, tail, out)
+            if only >= 0:
+                of_rows[i, only] += 1.0
+                of_cells[w, only] += 1.0
+                continue
+            for k in range(K):
+                of_rows[i, k] += out[k]
+                of_cells[w, k] += out[k]
+
+
+@entry(
+    "start (n, K) f",
+    "bases (F, S, K) f",
+    "indptr (n+1) i cuts e",
+    "columns (e) i < F",
+    "counts (e) f",
+    "rates (r, S, K) f",
+    "mean (n, S, K) f",
+    "variance (n, S, K) f",
+)
+@compiled
+def row_draws(
+    indptr: Array,
+    columns: Array,
+    counts: Array,
+    start: Array,
+    bases: Array,
+    rates: Array,
+    shape: float,
+    burn_in: int,
+    mean: Array,
+    variance: Array,
+) -> None:
+    """Moments of the activations of rows given where counts came from, drawn at each draw of the bases, from `start`.
+
+    ``rates``: what the prior and the seen cells of a row say of its activations at each draw; one for all rows, or one
+    each. Every row has the same random numbers: its moments depend on nothing but itself.
+    """
+    K, S = start.shape[1], bases.shape[1]
+    h, tail, out, own = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    first = indptr[0]
+    for i in range(len(start)):
+        state[0], spare[0] = mixed(GOLDEN), 0.0
+        h[:] = start[i]
+        rate = rates[i if len(rates) > 1 else 0]
+        room = np.empty((indptr[i + 1] - indptr[i], K))
+        for step in range(-burn_in, S):
+            s = step % S
+            own[:] = shape
+            for e in range(len(room)):
+                at = indptr[i] - first + e
+                for k in range(K):
+                    room[e, k] = bases[columns[at], s, k]
+                only = _cell(counts[at], h, room, e, state, spare, tail, out)
+                if only >= 0:
+                    own[only] += 1.0
+                else:
+                    own += out
+            for k in range(K):
+                h[k] = gamma_of(own[k], state, spare) / rate[s, k]
+                if step >= 0:
+                    mean[i, s, k] = own[k] / rate[s, k]
+                    variance[i, s, k] = own[k] / rate[s, k] / rate[s, k]
