@@ -82,13 +82,17 @@ class PosteriorTarget:
 
     def check_bound(self, found: float) -> None:
         """Warn where the bound at these rows differs from the one that the fit ended at."""
-        expected = self.final_bound
-        if expected is not None and abs(found - expected) > APART * (abs(expected) + 1.0):
-            warn_user(
-                f"the bound of q is {found:.6g} at these rows and was {expected:.6g} where the fit ended: X and y are "
-                "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
-                "since. What follows is about q and these rows."
-            )
+        check_bound(self.final_bound, found)
+
+
+def check_bound(expected: float | None, found: float) -> None:
+    """Warn where the bound that was found at rows differs from the one that the fit ended at; None: do not compare."""
+    if expected is not None and abs(found - expected) > APART * (abs(expected) + 1.0):
+        warn_user(
+            f"the bound of q is {found:.6g} at these rows and was {expected:.6g} where the fit ended: X and y are "
+            "not those of the fit, or not as it had them (in a pipeline give the pipeline), or q was changed "
+            "since. What follows is about q and these rows."
+        )
 
 
 def final_bound(estimator: Any, paid: float) -> float | None:

@@ -2,15 +2,22 @@
 
 from sksvi.inspection._bounds import BoundReport, bound_report
 from sksvi.inspection._certificate import FixedPointCertificate, fixed_point_certificate
+from sksvi.inspection._compare import compare
 from sksvi.inspection._effects import marginal_effects
+from sksvi.inspection._kfold import kfold
+from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 
 __all__ = [
     "BoundReport",
+    "ElpdResult",
     "FixedPointCertificate",
     "PosteriorCheck",
     "bound_report",
     "check_posterior",
+    "compare",
     "fixed_point_certificate",
+    "kfold",
+    "loo",
     "marginal_effects",
 ]

@@ -29,6 +29,7 @@ from sksvi.estimators.posterior import (
     response_names,
 )
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
+from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
 from sksvi.estimators.targets import TargetEncoding
 from sksvi.estimators.validation import ENCODE, StrOptions
@@ -53,6 +54,7 @@ from sksvi.linear_model._integrated import (
     moved_effect,
     predictive_mixture,
     rows_for_nodes,
+    sites_of_weights,
 )
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
 from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
@@ -587,8 +589,8 @@ class BayesianGLM(BaseSVI):
         return []
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
-        """The fit with its rows, for a comparison of q with its posterior."""
+    def _with_rows_of_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Problem, float | None]:
+        """The problem that was fitted, with its rows anew; and the bound that the fit ended at."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         twin._record = replace(self._record, streams=False)
@@ -597,18 +599,27 @@ class BayesianGLM(BaseSVI):
         data = encoding.encode(twin, encoding.read(twin, given, encoding, part), part)
         check_same_rows(self, data.total_weight, offset)
         model, data = twin._model_of_fit(data)
+        return twin._problem(model, data), final_bound(self, paid_by(self, model))
+
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
+        """The fit with its rows, for a comparison of q with its posterior."""
+        problem, bound = self._with_rows_of_fit(X, y, sample_weight, offset)
         weights = self.posterior_["weights"]
         weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
         return PosteriorTarget(
-            problem=twin._problem(model, data),
+            problem=problem,
             q=self.state_.shown,
             block="weights",
             index=effects_table(self, 0.9, None).index,
             mean=weights.mean.ravel(),
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
-            final_bound=final_bound(self, paid_by(self, model)),
+            final_bound=bound,
         )
+
+    def _sites(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> SiteFit:
+        """The fit as messages of its rows."""
+        return sites_of_weights(self, *self._with_rows_of_fit(X, y, sample_weight, offset))
 
     def _encoding_for(self, given: GivenRows) -> GLMEncoding:
         """The encoding of the fit, for its rows once more."""

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sksvi._runtime import parallel
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import MOST
-from sksvi.families import NotPositiveDefinite
+from sksvi.estimators.sites import NodePrior, SiteFit, linear_sites
+from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
 from sksvi.inference.problem import DIRECT, Problem
@@ -219,6 +220,32 @@ def node_fits(estimator: Any) -> list[NodeFit]:
         return [NodeFit(1.0, inner(view), estimator.likelihood_, None)]
     parts = zip(view.weights, view.components, estimator._fitted.nodes.values, strict=True)
     return [NodeFit(float(w), inner(c), likelihood_at(estimator, h), h) for w, c, h in parts]
+
+
+def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> SiteFit:
+    """A fit as messages of its rows, under every node; `bound`: the one that it ended at.
+
+    Raises
+    ------
+    TypeError
+        Where q has no covariance of all weights.
+    """
+    if estimator.covariance == "diag" or covariance_of(estimator) == "low-rank":
+        besides = "" if estimator._fitted.loo is None else "; loo_ is the mean leave-one-out log loss that the fit found"
+        structure = covariance_of(estimator) if estimator.covariance == "auto" else estimator.covariance
+        raise TypeError(
+            f"covariance={structure!r} leaves no covariance of all weights, of which a row could be taken out{besides}: "
+            "use kfold, or covariance='full'."
+        )
+    view, nodes = estimator._weights_view, []
+    if isinstance(view, NodeMixture):
+        blocks, fits = view.node_blocks, node_fits(estimator)
+        for fit, share, precision in zip(fits, blocks.information, blocks.precisions, strict=True):
+            prior = DiagonalGaussian(blocks.prior_mean, precision)
+            nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior))
+    return linear_sites(
+        problem, estimator.state_.shown, nodes, bound, lambda m, v, own: estimator._distribution(m, v, own)
+    )
 
 
 def prior_at(estimator: Any, fit: NodeFit) -> Array:

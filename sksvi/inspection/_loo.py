@@ -1,0 +1,263 @@
+"""Leave-one-out from the messages of one fit: how well rows are predicted by the others, and how far to trust it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+
+from sksvi._runtime import parallel
+from sksvi._typing.arrays import Columns, DataFrame, Index, MatrixLike, PerRow
+from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.sites import SiteFit, SiteNode
+from sksvi.estimators.tables import framed
+from sksvi.inspection._cavities import Folds, LeaveOut, Without
+from sksvi.inspection._posterior import check_in_memory, inner_and_rows
+
+Array = np.ndarray
+
+#: k-hat above which a row's number is not to be trusted (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+TRUSTED = 0.7
+#: Rows that a text names at most.
+NAMED = 5
+SUPPORTED = (
+    "linear models, mixed effects, Gaussian processes and DynamicGLM have messages of single rows; kfold(model, X, y) "
+    "fits any estimator with log_predictive_density anew"
+)
+
+
+@dataclass(frozen=True)
+class ElpdResult:
+    """What `loo` and `kfold` found: the expected log density of new rows, and what it rests on.
+
+    Parameters
+    ----------
+    elpd_loo : float
+        Sum over rows of the log density of y given the rows that are not left out with it, nats. A row of weight k is k
+        rows.
+    se : float
+        Its standard error, nats: of independent rows, or of independent groups where these are left out.
+    p_loo : float
+        Effective number of parameters: by how much rows are predicted better with themselves among the rows, nats.
+    pointwise : DataFrame
+        A row per row of X, with its index: ``elpd`` and ``p_loo``, of one copy, nats; ``k_hat``; ``pit_lower`` and
+        ``pit_upper``, P(Y < y) and P(Y <= y) without the row, where y has an order; ``weight`` and ``group`` where
+        there are some.
+    method : str
+        What was left out.
+    """
+
+    elpd_loo: float
+    se: float
+    p_loo: float
+    pointwise: DataFrame = field(repr=False)
+    method: str = "leave-one-out"
+
+    @property
+    def k_hat(self) -> Array:
+        """Tail of the weights of every row, (n,)."""
+        return (
+            self.pointwise["k_hat"].to_numpy() if "k_hat" in self.pointwise else np.full(len(self.pointwise), -np.inf)
+        )
+
+    @property
+    def untrusted(self) -> Index:
+        """Index of the rows whose k-hat is above 0.7."""
+        return self.pointwise.index[~(self.k_hat <= TRUSTED)]
+
+    def __str__(self) -> str:
+        n = len(self.pointwise)
+        start = (
+            f"{self.method}: elpd {self.elpd_loo:.1f} ± {self.se:.1f} nats (standard error) over {n} rows, "
+            f"p_loo {self.p_loo:.1f}."
+        )
+        if "k_hat" not in self.pointwise:
+            return start
+        rows = self.untrusted
+        if not len(rows):
+            return f"{start} Every k-hat is at most {TRUSTED}: these numbers can be trusted."
+        named = ", ".join(map(repr, rows[:NAMED].tolist())) + (", ..." if len(rows) > NAMED else "")
+        return (
+            f"{start} {len(rows)} rows have a k-hat above {TRUSTED} ({named}): without them the posterior is another "
+            "one, and their densities cannot be trusted. kfold(model, X, y) fits without them."
+        )
+
+
+def loo(
+    model: BaseEstimator,
+    X: MatrixLike | None = None,
+    y: PerRow | None = None,
+    *,
+    sample_weight: PerRow | None = None,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
+    groups: Columns | PerRow | None = None,
+) -> ElpdResult:
+    """Expected log density of new rows by leaving each row out, without a fit anew.
+
+    In a fit every row has a message, and q without row i is q divided by it, the cavity of the row. Where a row moves
+    the messages of others, as in few rows a coefficient, these are found anew. Each node of the hyperparameters has
+    cavities of its own, and weighs without the row what it weighs with it, divided by the row's density there.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A linear model, one with mixed effects, a Gaussian process or a `DynamicGLM`; or a Pipeline or search around
+        one. Of a `DynamicGLM` each point is predicted from those before it (leave-future-out).
+    X : {DataFrame, array-like, sparse matrix} of shape (n, D), default=None
+        The rows of the fit, in their order; of a stream all chunks together. None for a `DynamicGLM`, which holds its
+        series.
+    y : array-like of shape (n,), binomial (n, 2), default=None
+        Their targets; None for a `DynamicGLM`.
+    sample_weight, offset, exposure : array-like of shape (n,), default=None
+        As the fit had them. A row of weight k is k rows, of which one is left out at a time.
+    groups : str, int or array-like of shape (n,), default=None
+        Column of X, or labels of rows, whose rows are left out together: each row is predicted from the rows of all
+        other groups, as one of a new level.
+
+    Returns
+    -------
+    ElpdResult
+        With elpd_loo, se, p_loo and pointwise.
+
+    Raises
+    ------
+    TypeError
+        If there is no estimator inside whose rows have messages, or a target's transformer around it; where q has no
+        covariance of all weights; for Dask collections.
+    ValueError
+        For rows that are not those of the fit.
+
+    Warns
+    -----
+    UserWarning
+        Where the bound at these rows is not the one that the fit ended at.
+
+    See Also
+    --------
+    kfold : The same by fits without the rows.
+    compare : Several models side by side.
+
+    Notes
+    -----
+    Under Gaussian noise cavities are exact given the hyperparameters. Else ``k_hat`` is the shape of the tail of the
+    weights that lead from q without the row to the posterior without it, along the direction in which the row pushes;
+    -inf where it moves no other row's message by more than a tenth of the width of the likelihood. Hyperparameters that
+    a fit holds as points stay there.
+
+    Cavities are those of Opper and Winther (2000), as estimates of leave-one-out those of Vehtari, Mononen, Tolvanen,
+    Sivula and Winther (2016); k-hat is that of Vehtari, Gelman and Gabry (2017).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sksvi import BayesianGLMRegressor
+    >>> from sksvi.inspection import loo
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> found = loo(BayesianGLMRegressor().fit(X, y), X, y)
+    >>> print(f"{found.elpd_loo:.0f} ± {found.se:.0f}, {found.p_loo:.0f} parameters")
+    -2397 ± 14, 10 parameters
+    """
+    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+    inner, rows = inner_and_rows(model, X, "_sites", "has no messages of single rows", SUPPORTED)
+    with parallel.working():
+        fit = inner._sites(rows, y, sample_weight, with_exposure(inner, offset, exposure, rows, y=y))
+        labels = None if groups is None else group_labels(X, groups, len(fit.y))
+        frame = _pointwise(fit, _folds(fit, labels))
+    table = framed(X)
+    frame.index = table.index if isinstance(getattr(table, "index", None), pd.Index) else pd.RangeIndex(len(frame))
+    if sample_weight is not None or not np.all(fit.weight == 1.0):
+        frame["weight"] = fit.weight
+    if labels is not None:
+        frame["group"] = labels
+    return summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
+
+
+def group_labels(X: Any, groups: Any, n: int) -> Array:
+    """Label of each row, of a column of X or as given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown column, or another number of labels.
+    """
+    if isinstance(groups, str | int | np.integer) and not isinstance(groups, bool):
+        table = framed(X)
+        if isinstance(table, pd.DataFrame) and groups in table.columns:
+            return table[groups].to_numpy()
+        if isinstance(groups, str) or not hasattr(X, "shape") or not 0 <= groups < X.shape[1]:
+            raise ValueError(f"groups={groups!r} is no column of X: give a column, or a label for each row.")
+        return np.asarray(X[:, groups].todense() if hasattr(X, "todense") else X[:, groups]).ravel()
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}, and X has {n} rows: give a column, or a label for each.")
+    return labels
+
+
+def summed(frame: DataFrame, method: str) -> ElpdResult:
+    """The result of numbers of rows: their sum, and the standard error of it."""
+    weight = frame["weight"].to_numpy() if "weight" in frame else np.ones(len(frame))
+    total = weight * frame["elpd"].to_numpy()
+    p_loo = float(weight @ frame["p_loo"].to_numpy()) if "p_loo" in frame else np.nan
+    return ElpdResult(float(total.sum()), std_error(frame, frame["elpd"].to_numpy()), p_loo, frame, method)
+
+
+def std_error(frame: DataFrame, values: Array) -> float:
+    """Standard error of the sum of numbers of rows, or of what the groups of rows sum to."""
+    weight = frame["weight"].to_numpy() if "weight" in frame else np.ones(len(frame))
+    if "group" in frame:
+        codes = pd.factorize(frame["group"], use_na_sentinel=False)[0]
+        values, weight = np.bincount(codes, weight * values), np.ones(codes.max() + 1)
+    n = float(weight.sum())
+    if not n > 1:
+        return float("nan")
+    mean = weight @ values / n
+    return float(np.sqrt(n / (n - 1.0) * (weight @ np.square(values - mean))))
+
+
+def _folds(fit: SiteFit, labels: Array | None) -> Folds:
+    if labels is None:
+        return Folds([np.array([i]) for i in range(len(fit.y))], [np.minimum(w, 1.0)[None] for w in fit.weight])
+    codes = pd.factorize(labels, use_na_sentinel=False)[0]
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    return Folds(parts, [fit.weight[part] for part in parts])
+
+
+def _pointwise(fit: SiteFit, folds: Folds) -> DataFrame:
+    """Log densities of rows without their fold, mixed over the nodes."""
+    cavities = LeaveOut(fit, folds)
+    cavities.look()
+    rows = cavities.rows
+    shares = np.log([node.weight for node in fit.nodes])
+    found = [_of_node(fit, node, cavities.under(node), rows) for node in fit.nodes]
+    inside, outside, folded, lower, upper = (np.array(part) for part in zip(*found, strict=True))
+    # Without its fold a node weighs less by the density that it gave the fold.
+    taken = outside if folds.single else folded[:, cavities.fold]
+    left = shares[:, None] - taken
+    left = left - logsumexp(left, axis=0)
+    elpd, full = logsumexp(left + outside, axis=0), logsumexp(shares[:, None] + inside, axis=0)
+    columns = {"elpd": elpd, "p_loo": full - elpd, "k_hat": cavities.k_hat[cavities.fold]}
+    if lower.shape[1]:
+        mixed = np.exp(left)
+        columns |= {"pit_lower": np.sum(mixed * lower, axis=0), "pit_upper": np.sum(mixed * upper, axis=0)}
+    return pd.DataFrame(columns, index=rows).sort_index()
+
+
+def _of_node(fit: SiteFit, node: SiteNode, here: Without, rows: Array) -> tuple[Array, ...]:
+    """Log densities at a node: of rows with and without their folds, of folds; and P(Y < y), P(Y <= y) without."""
+    y, none = fit.y[rows], np.empty(0)
+    inside = fit.predictive(node, node.mean[rows], node.cov[rows], rows).log_prob(y)
+    good = np.isfinite(here.cov).all(axis=(1, 2))
+    outside, lower, upper = np.full((3, len(rows)), np.nan)
+    if good.any():
+        alone = fit.predictive(node, here.mean[good], here.cov[good], rows[good])
+        outside[good] = alone.log_prob(y[good])
+        if here.mean.shape[1] > 1:
+            return inside, outside, here.log_density, none, none
+        lower[good], upper[good] = alone.cdf_steps(y[good])
+    return inside, outside, here.log_density, lower, upper
