@@ -231,10 +231,10 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
         Where q has no covariance of all weights.
     """
     if estimator.covariance == "diag" or covariance_of(estimator) == "low-rank":
-        besides = "" if estimator._fitted.loo is None else "; loo_ is the mean leave-one-out log loss that the fit found"
+        more = "" if estimator._fitted.loo is None else "; loo_ is the mean leave-one-out log loss that the fit found"
         structure = covariance_of(estimator) if estimator.covariance == "auto" else estimator.covariance
         raise TypeError(
-            f"covariance={structure!r} leaves no covariance of all weights, of which a row could be taken out{besides}: "
+            f"covariance={structure!r} leaves no covariance of all weights, of which a row could be taken out{more}: "
             "use kfold, or covariance='full'."
         )
     view, nodes = estimator._weights_view, []
