@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -14,11 +13,9 @@ from scipy.special import gammaln
 from sksvi.families import Point
 from sksvi.models.base import Blocks, Gradient, Table
 from sksvi.models.mixture.cells import ColumnGroups
+from sksvi.models.slices import sliced
 
 Array = np.ndarray
-
-#: Width of a slice's first bracket, in log c.
-SLICE = 0.1
 
 
 class CountedMixture(Protocol):
@@ -135,28 +132,3 @@ class MixtureSampler:
             at += width
         log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
         return self.model.updated(statistics, {"value_prior": Point(log_prior)} if self.model.learns_prior else {})
-
-
-#: Steps of a slice outwards, and inwards: a density that is a number takes a few.
-MOST_SLICES = 10_000
-
-
-def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """The next state of a chain with this log density, by slice sampling (Neal 2003): no rate to choose."""
-    level = log_density(x) - rng.exponential()
-    low = x - SLICE * rng.random()
-    high = low + SLICE
-    for _ in range(MOST_SLICES):
-        if not log_density(low) > level:
-            break
-        low -= SLICE
-    for _ in range(MOST_SLICES):
-        if not log_density(high) > level:
-            break
-        high += SLICE
-    for _ in range(MOST_SLICES):
-        new = rng.uniform(low, high)
-        if log_density(new) >= level:
-            return float(new)
-        low, high = (new, high) if new < x else (low, new)
-    raise ValueError(f"a log density is {log_density(x)} at {x}: the chain cannot go on. Check probability_prior.")

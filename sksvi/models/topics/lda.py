@@ -240,9 +240,13 @@ class LatentDirichlet(Local):
 
     def view_of(self, logs: Array, alpha: Array) -> LDAView:
         offset = logs.max(0)
-        topics = np.exp(logs - offset).T
+        return replace(self.view_at(np.exp(logs - offset), alpha), offset=offset)
+
+    def view_at(self, topics: Array, alpha: Array) -> LDAView:
+        """Topics (K, V) as documents see them, up to a factor per word that is taken out already."""
         least = 1e-30 if self.dtype.itemsize == 4 else 1e-290
-        return LDAView(np.maximum(topics, least).astype(self.dtype, order="C"), offset, np.array(alpha, float))
+        shown = np.maximum(topics.T, least).astype(self.dtype, order="C")
+        return LDAView(shown, np.zeros(len(shown)), np.array(alpha, float))
 
     def terms(self, view: LDAView, batch: LDADocuments, expect: Any, rng: Any) -> LDATerms:
         """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""

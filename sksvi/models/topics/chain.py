@@ -1,0 +1,191 @@
+"""Markov chains of a topic model's joint posterior that begin at q: documents, topics and their priors in turn.
+
+q has each document independent of the topics, and proportions independent of the words' topics, so that it is too
+narrow. A chain that begins there has both again: topics are drawn given the topics of words, what their priors learn
+given the documents, and these given all of it (Griffiths and Steyvers 2004, with topics drawn and not integrated out,
+so that documents move side by side). Proportions are then a mixture over the draws of topics and priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from sksvi._runtime import parallel
+
+Array = np.ndarray
+Prior = dict[str, Array]
+
+#: Rounds of a chain whose draws are stored, and those before them that are left out: of documents of fewer words than
+#: `SHORT` in the mean, whose topics mix slowest and whose rounds cost least, and of others.
+STORED, SHORT_BURN_IN, BURN_IN, SHORT = 32, 48, 16, 64.0
+#: Numbers of all topics' draws at most, and draws that are stored all the same.
+MOST_NUMBERS, FEWEST = 2**22, 16
+#: Documents whose proportions are drawn together, and rounds of theirs that are left out.
+TOGETHER, SETTLING = 64, 6
+#: Draws of a document's proportions at least.
+PROPORTIONS = 256
+#: Tells the random numbers of a chain from those of a fit's passes.
+CHAIN = 2**40
+
+
+@dataclass(frozen=True)
+class TopicDraws:
+    """Draws of a joint posterior, each of topics and of the prior of proportions.
+
+    Parameters
+    ----------
+    topics : ndarray of shape (S, K, V)
+        32-bit floats.
+    prior : dict of str to ndarray
+        What proportions' prior has, each (S, ...).
+    """
+
+    LAYOUT = "topics (S,_,_) f >=0; prior dict; prior[*] (S,...) f"
+
+    topics: Array
+    prior: Prior
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    def prior_at(self, s: int) -> Prior:
+        """The prior of draw s."""
+        return {name: values[s] for name, values in self.prior.items()}
+
+    @property
+    def mean_prior(self) -> Prior:
+        """Means of what the prior has."""
+        return {name: values.mean(0) for name, values in self.prior.items()}
+
+
+class DocumentSampler(Protocol):
+    """Conditional distributions of a topic model, for its chain.
+
+    ``repeats`` : draws of proportions at each state of a document.
+    """
+
+    repeats: int
+
+    def begin(self, topics: Array, prior: Prior, X: Any, threads: int) -> Array:
+        """States (n, w) of documents at topics (K, V) and a prior."""
+        ...
+
+    def view(self, topics: Array, prior: Prior) -> Any:
+        """Topics and prior as documents see them."""
+        ...
+
+    def sweep(self, view: Any, X: Any, state: Array, key: int, streams: Array, counts: Array) -> None:
+        """Move the states of documents, in place; the words of each topic are added to counts (V, K) where it has rows.
+
+        ``streams`` : a number per document that names its random numbers.
+        """
+        ...
+
+    def topics_given(self, counts: Array, prior: Prior, rng: np.random.Generator) -> Array:
+        """Topics (K, V) given the topics of words."""
+        ...
+
+    def prior_given(self, states: Array, prior: Prior, counts: Array, rng: np.random.Generator) -> Prior:
+        """The prior given the documents, and what topics' prior learns."""
+        ...
+
+    def proportions(self, view: Any, state: Array, key: int) -> Array:
+        """Draws (repeats, n, K) of proportions given the states."""
+        ...
+
+
+class Round(NamedTuple):
+    """Where a chain is: topics (K, V), prior, states (n, w) of documents, words (K, V) of the topics."""
+
+    topics: Array
+    prior: Prior
+    states: Array
+    counts: Array
+
+
+class Corpus:
+    """Documents of a chain in chunks, each with its part of the matrix.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n, V)
+    rows : list of ndarray
+    seed, threads : int
+    """
+
+    def __init__(self, X: Any, rows: list[Array], seed: int, threads: int) -> None:
+        self.X, self.parts, self.seed, self.threads = X, [(part, X[part]) for part in rows], seed, threads
+
+    @property
+    def burn_in(self) -> int:
+        """Rounds that are left out."""
+        return SHORT_BURN_IN if self.X.sum() < SHORT * self.X.shape[0] else BURN_IN
+
+    def rounds(self, sampler: DocumentSampler, at: Round, first: int, n: int) -> Iterator[Round]:
+        """n rounds of a chain, the number of the first among all: documents, then prior, then topics."""
+        for number in range(CHAIN + first, CHAIN + first + n):
+            view, key = sampler.view(at.topics, at.prior), _key(self.seed, number)
+            states, shape = at.states.copy(), at.topics.shape[::-1]
+
+            def one(item: Any, view: Any = view, key: int = key, states: Array = states, shape: Any = shape) -> Array:
+                (rows, part), counts = item, np.zeros(shape)
+                state = states[rows]
+                sampler.sweep(view, part, state, key, rows, counts)
+                states[rows] = state
+                return counts
+
+            counts = parallel.tree_sum(parallel.in_order(one, self.parts, self.threads)).T
+            rng = parallel.stream(self.seed, number, 0)
+            prior = sampler.prior_given(states, at.prior, counts, rng)
+            at = Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
+            yield at
+
+
+def _key(seed: int, number: int) -> int:
+    return int(parallel.stream(seed, number, 1).integers(2**62))
+
+
+def matched(topics: Array, others: Array) -> Array:
+    """Which of the topics is each of the others, (K,): the assignment of the least distance in sum."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(linear_sum_assignment(cdist(others, topics, "cityblock"))[1])
+
+
+def stored(rounds: Iterator[Round], n_numbers: int) -> TopicDraws:
+    """Evenly spaced rounds of a chain, fewer of many topics and words."""
+    thin = max(1, min(STORED // FEWEST, -(-STORED * n_numbers // MOST_NUMBERS)))
+    found = [(at.topics.astype(np.float32), at.prior) for number, at in enumerate(rounds) if number % thin == 0]
+    prior = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
+    return TopicDraws(np.stack([own for own, _ in found]), prior)
+
+
+def drawn_proportions(
+    sampler: DocumentSampler, draws: TopicDraws, X: Any, threads: int
+) -> Iterator[tuple[slice, Array]]:
+    """Documents in blocks, and draws (T, n, K) of their proportions: the same whatever the other documents are."""
+    words = np.unique(X.indices)
+    X, topics = X[:, words], draws.topics[:, :, words]
+    states = sampler.begin(topics.mean(0, dtype=float), draws.mean_prior, X, threads)
+    each = -(-PROPORTIONS // (len(draws) * sampler.repeats))
+    views = [sampler.view(topics[s].astype(float), draws.prior_at(s)) for s in range(len(draws))]
+
+    def one(part: slice) -> Array:
+        rows, state, none = X[part], states[part], np.empty((0, topics.shape[1]))
+        streams, found = np.zeros(len(state), np.int64), []
+        for number in range(SETTLING):
+            sampler.sweep(views[number % len(views)], rows, state, _key(0, number), streams, none)
+        for s, view in enumerate(views):
+            for again in range(each):
+                key = _key(1 + again, s)
+                sampler.sweep(view, rows, state, key, streams, none)
+                found.append(sampler.proportions(view, state, key))
+        return np.concatenate(found)
+
+    parts = parallel.slices(X.shape[0], TOGETHER)
+    yield from zip(parts, parallel.in_order(one, parts, threads), strict=True)

@@ -1,0 +1,134 @@
+"""Conditional distributions of the correlated topic model, for the chain of its joint posterior.
+
+A document's state is η, moved on ellipses of its own q(η), and these. The population is normal-inverse-Wishart, with the
+pseudo-documents' weight and such a mean of Σ given η as the fit's own step has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sksvi._runtime import parallel
+from sksvi.families import Dirichlet, Population
+from sksvi.models.topics.chain import BURN_IN, Corpus, Round, TopicDraws, stored
+from sksvi.models.topics.correlated import CorrelatedTopics
+from sksvi.models.topics.lda import LatentDirichlet
+from sksvi.models.topics.lda_chain import LDASampler, as_points
+
+Array = np.ndarray
+
+#: Moves of a document in a round, and the standard deviations of q(η) that they are made on, times this.
+MOVES, WIDENED = 2, 1.3
+#: Where the symmetric α of the chain before starts, and what is added to a document's words for their logarithms.
+FIRST_ALPHA, HALF = 0.3, 0.5
+#: Documents whose q(η) is found at a time.
+TOGETHER = 1024
+
+
+@dataclass
+class OddsView:
+    """Topics word by word (V, K), and N(μ, Σ) by its precision."""
+
+    topics: Array
+    location: Array
+    precision: Array
+
+
+class CorrelatedSampler:
+    """Documents, population and topics of the correlated topic model, each given the rest.
+
+    Parameters
+    ----------
+    model : CorrelatedTopics
+    """
+
+    repeats = 1
+
+    def __init__(self, model: CorrelatedTopics) -> None:
+        self.model = model
+
+    def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
+        """Mean, mean and widened standard deviation of each document's q(η)."""
+        population = Population.of(1.0, prior["location"], np.linalg.inv(prior["precision"]))
+        return self.ellipses({"topics": as_points(topics), "population": population}, X, threads)
+
+    def ellipses(self, q: Any, X: Any, threads: int) -> Array:
+        """States of documents at the mean of q(η), given q of the topics and the population."""
+        width = self.model.n_topics - 1
+        model, out = self.model.replaced(n_words=X.shape[1]), np.empty((X.shape[0], 3 * width))
+        for part in parallel.slices(X.shape[0], TOGETHER):
+            found = model.documents(q, X[part], threads, roots=True)
+            out[part, :width] = out[part, width : 2 * width] = found.local[:, :width]
+            out[part, 2 * width :] = WIDENED * np.sqrt(np.square(found.roots).sum(1))
+        return out
+
+    def settled(self, q: Any, corpus: Corpus) -> Round:
+        """Where the chain begins: where one of latent Dirichlet allocation, which mixes faster, has settled."""
+        alpha = np.full(self.model.n_topics, FIRST_ALPHA)
+        dirichlet = LatentDirichlet(*self.model.shape, alpha=alpha, eta=self.model.word_prior)
+        at = LDASampler(dirichlet, "symmetric").settled({"topics": q["topics"]}, corpus)
+        logs = np.log(at.states + HALF)
+        population = self.given(logs[:, :-1] - logs[:, -1:])
+        around = {"topics": Dirichlet(self.model.word_prior + at.counts), "population": population}
+        prior = {"location": population.location, "precision": population.precision}
+        return Round(at.topics, prior, self.ellipses(around, corpus.X, corpus.threads), at.counts)
+
+    def drawn(self, q: Any, corpus: Corpus, n: int) -> TopicDraws:
+        """Draws of the joint posterior along a chain of n rounds, once it has settled."""
+        at, first = self.settled(q, corpus), corpus.burn_in
+        for at in corpus.rounds(self, at, first, BURN_IN):  # noqa: B007
+            pass
+        return stored(corpus.rounds(self, at, first + BURN_IN, n), at.topics.size)
+
+    def view(self, topics: Array, prior: dict[str, Array]) -> OddsView:
+        """Topics and population as documents see them."""
+        shown = np.ascontiguousarray(np.maximum(topics.T, np.finfo(np.float32).tiny))
+        return OddsView(shown, prior["location"], np.ascontiguousarray(prior["precision"]))
+
+    def sweep(self, view: OddsView, X: Any, state: Array, key: int, streams: Array, counts: Array) -> None:
+        """Move η, and draw the topics of words, in place."""
+        from sksvi.models.topics.loops.slices import move_documents
+
+        words = np.ascontiguousarray(X.data, np.float64)
+        move_documents(
+            X.indptr, X.indices, words, view.topics, view.location, view.precision, MOVES, key, streams, state, counts
+        )
+
+    def topics_given(self, counts: Array, prior: dict[str, Array], rng: np.random.Generator) -> Array:
+        """Topics given the topics of words: Dirichlet."""
+        drawn = rng.standard_gamma(counts + self.model.word_prior)
+        return np.asarray(drawn / drawn.sum(1, keepdims=True))
+
+    def given(self, eta: Array) -> Population:
+        """The population's block given all η."""
+        ahead, own = np.column_stack([np.ones(len(eta)), eta]), self.model.prior({})["population"]
+        return own.of_theta(own.theta + ahead.T @ ahead)
+
+    def prior_given(
+        self, states: Array, prior: dict[str, Array], counts: Array, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """μ and Σ⁻¹ given all η."""
+        width = self.model.n_topics - 1
+        given = self.given(states[:, :width])
+        freedom = given.size + width + 1.0  # under which Σ has the mean that the fit's own step gives it
+        precision = wishart(freedom, given.root / np.sqrt(given.size), rng)
+        noise = np.linalg.solve(np.linalg.cholesky(precision).T, rng.standard_normal(width))
+        return {"location": given.location + noise / np.sqrt(given.size), "precision": precision}
+
+    def proportions(self, view: OddsView, state: Array, key: int) -> Array:
+        """θ of the states."""
+        full = np.column_stack([state[:, : self.model.n_topics - 1], np.zeros(len(state))])
+        theta = np.exp(full - full.max(1, keepdims=True))
+        return np.asarray(theta / theta.sum(1, keepdims=True))[None]
+
+
+def wishart(freedom: float, root: Array, rng: np.random.Generator) -> Array:
+    """A Wishart matrix of mean `freedom` rootᵀroot, by Bartlett's decomposition; root is lower triangular."""
+    p = len(root)
+    lower = np.tril(rng.standard_normal((p, p)), -1)
+    lower[np.diag_indices(p)] = np.sqrt(rng.chisquare(freedom - np.arange(p)))
+    half = root.T @ lower
+    return np.asarray(half @ half.T)

@@ -1,0 +1,167 @@
+"""Compiled moves of a document's log odds given topics and population: elliptical slices (Murray, Adams, MacKay 2010).
+
+The normal distribution whose ellipses they are is q(η), independent and widened, not the population: the more words a
+document has the nearer it is to the posterior (Nishihara, Murray and Adams 2014). Any such distribution leaves the
+posterior as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sksvi._runtime.compiled import entry
+from sksvi.models.numbers import GOLDEN, mixed, normal, uniform_of
+from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.bound import SMALLEST_PRODUCT
+from sksvi.models.topics.loops.cells import binomial_of
+
+Array = np.ndarray
+
+
+@compiled
+def _proportions(eta: Array, theta: Array) -> None:
+    """theta = softmax(η, 0)."""
+    p, largest, total = len(eta), 0.0, 0.0
+    for k in range(p):
+        largest = max(largest, eta[k])
+    for k in range(p):
+        theta[k] = np.exp(eta[k] - largest)
+        total += theta[k]
+    theta[p] = np.exp(-largest)
+    total += theta[p]
+    for k in range(p + 1):
+        theta[k] /= total
+
+
+@compiled
+def log_joint(
+    eta: Array, words: Array, counts: Array, topics: Array, location: Array, precision: Array, theta: Array
+) -> float:
+    """log p(words | η) + log N(η | μ, Σ), nats up to a constant; θ is left in `theta`."""
+    _proportions(eta, theta)
+    value, p = 0.0, len(eta)
+    for j in range(p):
+        row, pull = precision[j], 0.0
+        for k in range(p):
+            pull += row[k] * (eta[k] - location[k])
+        value -= 0.5 * (eta[j] - location[j]) * pull
+    product = 1.0
+    for w in range(len(words)):
+        row, here = topics[words[w]], 0.0
+        for k in range(p + 1):
+            here += row[k] * theta[k]
+        if counts[w] != 1.0:
+            value += counts[w] * np.log(here)
+            continue
+        product *= here
+        if product < SMALLEST_PRODUCT:
+            value += np.log(product)
+            product = 1.0
+    return value + np.log(product)
+
+
+@compiled
+def _log_base(eta: Array, centre: Array, spread: Array) -> float:
+    value = 0.0
+    for k in range(len(eta)):
+        value -= 0.5 * ((eta[k] - centre[k]) / spread[k]) ** 2
+    return value
+
+
+@compiled
+def _move(
+    eta: Array, words: Array, counts: Array, topics: Array, location: Array, precision: Array, centre: Array,
+    spread: Array, state: Array, spare: Array, theta: Array, around: Array, new: Array,
+) -> None:  # fmt: skip
+    """One elliptical slice: the next η, in place, and its θ."""
+    p = len(eta)
+    for k in range(p):
+        around[k] = spread[k] * normal(state, spare)
+    level = log_joint(eta, words, counts, topics, location, precision, theta) - _log_base(eta, centre, spread)
+    state[0] += GOLDEN
+    level += np.log(uniform_of(state[0], 0))
+    state[0] += GOLDEN
+    angle = 2.0 * np.pi * uniform_of(state[0], 0)
+    low, high = angle - 2.0 * np.pi, angle
+    while True:
+        c, s = np.cos(angle), np.sin(angle)
+        for k in range(p):
+            new[k] = centre[k] + c * (eta[k] - centre[k]) + s * around[k]
+        found = log_joint(new, words, counts, topics, location, precision, theta) - _log_base(new, centre, spread)
+        if found >= level or high - low < 1e-12:  # the bracket has shrunk to η itself
+            break
+        if angle < 0.0:
+            low = angle
+        else:
+            high = angle
+        state[0] += GOLDEN
+        angle = low + (high - low) * uniform_of(state[0], 0)
+    for k in range(p):
+        eta[k] = new[k]
+
+
+@compiled
+def _draw_words(
+    words: Array, counts: Array, topics: Array, theta: Array, state: Array, spare: Array, word_counts: Array
+) -> None:
+    """The topics of all words given θ; fractions of counts are rounded at random."""
+    K = len(theta)
+    for w in range(len(words)):
+        row, total = topics[words[w]], 0.0
+        for k in range(K):
+            total += theta[k] * row[k]
+        left = np.floor(counts[w])
+        state[0] += GOLDEN
+        left += 1.0 if uniform_of(state[0], 0) < counts[w] - left else 0.0
+        for k in range(K):
+            if left <= 0.0:
+                break
+            share = theta[k] * row[k]
+            drawn = left if k == K - 1 or share >= total else binomial_of(left, share / total, state, spare)
+            word_counts[words[w], k] += drawn
+            left -= drawn
+            total -= share
+
+
+@entry(
+    "location (P) f",
+    "topics (V, P+1) f",
+    "streams (n) i",
+    "indptr (n+1) i cuts e",
+    "words (e) i < V",
+    "counts (e) f",
+    "precision (P, P) f",
+    "states (n, 3*P) f",
+    "word_counts (V|0, P+1) f",
+)
+@compiled
+def move_documents(
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    topics: Array,
+    location: Array,
+    precision: Array,
+    moves: int,
+    key: int,
+    streams: Array,
+    states: Array,
+    word_counts: Array,
+) -> None:
+    """Elliptical slices of every document, in place; then the topics of its words where these are counted.
+
+    A document's state is η, and mean and standard deviation of the distribution whose ellipses it moves on.
+    """
+    p = len(location)
+    theta, around, new = np.empty(p + 1), np.empty(p), np.empty(p)
+    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    for i in range(len(states)):
+        state[0], spare[0] = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN), 0.0
+        its, own = words[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
+        eta, centre, spread = states[i, :p], states[i, p : 2 * p], states[i, 2 * p :]
+        for _ in range(moves):
+            _move(
+                eta, its, own, topics, location, precision, centre, spread, state, spare, theta, around, new
+            )  # fmt: skip
+        if len(word_counts):
+            _draw_words(its, own, topics, theta, state, spare, word_counts)
