@@ -14,8 +14,6 @@ from sksvi.models.factorization.chain_loops import squared_spreads
 
 Array = np.ndarray
 
-#: What the parameter `uncertainty` may be.
-UNCERTAINTY = ("corrected", "variational")
 #: Sweeps before draws are stored, most draws, and fewest, where more would take more than so many bytes and than q.
 BURN_IN, MOST, LEAST, BYTES = 60, 100, 25, 2**27
 #: Fewest sweeps before draws are stored; draws of items that rows of a table are asked at.

@@ -16,7 +16,7 @@ from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.decomposition._joint_draws import UNCERTAINTY, JointDraws, chain_length
+from sksvi.decomposition._joint_draws import JointDraws, chain_length
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
 from sksvi.estimators.base import BatchRule
@@ -39,6 +39,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import without_new_plates
 from sksvi.inference.state import State
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.factorization.chain import FactorChain, draws_of
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
+from sksvi._typing.arrays import RandomState
 from sksvi.inference.engine import prepare
 from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.state import State
@@ -55,6 +57,38 @@ class Posterior(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Posterior({', '.join(self._blocks)})"
+
+
+class DrawnBlock:
+    """A block of the posterior by draws of a chain that began at q.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (S, ...)
+    """
+
+    LAYOUT = "draws (S,…) x"
+
+    def __init__(self, draws: Array) -> None:
+        self.draws = draws
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the draws."""
+        return np.asarray(self.draws.mean(0, dtype=float))
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of the draws."""
+        return np.asarray(self.draws.std(0, ddof=1, dtype=float))
+
+    def quantiles(self, p: Any) -> Array:
+        """Quantiles of the draws, (len(p), ...)."""
+        return np.quantile(self.draws, p, axis=0)
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
+        """n of the draws, (n, ...), with repeats: the same ones in every block under the same seed."""
+        return np.asarray(self.draws[check_random_state(random_state).randint(len(self.draws), size=n)], float)
 
 
 # ---- the density that q stands for

@@ -17,6 +17,9 @@ import numpy as np
 Array = np.ndarray
 Point = TypeVar("Point")
 
+#: What an estimator's parameter `uncertainty` may be: spreads by such draws, or those of q.
+UNCERTAINTY = ("corrected", "variational")
+
 
 @dataclass(frozen=True)
 class ChainLength:

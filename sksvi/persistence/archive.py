@@ -99,6 +99,8 @@ REGISTRY: dict[str, str] = {
     "Scatter": "sksvi.models.gamma_factor.density:Scatter",
     "Message": "sksvi.families.base:Message",
     "PlateMessages": "sksvi.families.gaussian.plates:PackedMessage",
+    "DrawnBlock": "sksvi.estimators.posterior:DrawnBlock",
+    "TopicDraws": "sksvi.models.topics.chain:TopicDraws",
     "JointDraws": "sksvi.decomposition._joint_draws:JointDraws",
     "IdFeatures": "sksvi.decomposition._ids:Features",
     "BetaProcessEncoding": "sksvi.decomposition._beta_process_encoding:BetaProcessEncoding",

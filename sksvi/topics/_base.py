@@ -19,14 +19,18 @@ from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
-from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.posterior import DrawnBlock, Posterior
 from sksvi.inference.problem import Problem
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
-from sksvi.models.base import Table
+from sksvi.integrals.pareto import LEAST_DRAWS
+from sksvi.models.base import Blocks, Table
+from sksvi.models.topics.chain import TopicDraws
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
+from sksvi.topics import _joint
 from sksvi.topics._encoding import Vocabulary, named
 
 Array = np.ndarray
@@ -35,6 +39,8 @@ Array = np.ndarray
 BATCHES = BatchRule(whole=200, smallest=50, largest=1024, share=24)
 #: Documents that are enough for a stream to begin from.
 ENOUGH_DOCUMENTS = 200
+#: Words of a document beyond which its proportions are not sampled.
+LONG = 1e5
 #: Prior counts that a seed word gains in its topic when no number is given.
 SEED_COUNT = 50.0
 
@@ -47,6 +53,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         + """
         _record.choices.n_components count k; components_ (k,d) f >=0
         state_.q.topics Family; state_.q.topics.mean (k,d); posterior_._blocks.topics.mean (k,d)
+        _draws? TopicDraws; _draws.topics? (_,k,d) x
         _first_rows? Table; _first_rows.X? csr_matrix where it.shape[1] <= d
     """
     )
@@ -56,6 +63,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     n_components: int
     n_jobs: int | None
     prior_words: Any
+    uncertainty: str
     _encoding_class = Vocabulary
     _encoding: Vocabulary
     _batch_rule = BATCHES
@@ -69,13 +77,29 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     def _numbers_of_document(self) -> float:
         return 3.0
 
+    #: Draws of the joint posterior; None: intervals are those of q.
+    _draws: TopicDraws | None = None
+
     @property
-    def _globals(self) -> dict[str, Any]:
+    def _globals(self) -> Blocks:
         """Fitted topics, and what is learned besides."""
         return self.state_.shown
 
-    def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
-        """Mean (n, K) of each document's proportions, and its standard deviation where asked for."""
+    @property
+    def _seen_globals(self) -> Blocks:
+        """The same as documents see them: where there are draws, at their mean."""
+        return self._globals if self._draws is None else self._sampler(self._fitted_model).at_mean(self._draws)
+
+    def _sampler(self, model: Any) -> Any:
+        """The conditional distributions of a model for the chain of its joint posterior; None: it needs none."""
+        raise AttributeError(f"{type(self).__name__} has no chain")
+
+    def _proportions(self, q: Blocks, X: Any) -> Array:
+        """Mean (n, K) of each document's proportions given the topics."""
+        raise AttributeError(f"{type(self).__name__} has no proportions")
+
+    def _own_moments(self, q: Blocks, X: Any) -> tuple[Array, Array]:
+        """Mean and standard deviation (n, K) of each document's proportions given the topics."""
         raise AttributeError(f"{type(self).__name__} has no proportions")
 
     # ---- fitting
@@ -198,7 +222,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {words} words", remedy)
 
     # ---- what a fit leaves behind
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
+        sampler = self._sampler(problem.model)
+        if self.uncertainty == "corrected" and problem.data.at_hand and sampler is not None:
+            self._draws = _joint.joint_draws(sampler, problem, state)
+            self.posterior_ = Posterior({"topics": DrawnBlock(self._draws.topics)})
+        return super()._refine(problem, state, budget)
+
     def _expose(self, model: Any, state: State) -> None:
+        self._draws = None
         self.posterior_ = Posterior({"topics": state.q["topics"]})
         self.components_ = state.q["topics"].mean
 
@@ -225,10 +257,17 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
                 "longer or more documents."
             )
 
-    def _documents(self, model: Any, X: Any, **options: Any) -> Any:
-        """Local posteriors of documents at the fitted globals: the same for a document whatever the others are."""
+    def _documents(self, model: Any, X: Any, q: Blocks | None = None, **options: Any) -> Any:
+        """Local posteriors of documents given the globals, if none are given those of the fit.
+
+        They are the same for a document whatever the others are.
+        """
         with parallel.working():
-            return model.documents(self._globals, X, parallel.n_threads(self.n_jobs), **options)
+            return model.documents(self._globals if q is None else q, X, parallel.n_threads(self.n_jobs), **options)
+
+    def _sampled(self, X: Any) -> Array:
+        """Which documents are sampled, (n,): those of very many words have proportions without a spread to speak of."""
+        return np.asarray(X.sum(1), float).ravel() <= LONG
 
     def _counts(self, X: Any) -> Any:
         """X as a CSR matrix of counts, a column per word of the fit."""
@@ -292,9 +331,91 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
             Only if ``return_std``.
         """
         check_is_fitted(self)
-        return_std = check_flag(return_std, "return_std")
-        mean, std = self._proportions(self._counts(named(X, feature_names)), return_std)
-        return (mean, std) if return_std else mean
+        return_std, counts = check_flag(return_std, "return_std"), self._counts(named(X, feature_names))
+        return self._shown(counts) if return_std else self._proportions(self._seen_globals, counts)
+
+    def _shown(self, X: Any) -> tuple[Array, Array]:
+        """Means and standard deviations (n, K) of proportions."""
+        return self._proportions(self._seen_globals, X), self._deviations(X)
+
+    def _deviations(self, X: Any) -> Array:
+        """Standard deviations (n, K) of proportions."""
+        if self._draws is None:
+            return self._own_moments(self._globals, X)[1]
+        rows, draws = self._sampled(X), self._draws
+        out = np.empty((X.shape[0], len(self.components_)))
+        with parallel.working():
+            threads = parallel.n_threads(self.n_jobs)
+            out[rows] = _joint.moments(self._sampler(self._fitted_model), draws, X[rows], threads)[1]
+        out[~rows] = self._own_moments(self._seen_globals, X[~rows])[1] if not rows.all() else 0.0
+        return out
+
+    def proportion_interval(self, X: MatrixLike, coverage: float = 0.9, feature_names: Names | None = None) -> Array:
+        """Equal-tailed intervals of each document's topic proportions.
+
+        With ``uncertainty="corrected"`` quantiles of draws of the proportions given each of the draws of topics and
+        prior. Otherwise those of the Beta distribution with the mean and the standard deviation that a document has
+        given the mean of the topics.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts.
+        coverage : float, default=0.9
+            Probability that the interval holds.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, K, 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        tail, counts = tail_of(coverage), self._counts(named(X, feature_names))
+        if self._draws is None:
+            return _joint.beta_intervals(*self._own_moments(self._globals, counts), tail)
+        rows, out = self._sampled(counts), np.empty((counts.shape[0], len(self.components_), 2))
+        with parallel.working():
+            sampler, threads = self._sampler(self._fitted_model), parallel.n_threads(self.n_jobs)
+            out[rows] = _joint.intervals(sampler, self._draws, counts[rows], threads, tail)
+        if not rows.all():
+            out[~rows] = _joint.beta_intervals(*self._own_moments(self._seen_globals, counts[~rows]), tail)
+        return out
+
+    def proportion_k_hat(self, X: MatrixLike, n_draws: int = 400, feature_names: Names | None = None) -> Array:
+        """How good the variational posterior of each document's proportions is, the topics given: Pareto's k-hat.
+
+        Proportions are drawn from the document's q, and weighed by the words and the prior given the mean of the topics
+        under q. Above 0.7 q is too far from the posterior for its intervals: those of ``uncertainty="corrected"`` do
+        without it (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
+            Counts.
+        n_draws : int, default=400
+            Draws of each document, at least 25; the same random numbers serve all.
+        feature_names : array-like of shape (V,), default=None
+            Words of X's columns, where X has no column names.
+
+        Returns
+        -------
+        k_hat : ndarray of shape (n,)
+            -inf where all weights are the same, as of a document without words.
+
+        Raises
+        ------
+        ValueError
+            Where `n_draws` is below 25.
+        """
+        check_is_fitted(self)
+        n_draws, counts = check_count(n_draws, "n_draws", LEAST_DRAWS), self._counts(named(X, feature_names))
+        return _joint.k_hats(self._log_ratios(counts, n_draws))
+
+    def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
+        """Log importance ratios of draws of proportions from q, document by document."""
+        raise AttributeError(f"{type(self).__name__} has no importance ratios")
 
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike, feature_names: Names | None = None) -> Array:
         """Log probability of held-out words given the other words of each document.
@@ -324,7 +445,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         return self._word_scores(counts, held_out_counts)
 
     def _word_scores(self, X: Any, held_out: Any) -> Array:
-        return word_scores(self._proportions(X)[0], self.components_, held_out)
+        return word_scores(self._proportions(self._globals, X), self.components_, held_out)
 
     def score(self, X: MatrixLike, y: PerRow | None = None, feature_names: Names | None = None) -> float:
         """Held-out log likelihood per word by document completion.
@@ -432,9 +553,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         check_is_fitted(self)
         block, tail = self.posterior_["topics"], tail_of(coverage)
         topics, order = self._top(check_count(n, "n"))
-        mean, std = (np.take_along_axis(part[topics], order, 1).ravel() for part in (self.components_, block.std))
+        mean, std = (np.take_along_axis(part[topics], order, 1).ravel() for part in (block.mean, block.std))
         table = {"mean": mean, "std": std, "lower": mean, "upper": mean}
-        if np.any(std > 0):  # points have no spread
+        if self._draws is not None:
+            ends = zip(("lower", "upper"), block.quantiles([tail, 1 - tail]), strict=True)
+            table |= {name: np.take_along_axis(end[topics], order, 1).ravel() for name, end in ends}
+        elif np.any(std > 0):  # points have no spread
             own = np.take_along_axis(block.concentration[topics], order, 1)
             shapes = own.ravel(), np.maximum(block.total[topics] - own, np.finfo(float).tiny).ravel()
             table |= {"lower": beta_quantiles(*shapes, tail), "upper": beta_quantiles(*shapes, 1 - tail)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -23,7 +23,8 @@ from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
-from sksvi.models.base import Table
+from sksvi.models.base import Blocks, Table
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import (
     BATCH_STEPS,
@@ -32,6 +33,8 @@ from sksvi.models.topics.correlated import (
     CorrelatedTopics,
     judging_nodes,
 )
+from sksvi.models.topics.correlated_chain import CorrelatedSampler
+from sksvi.models.topics.scores import log_odds_ratios
 from sksvi.topics._base import BATCHES, TopicModel, correlations
 from sksvi.topics._encoding import named
 
@@ -85,6 +88,11 @@ class CorrelatedTopicModel(TopicModel):
         from document to document; "monte-carlo": fresh draws in every step.
     covariance : {"full", "diag"}, default="diag"
         Of the Gaussian q(η) of a document; Σ is full in both cases.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        What proportions and topics spread by. "corrected": `fit` ends with a Markov chain of the joint posterior that
+        begins at q: topics of words, topics, log odds, μ and Σ. Proportions are a mixture over its draws, their means
+        those of q(η) at the means of topics, μ and Σ. "variational": proportions are those of q(η) given q of the
+        topics. So it is after `partial_fit`, for Dask collections, for topics that are points, and with a single one.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
         form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
@@ -174,6 +182,7 @@ class CorrelatedTopicModel(TopicModel):
         "topic_word_prior": [Interval(Real, 0, None, closed="left"), None],
         "covariance_prior": [Interval(Real, 0, None, closed="left"), None],
         "prior_words": [Mapping, None],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **STREAMED,
@@ -184,6 +193,7 @@ class CorrelatedTopicModel(TopicModel):
         "covariance_prior": UNCHECKED,
         "prior_words": UNCHECKED,
         "covariance": UNCHECKED,
+        "uncertainty": UNCHECKED,
     }
 
     def __init__(
@@ -198,6 +208,7 @@ class CorrelatedTopicModel(TopicModel):
         algorithm: AlgorithmLike = "mc-ssvi",
         expectation: ExpectationLike = "auto",
         covariance: str = "diag",
+        uncertainty: str = "corrected",
         batch_size: int | str | None = "auto",
         max_iter: int = 150,
         tol: float = 1e-4,
@@ -218,6 +229,7 @@ class CorrelatedTopicModel(TopicModel):
         self.algorithm = algorithm
         self.expectation = expectation
         self.covariance = covariance
+        self.uncertainty = uncertainty
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -307,9 +319,25 @@ class CorrelatedTopicModel(TopicModel):
         return correlations(cov)
 
     # ---- documents
-    def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
-        found = self._documents(self._fitted_model, X)
+    def _sampler(self, model: CorrelatedTopics) -> CorrelatedSampler | None:
+        """Topics that are points have no posterior."""
+        return CorrelatedSampler(model) if model.n_topics > 1 and model.topics in ("dirichlet", "sampled") else None
+
+    def _proportions(self, q: Blocks, X: Any) -> Array:
+        proportions: Array = self._documents(self._fitted_model, X, q).proportions
+        return proportions
+
+    def _own_moments(self, q: Blocks, X: Any) -> tuple[Array, Array]:
+        found = self._documents(self._fitted_model, X, q)
         return found.proportions, found.deviations
+
+    def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
+        found = self._documents(self._fitted_model, X, roots=True)
+        z = np.random.default_rng(0).standard_normal((n_draws, len(self.components_) - 1))
+        return log_odds_ratios(X, self.components_, self._globals["population"], found, lambda: z, 0.0)
+
+    def _shown(self, X: Any) -> tuple[Array, Array]:
+        return self._own_moments(self._globals, X) if self._draws is None else super()._shown(X)
 
     def _row_bounds(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> RowBounds:
         """Terms of documents under every bound at the fitted topics."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any, cast
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import ArrayLike, MatrixLike, Names, RandomState
+from sksvi._typing.arrays import ArrayLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI
@@ -25,14 +25,15 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import Locals, RemoteLocals, State
-from sksvi.models.base import Table
+from sksvi.models.base import Blocks, Table
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.gamma_factor.density import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.predictive.plain import tail_of
-from sksvi.predictive.quantiles import beta_quantiles
+from sksvi.models.topics.lda_chain import LDASampler
+from sksvi.models.topics.scores import log_dirichlet_ratios
 from sksvi.topics._base import BATCHES, TopicModel, correlations
-from sksvi.topics._encoding import TypedVocabulary, n_fractions, named, warn_of_fractions
+from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
 
 Array = np.ndarray
 
@@ -42,8 +43,6 @@ TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
 #: Standard errors apart of predictions that tell starts apart.
 TOLD_APART = 2.0
-#: Words of a document beyond which Gibbs sampling is not asked for deviations.
-LONG = 1e5
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
 
 
@@ -85,6 +84,12 @@ class StructuredLDA(TopicModel):
         smooths topics more. "map" predicts best. Others begin with one pass of it.
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        What proportions and topics spread by. "corrected": `fit` ends with a Markov chain of the joint posterior that
+        begins at q: topics of words, topics, and α where it is learned or not given (then one number for all topics,
+        of median 0.1). Proportions are a mixture over its draws, their means CVB0 at the means of topics and α.
+        "variational": proportions are given the mean of the topics under q. So it is after `partial_fit`, for Dask
+        collections, and with a single topic.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twelfth, at least 50 and at most 1024.
     max_iter : int, default=50
@@ -177,6 +182,7 @@ class StructuredLDA(TopicModel):
         ],
         "topic_word_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "prior_words": [Mapping, None],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }  # fmt: skip
     _encoding_class = TypedVocabulary
     _encoding: TypedVocabulary
@@ -187,6 +193,7 @@ class StructuredLDA(TopicModel):
         "doc_topic_prior": stays("q has a number per topic, one, or none", lambda model, name: model._learns_alpha()),
         "topic_word_prior": stays("q has it, or the model a number", auto_or_number),
         "prior_words": UNCHECKED,
+        "uncertainty": UNCHECKED,
     }
 
     def __init__(
@@ -199,6 +206,7 @@ class StructuredLDA(TopicModel):
         prior_words: Mapping[int, Sequence[str] | Mapping[str, float]] | None = None,
         algorithm: AlgorithmLike = "map",
         expectation: ExpectationLike = "auto",
+        uncertainty: str = "corrected",
         batch_size: int | str | None = "auto",
         max_iter: int = 50,
         tol: float = 1e-4,
@@ -217,6 +225,7 @@ class StructuredLDA(TopicModel):
         self.prior_words = prior_words
         self.algorithm = algorithm
         self.expectation = expectation
+        self.uncertainty = uncertainty
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -347,52 +356,37 @@ class StructuredLDA(TopicModel):
     _of_documents: Array | None = None
 
     # ---- documents
-    def _proportions(self, X: Any, spread: bool = False) -> tuple[Array, Any]:
-        found = self._documents(self._fitted_model.with_local("cvb0"), X)
-        mean, _ = dirichlet_marginal(self.doc_topic_prior_, found.local, found.squares)
-        return mean, self._drawn_proportions(X)[1] if spread else None
+    def _sampler(self, model: LatentDirichlet) -> LDASampler | None:
+        """α has a posterior of one number where none is given, and one for all."""
+        learned = self._learns_alpha() or ("symmetric" if self.doc_topic_prior is None else "")
+        return None if model.n_topics == 1 else LDASampler(model, learned)
 
-    def _drawn_proportions(self, X: Any) -> tuple[Array, Array]:
+    def _proportions(self, q: Blocks, X: Any) -> Array:
+        model = cast(LatentDirichlet, self._fitted_model)
+        found = self._documents(model.with_local("cvb0"), X, q)
+        return dirichlet_marginal(model.alpha_of(q), found.local, found.squares)[0]
+
+    def _own_moments(self, q: Blocks, X: Any) -> tuple[Array, Array]:
         """Mean and standard deviation (n, K) by Gibbs sampling: a Dirichlet about CVB0's mean would be too narrow.
 
         Of documents of very many words it is not, and there it stands.
         """
-        alpha, size = self.doc_topic_prior_, np.asarray(X.sum(1), float).ravel()
-        warn_of_fractions(n_fractions(X[size <= LONG]), "the sampler of deviations and intervals")
+        model, short = cast(LatentDirichlet, self._fitted_model), self._sampled(X)
+        alpha = model.alpha_of(q)
         out = np.empty((2, X.shape[0], len(alpha)))
-        for rows, step in ((size <= LONG, "gibbs"), (size > LONG, "cvb0")):
+        for rows, step in ((short, "gibbs"), (~short, "cvb0")):
             if rows.any():
-                found = self._documents(self._fitted_model.with_local(step), X[rows])
+                found = self._documents(model.with_local(step), X[rows], q)
                 out[:, rows] = dirichlet_marginal(alpha, found.local, found.squares)
         return out[0], out[1]
 
-    def proportion_interval(self, X: MatrixLike, coverage: float = 0.9, feature_names: Names | None = None) -> Array:
-        """Equal-tailed intervals of each document's topic proportions, given the mean of the topics.
+    def _sampled(self, X: Any) -> Array:
+        rows = super()._sampled(X)
+        warn_of_fractions(n_fractions(X[rows]), "the sampler of deviations and intervals")
+        return rows
 
-        The Beta distribution with the mean and the variance of a Gibbs sampler of the document's words.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts.
-        coverage : float, default=0.9
-            Probability that the interval holds.
-        feature_names : array-like of shape (V,), default=None
-            Words of X's columns, where X has no column names.
-
-        Returns
-        -------
-        interval : ndarray of shape (n, K, 2)
-            Lower and upper ends.
-        """
-        check_is_fitted(self)
-        tail = tail_of(coverage)
-        mean, std = self._drawn_proportions(self._counts(named(X, feature_names)))
-        if mean.shape[1] == 1:
-            return np.ones((*mean.shape, 2))
-        wide = std > 0.0  # of all others the mean has every digit
-        size = mean[wide] * (1.0 - mean[wide]) / std[wide] / std[wide] - 1.0
-        out = np.stack([mean, mean], -1)
-        for end, p in enumerate((tail, 1.0 - tail)):
-            out[wide, end] = beta_quantiles(mean[wide] * size, (1.0 - mean[wide]) * size, p)
-        return out
+    def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
+        model = cast(LatentDirichlet, self._fitted_model)
+        step = "mean-field" if model.local_step == "gibbs" else model.local_step
+        local = self._documents(model.with_local(step), X).local
+        return log_dirichlet_ratios(X, self.components_, self.doc_topic_prior_, local, n_draws)

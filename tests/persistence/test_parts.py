@@ -59,6 +59,8 @@ RIGHT = {
     "ClassGaussian": {"n_classes": 3, "joint": BLOCK},
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
     "SpectralPrior": {"squares": TWO},
+    "DrawnBlock": {"draws": np.ones((4, 2), np.float32)},
+    "TopicDraws": {"topics": np.full((4, 2, 2), 0.5, np.float32), "prior": {"alpha": np.ones((4, 2))}},
     "JointDraws": {"users": np.ones((2, 3, 1), np.float32), "items": np.ones((1, 3, 1), np.float32)},
     "LowRankGaussian": {"mean": THREE, "diagonal": TWO, "basis": np.ones((2, 1)), "inner": EYE},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
@@ -235,6 +237,9 @@ ALSO_RIGHT = [
     ("Ordinal", "cut_points", 3),
 ]
 WRONG = [
+    ("DrawnBlock", "draws", NUMBER),
+    ("TopicDraws", "topics", np.ones((4, 2))),
+    ("TopicDraws", "prior", {"alpha": np.ones((3, 2))}),
     ("JointDraws", "items", np.ones((1, 2, 1), np.float32)),
     ("JointDraws", "users", np.ones((2, 3))),
     ("Gaussian", "mean", NUMBER),

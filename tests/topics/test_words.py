@@ -205,7 +205,7 @@ def test_scikit_learns_rule_where_one_side_has_no_names(fitted):
 def test_prevalence_is_the_share_of_words(options):
     """Two topics, and more than a few short documents can tell apart."""
     X = make_ctm(30, 100, n_components=2, n_words=60, random_state=0).data
-    model = small(n_components=10, max_iter=20, **options).fit(X)
+    model = small(n_components=10, max_iter=20, uncertainty="variational", **options).fit(X)
     share = model.topic_prevalence_
     assert share.sum() == pytest.approx(1.0) and np.any(share == 0)
     # Less than one word moves a probability by less than one part in the prior's counts.

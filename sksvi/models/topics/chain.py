@@ -10,20 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from sksvi._runtime import parallel
+from sksvi.models.chains import ChainLength, walk
 
 Array = np.ndarray
 Prior = dict[str, Array]
 
-#: Rounds of a chain whose draws are stored, and those before them that are left out: of documents of fewer words than
-#: `SHORT` in the mean, whose topics mix slowest and whose rounds cost least, and of others.
-STORED, SHORT_BURN_IN, BURN_IN, SHORT = 32, 48, 16, 64.0
-#: Numbers of all topics' draws at most, and draws that are stored all the same.
-MOST_NUMBERS, FEWEST = 2**22, 16
+#: Draws that are stored, and fewest where those of all topics would be more numbers than so many.
+STORED, FEWEST, MOST_NUMBERS = 32, 16, 2**22
+#: Rounds that are left out, and of which one is stored: of documents of fewer words than `SHORT` in the mean, whose
+#: topics mix slowest and whose rounds cost least, and of others.
+SHORT_BURN_IN, BURN_IN, SHORT_THIN, THIN, SHORT = 96, 16, 3, 1, 20.0
 #: Documents whose proportions are drawn together, and rounds of theirs that are left out.
 TOGETHER, SETTLING = 64, 6
 #: Draws of a document's proportions at least.
@@ -44,7 +46,7 @@ class TopicDraws:
         What proportions' prior has, each (S, ...).
     """
 
-    LAYOUT = "topics (S,_,_) f >=0; prior dict; prior[*] (S,...) f"
+    LAYOUT = "topics (S,_,_) x >=0; prior dict; prior[*] (S,…) f"
 
     topics: Array
     prior: Prior
@@ -55,6 +57,11 @@ class TopicDraws:
     def prior_at(self, s: int) -> Prior:
         """The prior of draw s."""
         return {name: values[s] for name, values in self.prior.items()}
+
+    @cached_property
+    def mean_topics(self) -> Array:
+        """Means (K, V) of the topics."""
+        return np.asarray(self.topics.mean(0, dtype=float))
 
     @property
     def mean_prior(self) -> Prior:
@@ -115,34 +122,65 @@ class Corpus:
     X : CSR matrix of shape (n, V)
     rows : list of ndarray
     seed, threads : int
+
+    ``burn_in`` , ``thin`` : rounds that are left out, and of which one is stored.
     """
 
     def __init__(self, X: Any, rows: list[Array], seed: int, threads: int) -> None:
         self.X, self.parts, self.seed, self.threads = X, [(part, X[part]) for part in rows], seed, threads
 
-    @property
-    def burn_in(self) -> int:
-        """Rounds that are left out."""
-        return SHORT_BURN_IN if self.X.sum() < SHORT * self.X.shape[0] else BURN_IN
+        short = X.sum() < SHORT * X.shape[0]
+        self.burn_in, self.thin = (SHORT_BURN_IN, SHORT_THIN) if short else (BURN_IN, THIN)
 
-    def rounds(self, sampler: DocumentSampler, at: Round, first: int, n: int) -> Iterator[Round]:
-        """n rounds of a chain, the number of the first among all: documents, then prior, then topics."""
-        for number in range(CHAIN + first, CHAIN + first + n):
-            view, key = sampler.view(at.topics, at.prior), _key(self.seed, number)
-            states, shape = at.states.copy(), at.topics.shape[::-1]
 
-            def one(item: Any, view: Any = view, key: int = key, states: Array = states, shape: Any = shape) -> Array:
-                (rows, part), counts = item, np.zeros(shape)
-                state = states[rows]
-                sampler.sweep(view, part, state, key, rows, counts)
-                states[rows] = state
-                return counts
+@dataclass(frozen=True)
+class TopicChain:
+    """Rounds of conditional draws from a point on: documents, then their prior, then topics."""
 
-            counts = parallel.tree_sum(parallel.in_order(one, self.parts, self.threads)).T
-            rng = parallel.stream(self.seed, number, 0)
-            prior = sampler.prior_given(states, at.prior, counts, rng)
-            at = Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
-            yield at
+    sampler: DocumentSampler
+    corpus: Corpus
+    first: Round
+
+    def begin(self, rng: np.random.Generator) -> Round:
+        """The point where the chain begins."""
+        return self.first
+
+    def sweep(self, point: Round, rng: np.random.Generator, number: int) -> Round:
+        """The point after a round; every document has random numbers of its own."""
+        sampler, states = self.sampler, point.states.copy()
+        view, key = sampler.view(point.topics, point.prior), int(rng.integers(2**62))
+
+        def one(item: tuple[Array, Any]) -> Array:
+            (rows, part), counts = item, np.zeros(point.topics.shape[::-1])
+            state = states[rows]
+            sampler.sweep(view, part, state, key, rows, counts)
+            states[rows] = state
+            return counts
+
+        counts = parallel.tree_sum(parallel.in_order(one, self.corpus.parts, self.corpus.threads)).T
+        prior = sampler.prior_given(states, point.prior, counts, rng)
+        return Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
+
+    def settled(self, n: int, phase: int) -> Round:
+        """The point after n rounds; phase: a number that no other part of the chain has."""
+        last = [self.first]
+        walk(
+            self, ChainLength(n - 1, 1), parallel.stream(self.corpus.seed, CHAIN, phase), lambda _, at: last.append(at)
+        )
+        return last[-1]
+
+    def drawn(self, phase: int) -> TopicDraws:
+        """Evenly spaced rounds, fewer of many topics and words."""
+        n = int(np.clip(MOST_NUMBERS // self.first.topics.size, FEWEST, STORED))
+        found: list[tuple[Array, Prior]] = []
+        walk(
+            self,
+            ChainLength(0, n, self.corpus.thin * STORED // n),
+            parallel.stream(self.corpus.seed, CHAIN, phase),
+            lambda _, at: found.append((at.topics.astype(np.float32), at.prior)),
+        )
+        prior = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
+        return TopicDraws(np.stack([own for own, _ in found]), prior)
 
 
 def _key(seed: int, number: int) -> int:
@@ -157,21 +195,13 @@ def matched(topics: Array, others: Array) -> Array:
     return np.asarray(linear_sum_assignment(cdist(others, topics, "cityblock"))[1])
 
 
-def stored(rounds: Iterator[Round], n_numbers: int) -> TopicDraws:
-    """Evenly spaced rounds of a chain, fewer of many topics and words."""
-    thin = max(1, min(STORED // FEWEST, -(-STORED * n_numbers // MOST_NUMBERS)))
-    found = [(at.topics.astype(np.float32), at.prior) for number, at in enumerate(rounds) if number % thin == 0]
-    prior = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
-    return TopicDraws(np.stack([own for own, _ in found]), prior)
-
-
 def drawn_proportions(
     sampler: DocumentSampler, draws: TopicDraws, X: Any, threads: int
 ) -> Iterator[tuple[slice, Array]]:
     """Documents in blocks, and draws (T, n, K) of their proportions: the same whatever the other documents are."""
+    states = sampler.begin(draws.mean_topics, draws.mean_prior, X, threads)
     words = np.unique(X.indices)
     X, topics = X[:, words], draws.topics[:, :, words]
-    states = sampler.begin(topics.mean(0, dtype=float), draws.mean_prior, X, threads)
     each = -(-PROPORTIONS // (len(draws) * sampler.repeats))
     views = [sampler.view(topics[s].astype(float), draws.prior_at(s)) for s in range(len(draws))]
 

@@ -1,7 +1,7 @@
 """Conditional distributions of the correlated topic model, for the chain of its joint posterior.
 
-A document's state is η, moved on ellipses of its own q(η), and these. The population is normal-inverse-Wishart, with the
-pseudo-documents' weight and such a mean of Σ given η as the fit's own step has.
+A document's state is η, moved on ellipses of its own q(η), and these. The population is normal-inverse-Wishart, with
+the pseudo-documents' weight and such a mean of Σ given η as the fit's own step has.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population
-from sksvi.models.topics.chain import BURN_IN, Corpus, Round, TopicDraws, stored
+from sksvi.models.base import Blocks
+from sksvi.models.topics.chain import BURN_IN, Corpus, Round, TopicChain, TopicDraws
 from sksvi.models.topics.correlated import CorrelatedTopics
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, as_points
 
 Array = np.ndarray
 
-#: Moves of a document in a round, and the standard deviations of q(η) that they are made on, times this.
-MOVES, WIDENED = 2, 1.3
+#: Moves of a document in a round of the chain, and the standard deviations of q(η) that they are made on, times this.
+MOVES, WIDENED = 1, 1.3
 #: Where the symmetric α of the chain before starts, and what is added to a document's words for their logarithms.
 FIRST_ALPHA, HALF = 0.3, 0.5
 #: Documents whose q(η) is found at a time.
@@ -43,22 +44,27 @@ class CorrelatedSampler:
     Parameters
     ----------
     model : CorrelatedTopics
+    moves : int
+        Of a document in a round.
     """
 
     repeats = 1
 
-    def __init__(self, model: CorrelatedTopics) -> None:
-        self.model = model
+    def __init__(self, model: CorrelatedTopics, moves: int = 1) -> None:
+        self.model, self.moves = model, moves
 
     def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
         """Mean, mean and widened standard deviation of each document's q(η)."""
-        population = Population.of(1.0, prior["location"], np.linalg.inv(prior["precision"]))
-        return self.ellipses({"topics": as_points(topics), "population": population}, X, threads)
+        return self.ellipses(points(topics, prior), X, threads)
+
+    def at_mean(self, draws: TopicDraws) -> Blocks:
+        """Topics, μ and Σ as points at the means of draws."""
+        return points(draws.mean_topics, draws.mean_prior)
 
     def ellipses(self, q: Any, X: Any, threads: int) -> Array:
         """States of documents at the mean of q(η), given q of the topics and the population."""
         width = self.model.n_topics - 1
-        model, out = self.model.replaced(n_words=X.shape[1]), np.empty((X.shape[0], 3 * width))
+        model, out = self.model, np.empty((X.shape[0], 3 * width))
         for part in parallel.slices(X.shape[0], TOGETHER):
             found = model.documents(q, X[part], threads, roots=True)
             out[part, :width] = out[part, width : 2 * width] = found.local[:, :width]
@@ -76,12 +82,11 @@ class CorrelatedSampler:
         prior = {"location": population.location, "precision": population.precision}
         return Round(at.topics, prior, self.ellipses(around, corpus.X, corpus.threads), at.counts)
 
-    def drawn(self, q: Any, corpus: Corpus, n: int) -> TopicDraws:
-        """Draws of the joint posterior along a chain of n rounds, once it has settled."""
-        at, first = self.settled(q, corpus), corpus.burn_in
-        for at in corpus.rounds(self, at, first, BURN_IN):  # noqa: B007
-            pass
-        return stored(corpus.rounds(self, at, first + BURN_IN, n), at.topics.size)
+    def drawn(self, q: Any, corpus: Corpus) -> TopicDraws:
+        """Draws of the joint posterior along a chain, once it has settled."""
+        sampler = CorrelatedSampler(self.model, MOVES)
+        at = TopicChain(sampler, corpus, self.settled(q, corpus)).settled(BURN_IN, 2)
+        return TopicChain(sampler, corpus, at).drawn(3)
 
     def view(self, topics: Array, prior: dict[str, Array]) -> OddsView:
         """Topics and population as documents see them."""
@@ -94,7 +99,17 @@ class CorrelatedSampler:
 
         words = np.ascontiguousarray(X.data, np.float64)
         move_documents(
-            X.indptr, X.indices, words, view.topics, view.location, view.precision, MOVES, key, streams, state, counts
+            X.indptr,
+            X.indices,
+            words,
+            view.topics,
+            view.location,
+            view.precision,
+            self.moves,
+            key,
+            streams,
+            state,
+            counts,
         )
 
     def topics_given(self, counts: Array, prior: dict[str, Array], rng: np.random.Generator) -> Array:
@@ -123,6 +138,12 @@ class CorrelatedSampler:
         full = np.column_stack([state[:, : self.model.n_topics - 1], np.zeros(len(state))])
         theta = np.exp(full - full.max(1, keepdims=True))
         return np.asarray(theta / theta.sum(1, keepdims=True))[None]
+
+
+def points(topics: Array, prior: dict[str, Array]) -> Blocks:
+    """Blocks of topics and a population that have hardly any spread."""
+    population = Population.of(1.0, prior["location"], np.linalg.inv(prior["precision"]))
+    return {"topics": as_points(topics), "population": population}
 
 
 def wishart(freedom: float, root: Array, rng: np.random.Generator) -> Array:

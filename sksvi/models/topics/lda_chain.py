@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from sksvi.families import Dirichlet
+from sksvi.families import Dirichlet, Point
+from sksvi.models.base import Blocks
 from sksvi.models.slices import sliced
-from sksvi.models.topics.chain import Corpus, Round, TopicDraws, matched, stored
+from sksvi.models.topics.chain import Corpus, Round, TopicChain, TopicDraws, matched
 from sksvi.models.topics.lda import LatentDirichlet, LDAView
 
 Array = np.ndarray
@@ -48,23 +49,26 @@ class LDASampler:
 
     def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
         """Expected N of documents."""
-        own = self.model.with_local("cvb0").replaced(alpha=prior["alpha"], learns_alpha="", n_words=topics.shape[1])
-        return own.documents({"topics": as_points(topics)}, X, threads).local
+        q: Blocks = {"topics": as_points(topics), "alpha": Point(np.log(prior["alpha"]))}
+        return self.model.with_local("cvb0").documents(q, X, threads).local
+
+    def at_mean(self, draws: TopicDraws) -> Blocks:
+        """Topics and α as points at the means of draws."""
+        return {"topics": as_points(draws.mean_topics), "alpha": Point(np.log(draws.mean_prior["alpha"]))}
 
     def settled(self, q: Any, corpus: Corpus) -> Round:
         """The chain after the rounds that are left out, its topics in the order of those of q."""
         topics, prior = q["topics"].mean, self.first_prior(q)
-        at = Round(topics, prior, self.begin(topics, prior, corpus.X, corpus.threads), np.zeros_like(topics))
-        for at in corpus.rounds(self, at, 0, corpus.burn_in):  # noqa: B007
-            pass
+        states = self.begin(topics, prior, corpus.X, corpus.threads)
+        chain = TopicChain(self, corpus, Round(topics, prior, states, np.zeros_like(topics)))
+        at = chain.settled(corpus.burn_in, 0)
         own = matched(at.topics, topics)
         prior = {**at.prior, "alpha": at.prior["alpha"][own]}
         return Round(at.topics[own], prior, at.states[:, own], at.counts[own])
 
-    def drawn(self, q: Any, corpus: Corpus, n: int) -> TopicDraws:
-        """Draws of the joint posterior along a chain of n rounds, once it has settled."""
-        at = self.settled(q, corpus)
-        return stored(corpus.rounds(self, at, corpus.burn_in, n), at.topics.size)
+    def drawn(self, q: Any, corpus: Corpus) -> TopicDraws:
+        """Draws of the joint posterior along a chain, once it has settled."""
+        return TopicChain(self, corpus, self.settled(q, corpus)).drawn(1)
 
     def view(self, topics: Array, prior: dict[str, Array]) -> LDAView:
         """Topics as documents see them."""

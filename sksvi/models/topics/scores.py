@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,27 +45,62 @@ def importance_sampling(
     -------
     log_likelihood, effective_samples : ndarrays of shape (n,)
     """
-    n, width = X.shape[0], len(population.location)
-    out, sizes = np.empty(n), np.empty(n)
+    out, sizes = np.empty(X.shape[0]), np.empty(X.shape[0])
+
+    def noise() -> Array:
+        return np.asarray(rng.standard_normal((n_samples, len(population.location))))
+
+    for i, logs in enumerate(log_odds_ratios(X, components, population, found, noise, inflation)):
+        out[i] = logsumexp(logs) - np.log(n_samples)
+        sizes[i] = np.exp(2 * logsumexp(logs) - logsumexp(2 * logs))
+    return out, sizes
+
+
+def log_odds_ratios(
+    X: Any, components: Array, population: Any, found: Any, noise: Callable[[], Array], inflation: float
+) -> Iterator[Array]:
+    """Log importance ratios (S,) of draws of log odds, document by document; parameters as `importance_sampling`.
+
+    ``noise`` : gives the standard normal numbers (S, P) of a document.
+    """
+    width = len(population.location)
     prior = population.location, np.linalg.cholesky(np.linalg.inv(population.precision))
-    for i in range(n):
+    for i in range(X.shape[0]):
         mean, factor = prior
         if np.isfinite(inflation):
             mean, root = found.local[i, :width], found.roots[i]
             factor = np.linalg.cholesky(root.T @ root + inflation * np.eye(width))
-        z = rng.standard_normal((n_samples, width))
+        z = noise()
         eta = mean + z @ factor.T
         log_q = -0.5 * np.square(z).sum(1) - np.log(np.diagonal(factor)).sum()
         white = (eta - population.location) @ population.root.T
         log_p = -0.5 * np.square(white).sum(1) - 0.5 * population.log_det()
-        full = np.column_stack([eta, np.zeros(n_samples)])
+        full = np.column_stack([eta, np.zeros(len(eta))])
         theta = np.exp(full - logsumexp(full, axis=1, keepdims=True))
-        words = X.indices[X.indptr[i] : X.indptr[i + 1]]
-        counts = X.data[X.indptr[i] : X.indptr[i + 1]]
-        logs = np.log(theta @ components[:, words]) @ counts + log_p - log_q
-        out[i] = logsumexp(logs) - np.log(n_samples)
-        sizes[i] = np.exp(2 * logsumexp(logs) - logsumexp(2 * logs))
-    return out, sizes
+        yield log_words(X[i], theta, components) + log_p - log_q
+
+
+def log_words(row: Any, theta: Array, components: Array) -> Array:
+    """log p(words | θ) of a row of counts at draws of θ (S, K), nats."""
+    return np.asarray(np.log(theta @ components[:, row.indices]) @ row.data)
+
+
+def log_dirichlet_ratios(X: Any, components: Array, alpha: Array, counts: Array, n_samples: int) -> Iterator[Array]:
+    """Log importance ratios (S,) of draws of proportions from Dir(α + N), document by document.
+
+    Parameters
+    ----------
+    X : CSR matrix of shape (n, V)
+    components : ndarray of shape (K, V)
+    alpha : ndarray of shape (K,)
+    counts : ndarray of shape (n, K)
+        N.
+    n_samples : int
+    """
+    for i in range(X.shape[0]):
+        shares = np.random.default_rng([n_samples, 7]).standard_gamma(alpha + counts[i], (n_samples, len(alpha)))
+        theta = np.maximum(shares / shares.sum(1, keepdims=True), np.finfo(float).tiny)
+        yield log_words(X[i], theta, components) - np.log(theta) @ counts[i]
 
 
 def word_scores(proportions: Array, components: Array, held_out: Any) -> Array:

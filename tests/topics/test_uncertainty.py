@@ -1,0 +1,116 @@
+"""`uncertainty` of topic models: what the joint posterior's draws change, and what they leave."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+
+from sksvi import CorrelatedTopicModel, StructuredLDA, load
+from sksvi.datasets import make_ctm, make_lda
+
+BOTH = pytest.mark.parametrize("cls", [StructuredLDA, CorrelatedTopicModel])
+X = make_lda(60, 30, n_components=3, n_words=20, random_state=0).data.toarray().astype(float)
+
+
+def fitted(cls, uncertainty="corrected", rows=X, **options):
+    return cls(3, max_iter=100, tol=1e-2, random_state=0, uncertainty=uncertainty, **options).fit(rows)
+
+
+@BOTH
+def test_variational_has_the_fit_without_draws(cls):
+    plain, corrected = fitted(cls, "variational"), fitted(cls)
+    np.testing.assert_array_equal(plain.components_, corrected.components_)
+    assert plain.lower_bound_ == corrected.lower_bound_ and plain.score(X) == corrected.score(X)
+    assert plain.posterior_["topics"] is plain.state_.q["topics"]
+    assert not np.array_equal(plain.transform(X, return_std=True)[1], corrected.transform(X, return_std=True)[1])
+    model = plain._fitted_model
+    found = model.with_local("cvb0").documents(plain.state_.q, plain._counts(X), 1) if cls is StructuredLDA else None
+    mean = plain.transform(X)
+    if found is not None:
+        total = plain.doc_topic_prior_ + found.local
+        np.testing.assert_array_equal(mean, total / total.sum(1, keepdims=True))
+
+
+@BOTH
+def test_draws_are_the_same_for_any_number_of_threads_and_from_files(cls, tmp_path):
+    model, other = fitted(cls, n_jobs=1), fitted(cls, n_jobs=2)
+    np.testing.assert_array_equal(model._draws.topics, other._draws.topics)
+    interval = model.proportion_interval(X[:5])
+    assert np.all(interval[..., 0] < interval[..., 1])
+    np.testing.assert_array_equal(interval, model.proportion_interval(sp.csr_matrix(X))[:5])
+    model.save(tmp_path / "model.sksvi")
+    np.testing.assert_array_equal(load(tmp_path / "model.sksvi").proportion_interval(X[:5]), interval)
+    np.testing.assert_array_equal(load(tmp_path / "model.sksvi").summary(), model.summary())
+
+
+@BOTH
+def test_a_summary_and_samples_are_those_of_the_draws(cls):
+    model = fitted(cls)
+    block, table = model.posterior_["topics"], model.summary(coverage=0.5, n=4)
+    name, word = table.index[0]
+    k = list(model.get_feature_names_out()).index(name)
+    own = model._draws.topics[:, k, int(word[1:])]
+    low, high = np.quantile(own, [0.25, 0.75])
+    np.testing.assert_allclose(table.iloc[0], [own.mean(), own.std(ddof=1), low, high], rtol=1e-5)
+    drawn = block.sample(50, random_state=0)
+    assert drawn.shape == (50, 3, 30) and {tuple(t.ravel()) for t in drawn} <= {
+        tuple(t.ravel()) for t in model._draws.topics.astype(float)
+    }
+
+
+@BOTH
+def test_streams_single_topics_and_points_have_no_draws(cls):
+    model = fitted(cls)
+    model.partial_fit(X[:10])
+    assert model._draws is None and model.proportion_interval(X[:2]).shape == (2, 3, 2)
+    assert cls(1, max_iter=2, tol=1.0).fit(X)._draws is None
+    if cls is CorrelatedTopicModel:
+        assert fitted(cls, topics="point")._draws is None
+
+
+@pytest.mark.parametrize("options", [{"doc_topic_prior": 0.3}, {"doc_topic_prior": "auto", "topic_word_prior": "auto"}])
+def test_the_prior_spreads_where_it_is_learned(options):
+    prior = fitted(StructuredLDA, **options)._draws.prior
+    learned = "topic_word_prior" in options
+    assert np.all((prior["alpha"].std(0) > 0) == learned) and ("eta" in prior) == learned
+    assert learned or np.all(prior["alpha"] == 0.3)
+
+
+@BOTH
+def test_k_hat_of_a_document(cls):
+    rows = sp.csr_matrix(np.vstack([X[:4], np.zeros(30)]))
+    model = fitted(cls)
+    found = model.proportion_k_hat(rows)
+    assert found.shape == (5,) and np.all(found < 1.5)
+    np.testing.assert_allclose(found[2], model.proportion_k_hat(rows[2:3])[0], atol=1e-6)
+    with pytest.raises(ValueError, match="n_draws"):
+        model.proportion_k_hat(rows, n_draws=5)
+
+
+# ---- what intervals hold
+def corpus(cls, n_words, rng):
+    if cls is CorrelatedTopicModel:
+        data = make_ctm(150, 100, n_components=3, n_words=n_words, random_state=rng)
+    else:
+        data = make_lda(150, 100, n_components=3, n_words=n_words, random_state=rng)
+    return data.data, data.proportions, data.components
+
+
+def covered(model, counts, proportions, topics):
+    own = linear_sum_assignment(np.abs(topics[:, None] - model.components_).sum(-1))[1]
+    low, high = np.moveaxis(model.proportion_interval(counts)[:, own], -1, 0)
+    return np.mean((low <= proportions) & (proportions <= high))
+
+
+@BOTH
+def test_intervals_of_proportions_hold_what_they_say(cls, global_random_seed):
+    """0.9 within four standard errors of the sets: three of 150 documents, whose topics are learned from them."""
+    found = {"corrected": [], "variational": []}
+    for number in range(3):
+        rng = np.random.RandomState(1000 * number + global_random_seed)
+        counts, proportions, topics = corpus(cls, 30, rng)
+        for name, hits in found.items():
+            hits.append(covered(cls(3, random_state=0, uncertainty=name).fit(counts), counts, proportions, topics))
+    assert abs(np.mean(found["corrected"]) - 0.9) < 4 * 0.02
+    if cls is StructuredLDA:
+        assert np.mean(found["variational"]) < np.mean(found["corrected"])
