@@ -16,7 +16,7 @@ from sksvi import algorithms
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame
 from sksvi.algorithms.specs import SVI
-from sksvi.decomposition._joint_draws import UNCERTAINTY, JointDraws, affordable, chain_length
+from sksvi.decomposition._joint_draws import JointDraws, affordable, chain_length
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, SHARED, UNCHECKED, stays, string_or_array
@@ -28,6 +28,7 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.base import Table
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.nmf.cells import (
     CHOSEN_AMONG,
     GROUPED,

@@ -63,7 +63,7 @@ def test_streams_single_topics_and_points_have_no_draws(cls):
     model = fitted(cls)
     model.partial_fit(X[:10])
     assert model._draws is None and model.proportion_interval(X[:2]).shape == (2, 3, 2)
-    assert cls(1, max_iter=2, tol=1.0).fit(X)._draws is None
+    assert cls(1, tol=1e-2).fit(X)._draws is None
     if cls is CorrelatedTopicModel:
         assert fitted(cls, topics="point")._draws is None
 
@@ -72,7 +72,7 @@ def test_streams_single_topics_and_points_have_no_draws(cls):
 def test_the_prior_spreads_where_it_is_learned(options):
     prior = fitted(StructuredLDA, **options)._draws.prior
     learned = "topic_word_prior" in options
-    assert np.all((prior["alpha"].std(0) > 0) == learned) and ("eta" in prior) == learned
+    assert np.all((np.ptp(prior["alpha"], axis=0) > 0) == learned) and ("eta" in prior) == learned
     assert learned or np.all(prior["alpha"] == 0.3)
 
 
