@@ -65,22 +65,27 @@ class SiteFit:
         Where messages are found anew.
     nodes : tuple of SiteNode
     terms : callable
-        Rows (m,), means (m, K) and covariances (m, K, K) of their latents, and a likelihood, to E log p(y | f), and its
+        Rows (m,), means (m, K) and covariances (m, K, K) of their latents, and a node, to E log p(y | f), and its
         derivatives in both, of one copy: (m,), (m, K), (m, K, K).
     distribution : callable
         Means, covariances of latents and the likelihood to the predictive distribution of y.
+    place, copies : ndarray of shape (N,), optional
+        Where the rows as users have them are among these, -1: they do not count; and how often each counts. None: they
+        are the same.
     """
 
     y: Array
     weight: Array
     mode: SiteNode
     nodes: tuple[SiteNode, ...]
-    terms: Callable[[Array, Array, Array, Any], tuple[Array, Array, Array]]
+    terms: Callable[[Array, Array, Array, SiteNode], tuple[Array, Array, Array]]
     distribution: Callable[[Array, Array, Any], Any]
+    place: Array | None = None
+    copies: Array | None = None
 
     def expected(self, node: SiteNode, rows: Array) -> Array:
         """E log p(y | f) of one copy of rows at a node, (m,)."""
-        return np.asarray(self.terms(rows, node.mean[rows], node.cov[rows], node.likelihood)[0])
+        return np.asarray(self.terms(rows, node.mean[rows], node.cov[rows], node)[0])
 
     def predictive(self, node: SiteNode, mean: Array, cov: Array, rows: Any = slice(None)) -> Any:
         """Distribution of y of some rows, for latents (m, K), (m, K, K) without what they have besides."""
@@ -161,9 +166,9 @@ def row_terms(model: Any, q: Blocks, problem: Problem) -> Any:
     """The function that `SiteFit.terms` is, of a model that is linear in one block."""
     y: Any = problem.data.y  # type: ignore[attr-defined]  # a table
 
-    def terms(rows: Array, m: Array, v: Array, likelihood: Any) -> tuple[Array, Array, Array]:
+    def terms(rows: Array, m: Array, v: Array, node: SiteNode) -> tuple[Array, Array, Array]:
         mean, cov = (m[:, 0], v[:, 0, 0]) if m.shape[1] == 1 else (m, v)
-        here = model.expected(q, likelihood, y[rows], mean, cov, problem.expect, None)
+        here = model.expected(q, node.likelihood, y[rows], mean, cov, problem.expect, None)
         bend = here.gamma if here.gamma.ndim == 3 else here.gamma[:, None, None]
         return here.value, columns(here.alpha), bend
 

@@ -32,11 +32,13 @@ from sksvi.estimators.posterior import (
     response_names,
 )
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, stays, string_or_array
+from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, concatenated, learned_rows
 from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, InducingRecord, NodeProcess, Place, ProcessFit
+from sksvi.gaussian_process._sites import sparse_sites
 from sksvi.gaussian_process._start import (
     AT_ROW,
     BETWEEN_ROWS,
@@ -349,23 +351,29 @@ class SparseGP(GaussianProcess):
         return f"inducing point {coordinate}{' (class by class)' if self.likelihood_.n_latents > 1 else ''}"
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
-        """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
+    def _with_rows_of_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Problem, float | None]:
+        """The problem that was fitted, with its rows anew; and the bound that the fit ended at."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         rows = self._encoding.read(twin, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
         data = self._encoding.encode(twin, rows, CHUNK)
         check_same_rows(self, data.total_weight, offset)
-        model, q = twin._model(data, "nothing"), self.state_.shown
+        model = twin._model(data, "nothing")
         bound_at_end = final_bound(self, self._process.log_prior) if model.bound == model.teacher else None
-        model = model.replaced(bound=model.teacher)  # "v2" is no density of y given the inducing values
-        L, inducing = model.geometry(q).L, self.posterior_["inducing"]
+        # "v2" is no density of y given the inducing values.
+        return twin._problem(model.replaced(bound=model.teacher), data), bound_at_end
+
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
+        """The fit with its rows, for a comparison of q with the best q of any form at these inducing points."""
+        problem, bound_at_end = self._with_rows_of_fit(X, y, sample_weight, offset)
+        q, inducing = self.state_.shown, self.posterior_["inducing"]
+        L = cast(SparseGPModel, problem.model).geometry(q).L
 
         def shown(draws: Array) -> Array:
             return (draws.reshape(-1, len(L)) @ L.T).reshape(len(draws), -1) + self.mean_
 
         return PosteriorTarget(
-            problem=twin._problem(model, data),
+            problem=problem,
             q=q,
             block="inducing",
             index=self._point_names(),
@@ -374,6 +382,10 @@ class SparseGP(GaussianProcess):
             shown=shown,
             final_bound=bound_at_end,
         )
+
+    def _sites(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> SiteFit:
+        """The fit as messages of its rows."""
+        return sparse_sites(self, *self._with_rows_of_fit(X, y, sample_weight, offset))
 
     # ---- streams
     def _streaming_model(self, data: Table, first: bool) -> Any:

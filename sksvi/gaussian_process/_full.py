@@ -17,12 +17,13 @@ from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ClassWeight, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import interval_table
+from sksvi.estimators.checks import check_row_values, interval_table, n_rows
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior, PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
+from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, concatenated
 from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
@@ -30,6 +31,7 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
+from sksvi.gaussian_process._sites import full_sites
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
@@ -276,28 +278,39 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         memory.need(n_matrices * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
     # ---- the posterior that q stands for
-    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
-        """The fit with its rows, for a comparison of q with its posterior."""
-        import pandas as pd
-
+    def _with_rows_of_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Problem, float | None]:
+        """The problem that was fitted, with its rows anew; and the bound that the fit ended at."""
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         data = self._encoding.read(twin, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
         check_same_rows(self, data.total_weight, offset)
         if not np.array_equal(data.X, self.X_train_):
             raise ValueError("X are not the rows of the fit, to which q of GPClassifier belongs: give those.")
-        rows, latents = data.place, self.posterior_["latents"].block
         model = FullGP(self.likelihood_, self.kernel_, data.X, False)
+        return twin._problem(model, data), final_bound(self, self._process.log_prior)
+
+    def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
+        """The fit with its rows, for a comparison of q with its posterior."""
+        import pandas as pd
+
+        problem, bound = self._with_rows_of_fit(X, y, sample_weight, offset)
+        data, latents = cast(DistinctRows, problem.data), self.posterior_["latents"].block
         return PosteriorTarget(
-            problem=twin._problem(model, data),
+            problem=problem,
             q=self.state_.shown,
             block="latents",
             index=pd.Index(data.counted, name="row"),
-            mean=latents.mean[rows],
-            std=latents.std[rows],
-            shown=lambda draws: draws[:, rows],
-            final_bound=final_bound(self, self._process.log_prior),
+            mean=latents.mean[data.place],
+            std=latents.std[data.place],
+            shown=lambda draws: draws[:, data.place],
+            final_bound=bound,
         )
+
+    def _sites(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> SiteFit:
+        """The fit as messages of its different rows."""
+        problem, bound = self._with_rows_of_fit(X, y, sample_weight, offset)
+        copies = check_row_values(sample_weight, n_rows(X), "sample_weight", weights=True)
+        return full_sites(self, problem, bound, n_rows(X), copies)
 
     # ---- prediction
     def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:

@@ -275,7 +275,7 @@ class SecondLook:
         good = np.isfinite(self.cov).all(axis=(1, 2, 3))
         flat, cov = self.mean[good].reshape(-1, k), self.cov[good].reshape(-1, k, k)
         with np.errstate(over="ignore", invalid="ignore"):
-            _, alpha, gamma = fit.terms(np.tile(np.arange(n), len(flat) // n), flat, cov, fit.mode.likelihood)
+            _, alpha, gamma = fit.terms(np.tile(np.arange(n), len(flat) // n), flat, cov, fit.mode)
             linear = alpha - 2.0 * np.einsum("nkl,nl->nk", gamma, flat)
             share, rest = rate[good, None, None], 1.0 - rate[good, None, None]
             self.linear, self.precision = self.linear.copy(), self.precision.copy()
@@ -310,7 +310,7 @@ class SecondLook:
         own = np.concatenate([folds.rows[f] for f in self.which[part]])
         at = np.repeat(np.arange(count), [len(folds.rows[f]) for f in self.which[part]])
         copies = np.concatenate([folds.copies[f] for f in self.which[part]])
-        slope = fit.terms(own, mean[at, own], cov[at, own], mode.likelihood)[1] * copies[:, None]
+        slope = fit.terms(own, mean[at, own], cov[at, own], mode)[1] * copies[:, None]
         push = np.zeros((count, self.H.shape[2]))
         np.add.at(push, at, np.einsum("mkr,mk->mr", self.H[own], slope))
         direction = np.einsum("frs,fs->fr", self.standard[part], push)
@@ -319,7 +319,7 @@ class SecondLook:
         m = mean[None] + ALONG[:, None, None, None] * a
         V = np.broadcast_to(cov - (1.0 - ROUNDING) * a[..., :, None] * a[..., None, :], (len(ALONG), *cov.shape))
         rows = np.tile(np.arange(n), len(ALONG) * count)
-        value = fit.terms(rows, m.reshape(-1, k), V.reshape(-1, k, k), mode.likelihood)[0].reshape(m.shape[:3])
+        value = fit.terms(rows, m.reshape(-1, k), V.reshape(-1, k, k), mode)[0].reshape(m.shape[:3])
         second = V + m[..., :, None] * m[..., None, :]
         G, b = self.precision[part], self.linear[part]
         site = np.einsum("fnk,gfnk->gfn", b, m) - 0.5 * np.einsum("fnkl,gfnkl->gfn", G, second)

@@ -166,12 +166,13 @@ def loo(
     inner, rows = inner_and_rows(model, X, "_sites", "has no messages of single rows", SUPPORTED)
     with parallel.working():
         fit = inner._sites(rows, y, sample_weight, with_exposure(inner, offset, exposure, rows, y=y))
-        labels = None if groups is None else group_labels(X, groups, len(fit.y))
-        frame = _pointwise(fit, _folds(fit, labels))
+        copies = fit.weight if fit.copies is None else fit.copies
+        labels = None if groups is None else group_labels(X, groups, len(copies))
+        frame = _pointwise(fit, *_folds(fit, labels))
     table = framed(X)
     frame.index = table.index if isinstance(getattr(table, "index", None), pd.Index) else pd.RangeIndex(len(frame))
-    if sample_weight is not None or not np.all(fit.weight == 1.0):
-        frame["weight"] = fit.weight
+    if sample_weight is not None or not np.all(copies == 1.0):
+        frame["weight"] = copies
     if labels is not None:
         frame["group"] = labels
     return summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
@@ -200,10 +201,17 @@ def group_labels(X: Any, groups: Any, n: int) -> Array:
 
 def summed(frame: DataFrame, method: str) -> ElpdResult:
     """The result of numbers of rows: their sum, and the standard error of it."""
-    weight = frame["weight"].to_numpy() if "weight" in frame else np.ones(len(frame))
-    total = weight * frame["elpd"].to_numpy()
-    p_loo = float(weight @ frame["p_loo"].to_numpy()) if "p_loo" in frame else np.nan
-    return ElpdResult(float(total.sum()), std_error(frame, frame["elpd"].to_numpy()), p_loo, frame, method)
+    totals = {name: float(np.sum(_weighted(frame, frame[name].to_numpy()))) for name in ("elpd", "p_loo")}
+    se = std_error(frame, frame["elpd"].to_numpy())
+    return ElpdResult(totals["elpd"], se, totals["p_loo"], frame, method)
+
+
+def _weighted(frame: DataFrame, values: Array) -> Array:
+    """Numbers of rows times their weights; rows that do not count have none."""
+    if "weight" not in frame:
+        return values
+    weight = frame["weight"].to_numpy()
+    return np.multiply(weight, values, out=np.zeros(len(values)), where=weight > 0)
 
 
 def std_error(frame: DataFrame, values: Array) -> float:
@@ -211,7 +219,8 @@ def std_error(frame: DataFrame, values: Array) -> float:
     weight = frame["weight"].to_numpy() if "weight" in frame else np.ones(len(frame))
     if "group" in frame:
         codes = pd.factorize(frame["group"], use_na_sentinel=False)[0]
-        values, weight = np.bincount(codes, weight * values), np.ones(codes.max() + 1)
+        values, weight = np.bincount(codes, _weighted(frame, values)), np.ones(codes.max() + 1)
+    values, weight = values[weight > 0], weight[weight > 0]
     n = float(weight.sum())
     if not n > 1:
         return float("nan")
@@ -219,17 +228,26 @@ def std_error(frame: DataFrame, values: Array) -> float:
     return float(np.sqrt(n / (n - 1.0) * (weight @ np.square(values - mean))))
 
 
-def _folds(fit: SiteFit, labels: Array | None) -> Folds:
+def _folds(fit: SiteFit, labels: Array | None) -> tuple[Folds, Array]:
+    """Rows that are left out together, and where each row as given is among them, -1: nowhere."""
+    place = np.arange(len(fit.y)) if fit.place is None else fit.place
     if labels is None:
-        return Folds([np.array([i]) for i in range(len(fit.y))], [np.minimum(w, 1.0)[None] for w in fit.weight])
+        return Folds([np.array([i]) for i in range(len(fit.y))], [np.minimum(w, 1.0)[None] for w in fit.weight]), place
+    copies = fit.weight if fit.copies is None else fit.copies
     codes = pd.factorize(labels, use_na_sentinel=False)[0]
-    order = np.argsort(codes, kind="stable")
-    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
-    return Folds(parts, [fit.weight[part] for part in parts])
+    rows, left, entry, start = [], [], np.full(len(place), -1), 0
+    for code in range(codes.max() + 1):
+        own = np.flatnonzero((codes == code) & (place >= 0))
+        if len(own):
+            found, at = np.unique(place[own], return_inverse=True)
+            rows.append(found)
+            left.append(np.bincount(at, copies[own]))
+            entry[own], start = start + at, start + len(found)
+    return Folds(rows, left), entry
 
 
-def _pointwise(fit: SiteFit, folds: Folds) -> DataFrame:
-    """Log densities of rows without their fold, mixed over the nodes."""
+def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
+    """Log densities of rows without their fold, mixed over the nodes; `entry`: where they are among those of folds."""
     cavities = LeaveOut(fit, folds)
     cavities.look()
     rows = cavities.rows
@@ -245,7 +263,7 @@ def _pointwise(fit: SiteFit, folds: Folds) -> DataFrame:
     if lower.shape[1]:
         mixed = np.exp(left)
         columns |= {"pit_lower": np.sum(mixed * lower, axis=0), "pit_upper": np.sum(mixed * upper, axis=0)}
-    return pd.DataFrame(columns, index=rows).sort_index()
+    return pd.DataFrame({name: np.where(entry >= 0, values[entry], np.nan) for name, values in columns.items()})
 
 
 def _of_node(fit: SiteFit, node: SiteNode, here: Without, rows: Array) -> tuple[Array, ...]:

@@ -4,10 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, BernoulliMixture
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    BernoulliMixture,
+    GMERegressor,
+    GPClassifier,
+    SparseGPClassifier,
+    SparseGPRegressor,
+)
 from sksvi.datasets import make_glm
 from sksvi.inspection import ElpdResult, compare, kfold, loo
 from sksvi.inspection._compare import stacking_weights
@@ -157,6 +167,67 @@ def test_kfold_of_single_rows_is_refits():
     assert inside.elpd_loo == pytest.approx(
         kfold(make_pipeline(StandardScaler(with_std=False), make()), X, y, cv=3, **options).elpd_loo, abs=2
     )
+
+
+# ---- mixed effects, Gaussian processes
+def grouped(seed, likelihood):
+    """Rows of eight levels, and a column."""
+    rng = np.random.default_rng(seed)
+    codes, x = np.arange(48) % 8, rng.normal(size=48)
+    f = 0.5 * x + rng.normal(size=8)[codes]
+    y = {"gaussian": f + 0.5 * rng.normal(size=48), "poisson": rng.poisson(np.exp(f))}[likelihood]
+    return pd.DataFrame({"x": x, "school": np.array(list("abcdefgh"))[codes]}), y
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+@pytest.mark.parametrize("groups", [None, "school"])
+def test_mixed_effects(likelihood, groups, global_random_seed):
+    """A row, or all rows of a level, whose effect is then that of a new one."""
+    X, y = grouped(global_random_seed, likelihood)
+    model = GMERegressor(likelihood=likelihood, groups="school", noise=False)
+    found = loo(model.fit(X, y), X, y, groups=groups)
+    rows = np.arange(48) if groups is None else X["school"].factorize()[0]
+    folds = [(np.flatnonzero(rows != one), np.flatnonzero(rows == one)) for one in np.unique(rows)]
+    exact = kfold(model, X, y, cv=folds, groups=groups)
+    assert abs(found.elpd_loo - exact.elpd_loo) < 0.25 * exact.se
+
+
+def test_a_process_under_gaussian_noise_is_exact():
+    """Leave-one-out of a Gaussian process in closed form (Rasmussen and Williams 2006, eq. 5.12)."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (12, 1))
+    y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=12)
+    model = SparseGPRegressor(
+        kernel=RBF(1.0), noise_variance=0.1, inducing=X, optimize_hyperparameters=False, optimize_inducing=False
+    ).fit(X, y)
+    precision = np.linalg.inv(RBF(1.0)(X) + 0.1 * np.eye(12))
+    variance = 1.0 / np.diag(precision)
+    mean = y - precision @ y * variance
+    exact = -0.5 * np.log(2 * np.pi * variance) - 0.5 * (y - mean) ** 2 / variance
+    assert_allclose(loo(model, X, y).pointwise["elpd"], exact, atol=1e-4)  # the jitter of the inducing points
+
+
+def test_processes_near_refits(global_random_seed):
+    """Full and sparse, of labels; rows that are alike leave one by one."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(-2, 2, (24, 1))
+    X[12:] = X[:12]
+    y = (rng.random(24) < expit(2 * X[:, 0])).astype(int)
+    points = np.linspace(-2, 2, 8)[:, None]
+    for model in (
+        GPClassifier(kernel=4.0 * RBF(1.0), optimize_hyperparameters=False),
+        SparseGPClassifier(
+            kernel=4.0 * RBF(1.0), inducing=points, optimize_hyperparameters=False, optimize_inducing=False
+        ),
+    ):
+        found, exact = loo(model.fit(X, y), X, y), refits(lambda model=model: model, X, y)
+        model.fit(X, y)
+        assert_allclose(found.pointwise["elpd"], exact, atol=0.05)
+        weight = np.r_[0.0, np.ones(23)]
+        without = loo(model.fit(X, y, weight), X, y, sample_weight=weight)
+        assert np.isfinite(without.elpd_loo) and without.se > 0
+    with pytest.raises(TypeError, match="bound='v2'"):
+        loo(SparseGPRegressor(bound="v2", n_inducing=3, random_state=0).fit(X, X[:, 0] + rng.normal(size=24)), X, y)
 
 
 # ---- models side by side
