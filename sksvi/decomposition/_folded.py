@@ -31,6 +31,8 @@ class FoldedUsers(FoldedIds):
         Where each user's items begin, and positions of the items rated.
     fit : tuple
         What tells the fit that they belong to from another one.
+    draws : ndarray of shape (n, S, F) or None
+        Draws of factors and bias, each given a draw of the items.
 
     Attributes
     ----------
@@ -62,9 +64,15 @@ class FoldedUsers(FoldedIds):
     _posterior: GaussianPlates
 
     def __init__(
-        self, ids: Array, posterior: GaussianPlates, n_components: int, rated: tuple[Array, Array], fit: tuple[Any, ...]
+        self,
+        ids: Array,
+        posterior: GaussianPlates,
+        n_components: int,
+        rated: tuple[Array, Array],
+        fit: tuple[Any, ...],
+        draws: Array | None = None,
     ) -> None:
-        super().__init__(ids, posterior, rated, fit)
+        super().__init__(ids, posterior, rated, fit, draws)
         self._k = n_components
 
     @property
@@ -102,6 +110,8 @@ class FoldedCounts(FoldedIds):
         Where each user's items begin, and positions of the items that were counted.
     fit : tuple
         What tells the fit that they belong to from another one.
+    draws : ndarray of shape (n, S, K) or None
+        Draws of factors, each given a draw of the items.
 
     Attributes
     ----------

@@ -182,9 +182,9 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
             return mean
         std = np.empty(shape.shape, checked.dtype)
         for rows in self._portions(found):
-            if self._draws is not None:
+            if self.draws_ is not None:
                 own = shape[rows] / rate[rows]
-                means, variances = self._moments_at(self._draws.few_items, found[rows], own)
+                means, variances = self._moments_at(self.draws_.few_items, found[rows], own)
                 std[rows] = np.sqrt(about(means, own) + variances.mean(1))
                 continue
             covariance = self._covariances(found[rows], shape[rows], rate[rows])
@@ -277,12 +277,12 @@ class CountFactorization(TransformerMixin, FirstRows, GammaFit):
         shape, rate = self._activations(found)
         for rows in self._portions(found):
             own, blocks = shape[rows] / rate[rows], self.posterior_.values()
-            if self._draws is None:
+            if self.draws_ is None:
                 covariance = self._covariances(found[rows], shape[rows], rate[rows])
                 yield rows, *density.moments_of(own, covariance, *blocks)
             else:
                 mean, _ = density.moments_of(own, np.zeros_like(own), *blocks)
-                bases = self._draws.few_items
+                bases = self.draws_.few_items
                 yield rows, mean, cell_variance(bases, *self._moments_at(bases, found[rows], own), mean)
 
     def _portions(self, found: CountMatrix) -> list[slice]:

@@ -93,8 +93,8 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
     #: What every cell of a merged component has beside its own.
     _evened: Any = EVENED
     uncertainty: str
-    #: Draws of rows, where these are of the fit, and components together; None: variances are those of q.
-    _draws: JointDraws | None = None
+    draws_: JointDraws | None
+    #: Whether there are draws of rows, as ids of the fit, besides those of components.
     _stores_rows = False
 
     def _model(self, n_features: int) -> CountRows:
@@ -171,7 +171,7 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
 
     # ---- draws
     def _finish(self, model: Any, state: State, weight: float, bounds: Array | None = None) -> None:
-        self._draws = None
+        self.draws_ = None
         super()._finish(model, state, weight, bounds)
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
@@ -183,7 +183,8 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
             length = affordable(chain_length((rows + found.shape[1]) * K, 0.0), work, state.passes)
             if length is not None:
                 chain = CountChain(self._chain_model(found.shape[1]), found, self._chain_blocks, problem.threads)
-                self._draws = JointDraws(**draws_of(chain, length, state.seed, self._stores_rows))
+                users, items, weights = draws_of(chain, length, state.seed, self._stores_rows).values()
+                self.draws_ = JointDraws(users, items, weights).beside(self._moments_by_side)
         return super()._refine(problem, state, budget)
 
     def _chain_model(self, n_features: int) -> CountRows:
@@ -194,6 +195,12 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
     def _chain_blocks(self) -> dict[str, Any]:
         """The blocks that a chain begins at."""
         return self._row_blocks
+
+    @property
+    def _moments_by_side(self) -> dict[str, tuple[Array, Array]]:
+        """Means and variances (P, K) of q of what there are draws of."""
+        q = self.posterior_["components"]
+        return {"items": (q.mean.T, q.variance.T)}
 
     def _moments_at(self, bases: Array, found: CountMatrix, start: Array) -> tuple[Array, Array]:
         """Means and variances (n, S, K) of the activations of rows at draws of the components, from a start (n, K)."""
@@ -369,5 +376,5 @@ class PoissonFit(GammaFit):
         """The sum of each component's cells, by its first two moments."""
         q = self.posterior_["components"]
         mean = q.mean.sum(1)
-        variance = q.variance.sum(1) if self._draws is None else self._draws.summed(mean)
+        variance = q.variance.sum(1) if self.draws_ is None else self.draws_.summed(mean)
         return Gamma(np.square(mean) / variance, mean / variance)

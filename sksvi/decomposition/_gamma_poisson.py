@@ -60,7 +60,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
     uncertainty : {"corrected", "variational"}, default="corrected"
         "corrected": `fit` ends with sweeps of conditional draws that begin at q: which component each count came from,
         activations, components, and what these share. Means stay those of q, variances are mean squares of draws about
-        them. There are 160 sweeps where these are quick (counts other than 0 times components up to 125,000), else as
+        them. There are 120 sweeps where these are quick (counts other than 0 times components up to 170,000), else as
         many as take about the time of the fit, but at least 40; none where one visits more than 50 million and the fit
         took few passes. "variational": the variances of q, which are too small. So it is after `partial_fit` and of
         Dask collections.
@@ -102,6 +102,9 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         Number of components.
     activation_rate_, component_rate_ : float
         Learned rates of the priors of activations and components.
+    draws_ : JointDraws or None
+        Draws that variances are of, single precision: ``items`` (F, S, K), of components; ``n_draws``,
+        and ``k_hats``, how far q is from them. None: variances are those of q.
     posterior_ : Posterior
         Block ``components``.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -130,7 +133,7 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         PoissonFit.LAYOUT
         + """
         components_ (k,d)
-        _draws? JointDraws; _draws.items? (d,_,k) x
+        draws_? JointDraws; draws_.items? (d,_,k) x
     """
     )
 

@@ -67,7 +67,7 @@ class GammaProcessNMF(CountFactorization):
     uncertainty : {"corrected", "variational"}, default="corrected"
         "corrected": `fit` ends with sweeps of conditional draws that begin at q: which component each count came from,
         activations, components, and what these share. Means stay those of q, variances are mean squares of draws about
-        them. There are 160 sweeps where these are quick (counts other than 0 times components up to 125,000), else as
+        them. There are 120 sweeps where these are quick (counts other than 0 times components up to 170,000), else as
         many as take about the time of the fit, but at least 40; none where one visits more than 50 million and the fit
         took few passes. "variational": the variances of q, which are too small. So it is after `partial_fit` and of
         Dask collections.
@@ -109,6 +109,9 @@ class GammaProcessNMF(CountFactorization):
         Share of all counts that each explains.
     n_components_ : int
         Number of components in the results.
+    draws_ : JointDraws or None
+        Draws that variances are of, single precision: ``items`` (F, S, K), of components times weights; ``n_draws``,
+        and ``k_hats``, how far q is from them. None: variances are those of q.
     prior_mean_ : float
         1/c.
     posterior_ : Posterior
@@ -135,7 +138,7 @@ class GammaProcessNMF(CountFactorization):
         _record.choices.n_components count k; prior_mean_ number >0
         state_.q.components.mean (k,d); state_.q.weights.mean (k); state_.locals.values? (_,k) f >=0
         n_components_ count n >=1 <=k; components_ (n,d) x >=0
-        _draws? JointDraws; _draws.items? (d,_,n) x; _draws.weights? (_,n) x
+        draws_? JointDraws; draws_.items? (d,_,n) x; draws_.weights? (_,n) x
         component_weights_ (n) f >=0; component_shares_ (n) f >=0
         posterior_._blocks.components.mean (n,d); posterior_._blocks.weights.mean (n)
     """
@@ -250,6 +253,12 @@ class GammaProcessNMF(CountFactorization):
     def _weighted(self, activations: Array) -> Array:
         return np.asarray(activations * self.component_weights_)
 
+    @property
+    def _moments_by_side(self) -> dict[str, tuple[Array, Array]]:
+        (mean, variance), q = super()._moments_by_side["items"], self.posterior_["weights"]
+        spread = q.variance * (variance + np.square(mean)) + np.square(q.mean) * variance
+        return {"items": (q.mean * mean, spread)}
+
     def _chain_model(self, n_features: int) -> CountRows:
         """The model of the components in the results, each with the prior that it had among all."""
         share = len(self.components_) / int(self.n_components)
@@ -259,9 +268,9 @@ class GammaProcessNMF(CountFactorization):
     @property
     def _summarised(self) -> Gamma:
         q = self.posterior_["weights"]
-        if self._draws is None:
+        if self.draws_ is None:
             return q
-        rate = q.mean / np.mean(np.square(self._draws.weights - q.mean), axis=0)
+        rate = q.mean / np.mean(np.square(self.draws_.weights - q.mean), axis=0)
         return Gamma(rate * q.mean, rate)
 
     def _expose(self, model: Any, state: State) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from sksvi.models.factorization.chain_loops import squared_spreads
 Array = np.ndarray
 
 #: Sweeps before draws are stored, most draws, and fewest, where more would take more than so many bytes and than q.
-BURN_IN, MOST, LEAST, BYTES = 60, 100, 25, 2**27
+BURN_IN, MOST, LEAST, BYTES = 40, 80, 25, 2**27
 #: Fewest sweeps before draws are stored; draws of items that rows of a table are asked at.
-FIRST, FEW = 15, 34
+FIRST, FEW = 15, 27
 #: Counts times components: that all sweeps may visit whatever the fit took (a second or less); of a sweep, beyond which
 #: a chain is as long as a fit pays for or not walked; and sweeps that take as long as a pass of a fit.
 LITTLE, MUCH, PER_PASS = 2e7, 5e7, 1.2
@@ -47,17 +47,38 @@ def about(draws: Array, mean: Array) -> Array:
 
 @dataclass(frozen=True)
 class JointDraws:
-    """Draws of users and items from the posterior of both and their hyperparameters, about the means of q.
+    """Draws of users and items from the posterior of both and their hyperparameters, in the coordinates of q.
 
-    users (n_users, S, F), items (n_items, S, F): single precision, in the coordinates of q. Of a table whose rows are
-    asked for anew no row is a user, n_users is 0, and columns are items. weights (S, F): of components that have them.
+    A standard deviation of S draws is known to about one part in sqrt(2 S). Of a table whose rows are asked for anew no
+    row is a user, and columns are items.
+
+    Parameters
+    ----------
+    users : ndarray of shape (n_users, S, F)
+        Single precision; (0, S, F) of a table.
+    items : ndarray of shape (n_items, S, F)
+    weights : ndarray of shape (S, F) or (0, 0)
+        Of components that have them.
+    k_hats : dict
+        By side, of shape (n_users,) and (n_items,): tail index 1 - 1/λ of importance ratios from q to a Gaussian whose
+        variances are on average λ times those of q, as those of the draws about its means are; 0 where λ < 1. Above
+        0.7 weights would not bring q to the posterior.
     """
 
-    LAYOUT = "users (n,S,F) x; items (m,S,F) x; weights (S,F) x or (0,0) x"
+    LAYOUT = "users (n,S,F) x; items (m,S,F) x; weights (S,F) x or (0,0) x; k_hats dict"
 
     users: Array
     items: Array
     weights: Array = field(default_factory=lambda: np.ones((0, 0), np.float32))
+    k_hats: dict[str, Array] = field(default_factory=dict)
+
+    def beside(self, sides: dict[str, tuple[Array, Array]]) -> JointDraws:
+        """These draws with the tail indices beside means and variances (P, K) of q, by side."""
+        ratios = {
+            side: np.mean(about(self.of(side)[..., : mean.shape[1]], mean) / variance, axis=1)
+            for side, (mean, variance) in sides.items()
+        }
+        return replace(self, k_hats={side: np.maximum(0.0, 1.0 - 1.0 / ratio) for side, ratio in ratios.items()})
 
     @property
     def n_draws(self) -> int:

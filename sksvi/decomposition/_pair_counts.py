@@ -26,6 +26,7 @@ from sksvi.decomposition._pair_count_encoding import (
 from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.families import Gamma
+from sksvi.models.factorization.columns import SIDES
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
 from sksvi.predictive.plain import tail_of
@@ -87,22 +88,27 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             users, items = (column.iloc[rows] for column in columns)
             mean, spread = density.moments_of_pairs(self._rows("users", users, folded), self._rows("items", items))
             own, of_user = self._user_draws(users, folded)
-            if own is not None and self._draws is not None:
+            if own is not None and self.draws_ is not None:
                 of_item = positions(self.items_, items)
                 both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
-                spread[both] = self._draws.pair_variance(own, of_user[both], of_item[both], mean[both], K)
+                spread[both] = self.draws_.pair_variance(own, of_user[both], of_item[both], mean[both], K)
             parts.append((mean, spread))
         return density.CountPredictive(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    @property
+    def _moments_by_side(self) -> dict[str, tuple[Array, Array]]:
+        sides = {side: self._factors_of(side) for side in SIDES}
+        return {side: (q.mean, q.variance) for side, q in sides.items()}
 
     def _user_draws(self, users: Any, folded: Any) -> tuple[Array | None, Array]:
         """Draws (P, S, K) of users of the fit, or of folded-in ones, and which of them each of a column is, or -1."""
         if folded is not None:
             return folded._draws, positions(folded.ids, users)
-        return None if self._draws is None else self._draws.users, positions(self.users_, users)
+        return None if self.draws_ is None else self.draws_.users, positions(self.users_, users)
 
     def _spread_of(self, side: str) -> Array:
         variance = super()._spread_of(side)
-        return variance if self._draws is None else about(self._draws.of(side), self._factors_of(side).mean)
+        return variance if self.draws_ is None else about(self.draws_.of(side), self._factors_of(side).mean)
 
     # ---- users
     @overload
@@ -191,8 +197,8 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         found = cells(table)
         q = Gamma(*self._activations(found))
         draws = None
-        if self._draws is not None:
-            mean, variance = self._moments_at(self._draws.items, found, q.mean)
+        if self.draws_ is not None:
+            mean, variance = self._moments_at(self.draws_.items, found, q.mean)
             rate = mean / variance
             draws = np.random.default_rng(0).standard_gamma(rate * mean, dtype=np.float32) / rate
         return FoldedCounts(names, q, items_of(found), self._mark, draws)
@@ -357,10 +363,10 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             q = self._rows("users", some, folded)
             mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
             own, where = self._user_draws(some, folded)
-            if own is not None and self._draws is not None:
+            if own is not None and self.draws_ is not None:
                 there = np.flatnonzero(where >= 0)
                 draws = own[where[there]]
-                variance[there] = cell_variance(self._draws.items, draws, None, mean[there])
+                variance[there] = cell_variance(self.draws_.items, draws, None, mean[there])
 
             def shown_at(of: Array, item: Array) -> dict[str, Array]:
                 return {"mean": mean[of, item], "std": np.sqrt(mean[of, item] + variance[of, item])}

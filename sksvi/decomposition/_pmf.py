@@ -106,7 +106,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
     covariance : {"full", "diag"}, default="full"
         Of each user's and each item's q.
     uncertainty : {"corrected", "variational"}, default="corrected"
-        "corrected": `fit` ends with 160 sweeps of conditional draws that begin at q, of users, items, precisions and
+        "corrected": `fit` ends with 120 sweeps of conditional draws that begin at q, of users, items, precisions and
         the likelihood's parameters. Means stay those of q; every variance is the mean square of the draws about them,
         of a pair of those of its user and item together. "variational": that of q, in which users are as sure as if
         items were given, and whose intervals are too short. So it is with ``covariance="diag"``, after `partial_fit`,
@@ -145,6 +145,9 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         Posterior means of the biases, with ``biases=True``; an item's bias is less the global one.
     levels_ : ndarray of shape (L,)
         Ordinal: the sorted values of y, or the names of an ordered Categorical in its order; binary: 0 and 1.
+    draws_ : JointDraws or None
+        Draws that variances are of, single precision: ``users`` (n_users, S, F), ``items``; ``n_draws``, and ``k_hats``
+        by side, how far q is from them. None: variances are those of q.
     likelihood_ : Likelihood
         The fitted likelihood, its learned scales as numbers.
     noise_ : float
@@ -195,7 +198,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         state_.q.items_mean.value (a,F) f
         likelihood_.traits.ordered flag ordered
         state_.q.items_mean where a == self._encoding.n_coefficients('items', F > k and not ordered)
-        _draws? JointDraws; _draws.users? (U,_,F) x; _draws.items? (I,_,F) x
+        draws_? JointDraws; draws_.users? (U,_,F) x; draws_.items? (I,_,F) x
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
         _first_rows.X? (_,2) f >=-1 where (it == np.floor(it)) & (it < (U, I))
     """
@@ -402,7 +405,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             state = without_new_plates(state, sizes)
         else:
             state = replace(state, q={**state.q, **{side: state.q[side].copy() for side in SIDES}})
-        self._draws = None
+        self.draws_ = None
         super()._finish(model, state, weight, bounds)
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
@@ -413,7 +416,9 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             length = chain_length(size, sum(q[side].values.nbytes for side in SIDES))
             learned = "likelihood" in q and "likelihood" not in problem.frozen
             chain = FactorChain(model, data, q, learned, problem.threads)
-            self._draws = JointDraws(**draws_of(chain, length, sizes, state.seed))
+            sides = {side: (q[side].mean[:n], q[side].variance[:n]) for side, n in sizes.items()}
+            users, items = draws_of(chain, length, sizes, state.seed).values()
+            self.draws_ = JointDraws(users, items).beside(sides)
         return super()._refine(problem, state, budget)
 
     # ---- first ratings of a stream: positions of users and items, -1 where an id is missing

@@ -72,7 +72,7 @@ class PoissonFactorization(PairCounts):
     uncertainty : {"corrected", "variational"}, default="corrected"
         "corrected": `fit` ends with sweeps of conditional draws that begin at q: which component each count came from,
         users, components, and what these share. Means stay those of q, variances are mean squares of draws about
-        them. There are 160 sweeps where these are quick (counts other than 0 times components up to 125,000), else as
+        them. There are 120 sweeps where these are quick (counts other than 0 times components up to 170,000), else as
         many as take about the time of the fit, but at least 40; none where one visits more than 50 million and the fit
         took few passes. "variational": the variances of q, which are too small. So it is after `partial_fit`.
     algorithm : {"cvi", "svi", "mc-ssvi", "ssvi-a"} or Algorithm, default="cvi"
@@ -116,6 +116,9 @@ class PoissonFactorization(PairCounts):
         Posterior variances, those of users given the components. Formed when read.
     activation_rate_, component_rate_ : float
         Learned rates of the priors of users' factors and components.
+    draws_ : JointDraws or None
+        Draws that variances are of, single precision: ``users`` (n_users, S, K), ``items``; ``n_draws``,
+        and ``k_hats``, how far q is from them. None: variances are those of q.
     posterior_ : Posterior
         Blocks ``users`` (n_users, K) and ``components`` (K, n_items).
     lower_bound_, lower_bounds_ : float, ndarray
@@ -159,7 +162,7 @@ class PoissonFactorization(PairCounts):
         + """
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
-        _counted CountRecord; _draws? JointDraws; _draws.items? (I,_,k) x; _draws.users? (U,_,k) x
+        _counted CountRecord; draws_? JointDraws; draws_.items? (I,_,k) x; draws_.users? (U,_,k) x
         _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
     """
     )

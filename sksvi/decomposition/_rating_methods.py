@@ -27,6 +27,7 @@ from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes import alternating
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
+from sksvi.models.factorization.chain import Conditionals
 from sksvi.models.factorization.columns import SIDES, ColumnView, SideColumns
 from sksvi.models.factorization.gaussian import MOST_COOLING, FactorModel
 from sksvi.models.factorization.ratings import Entries, Ratings
@@ -37,6 +38,8 @@ Array = np.ndarray
 
 #: Standard deviations of f that an upper confidence bound adds.
 UCB_REACH = 1.645
+#: Steps of a folded-in user at each draw of the items where one is not exact.
+FOLD_MOVES = 3
 #: Pairs that are ranked at a time.
 RANKED = 2**18
 #: Error about an attribute that is not there.
@@ -51,8 +54,7 @@ class RatingMethods(RegressionMethods, PairMethods):
     max_iter: int
     state_: State
     _encoding: PairEncoding
-    #: Draws of users and items together; None: variances are those of q.
-    _draws: JointDraws | None = None
+    draws_: JointDraws | None
     _at_hand: tuple[str, ...] = ("fold_in",)
     _header_names = ("ratings", "factors")
 
@@ -106,7 +108,7 @@ class RatingMethods(RegressionMethods, PairMethods):
     def _plates(self, side: str, plates: Any = slice(None)) -> GaussianPlates:
         """Some columns of a side, their means those of q, their covariances those of the draws if there are any."""
         block = self._blocks[side]
-        return block[plates].copy() if self._draws is None else self._draws.about(side, block, plates)
+        return block[plates].copy() if self.draws_ is None else self.draws_.about(side, block, plates)
 
     def _bias_block(self, q: dict[str, Any], k: int) -> DiagonalGaussian:
         """Global bias, users' and items' as one vector; an item's is less the global one."""
@@ -240,7 +242,31 @@ class RatingMethods(RegressionMethods, PairMethods):
         entries = data.sides["users"]
         where = positions(self.items_, pd.Series(items, dtype=object))[entries.other]
         rated = entries.chosen(where >= 0).starts, where[where >= 0]
-        return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark)
+        draws = None if self.draws_ is None else self._folded_draws(model, state.q, entries, names, items)
+        return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark, draws)
+
+    def _folded_draws(self, model: FactorModel, q: dict[str, Any], entries: Entries, users: Any, items: Any) -> Array:
+        """Draws (n, S, F) of users folded in, each given a draw of the items; of users of the fit those of their q."""
+        import pandas as pd
+
+        assert self.draws_ is not None
+        rng, n_draws = np.random.RandomState(0), self.draws_.n_draws
+        where = positions(self.items_, pd.Series(items, dtype=object))
+        of_items, out = q["items"].sample(n_draws, rng), q["users"].sample(n_draws, rng)
+        of_items[:, where >= 0] = np.swapaxes(self.draws_.items[where[where >= 0]], 0, 1)
+        new = np.flatnonzero(positions(self.users_, users) < 0)
+        own, prior = entries.of(new), model.prior(q)["users"]
+        mean = np.broadcast_to(prior.mean, (len(users), out.shape[2]))[new]
+        steps = 1 if self.likelihood_.noise_variance is not None else FOLD_MOVES
+        for s in range(n_draws):
+            other = model.layouts["items"].embedded(of_items[s])
+            conditionals = Conditionals(
+                model.layouts["users"], other, self.likelihood_, model.offset, mean, prior.precision
+            )
+            for _ in range(steps):
+                noise, level = rng.standard_normal(mean.shape), np.log(rng.random_sample(len(new)))
+                out[s, new] = conditionals.moved(own, out[s, new], noise, level)
+        return np.ascontiguousarray(np.swapaxes(out, 0, 1), np.float32)
 
     @property
     def _mark(self) -> tuple[Any, ...]:
@@ -270,12 +296,16 @@ class RatingMethods(RegressionMethods, PairMethods):
         values[:, rows == cols] = variance
         return GaussianPlates(block.mean, values, None, block.full)
 
-    def _rows(self, side: str, column: Any, folded: FoldedUsers | None = None) -> GaussianPlates:
-        """The plate of each id of a column: its posterior, or the prior where the fit did not see it."""
+    def _rows(self, side: str, column: Any, folded: FoldedUsers | None = None, of_q: bool = False) -> GaussianPlates:
+        """The plate of each id of a column: its posterior, or the prior where the fit did not see it.
+
+        of_q : whether covariances are those of q at any rate.
+        """
         if side == "users" and folded is not None:
             return folded._rows(column)
         where = positions(self._ids(side), column)
-        found = self._plates(side, np.maximum(where, 0))
+        known = np.maximum(where, 0)
+        found = self._blocks[side][known].copy() if of_q else self._plates(side, known)
         new = np.flatnonzero(where < 0)
         if len(new):
             found.put(new, self._unseen(side, column.iloc[new]))
@@ -283,11 +313,26 @@ class RatingMethods(RegressionMethods, PairMethods):
 
     def _latent(self, columns: Any, folded: FoldedUsers | None = None) -> tuple[Array, Array]:
         """Mean and variance of f for pairs of ids (two Series), of users of the fit or folded-in ones."""
+        users = None if self.draws_ is None else self.draws_.users if folded is None else folded._draws
+        m, v = self._independent(columns, folded, of_q=users is not None)
+        if self.draws_ is None or users is None:
+            return m, v
+        ids = self.users_ if folded is None else folded.ids
+        of_user, of_item = positions(ids, columns[0]), positions(self.items_, columns[1])
+        both = (of_user >= 0) & (of_item >= 0)
+        centre = m[both] - self._encoding.offset
+        v[both] = self.draws_.pair_variance(users, of_user[both], of_item[both], centre, self._k)
+        if not both.all():
+            v[~both] = self._independent([column[~both] for column in columns], folded)[1]
+        return m, v
+
+    def _independent(self, columns: Any, folded: FoldedUsers | None, of_q: bool = False) -> tuple[Array, Array]:
+        """Mean and variance of f where users and items are independent of each other."""
         import pandas as pd
 
         def coded(side: str, column: Any) -> tuple[Array, GaussianPlates]:
             codes, ids = pd.factorize(column, use_na_sentinel=False)
-            return codes, self._rows(side, pd.Series(ids, dtype=object), folded)
+            return codes, self._rows(side, pd.Series(ids, dtype=object), folded, of_q)
 
         (of_user, users), (of_item, items) = (coded(*each) for each in zip(SIDES, columns, strict=True))
         n = len(of_user)
@@ -303,16 +348,7 @@ class RatingMethods(RegressionMethods, PairMethods):
         with parallel.working():
             parts = list(parallel.in_order(one, view.chunks(entries), parallel.n_threads(self.n_jobs)))
         m[order], v[order] = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        return m, v if folded is not None or self._draws is None else self._joint_variance(columns, m, v)
-
-    def _joint_variance(self, columns: Any, m: Array, v: Array) -> Array:
-        """Variances of f, of pairs of which both ids are of the fit by the draws of both together."""
-        assert self._draws is not None
-        of_user, of_item = (positions(self._ids(side), column) for side, column in zip(SIDES, columns, strict=True))
-        both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
-        centre = m[both] - self._encoding.offset
-        v[both] = self._draws.pair_variance(self._draws.users, of_user[both], of_item[both], centre, self._k)
-        return v
+        return m, v
 
     # ---- what to show next
     def recommend(
@@ -380,16 +416,17 @@ class RatingMethods(RegressionMethods, PairMethods):
         # A draw, or a quantile, has no spread of its own.
         if strategy == "ucb":
             return lambda users, m, v: (m + UCB_REACH * np.sqrt(v), np.zeros(v.shape))
-        model, draws = self._model, self._draws
+        model, draws = self._model, self.draws_
         number = None if draws is None else rng.randint(draws.n_draws)
         drawn_items = self._blocks["items"].sample(1, rng)[0] if draws is None else draws.items[:, number]
         items = model.layouts["items"].embedded(drawn_items)
 
         def drawn(users: Any, m: Array, v: Array) -> tuple[Array, Array]:
             columns = self._rows("users", users, folded).sample(1, rng)[0]
-            if draws is not None and folded is None:  # together with the items
-                where = positions(self.users_, users)
-                columns = np.where((where >= 0)[:, None], draws.users[np.maximum(where, 0), number], columns)
+            own = None if draws is None else draws.users if folded is None else folded._draws
+            if own is not None:  # together with the items
+                where = positions(self.users_ if folded is None else folded.ids, users)
+                columns = np.where((where >= 0)[:, None], own[np.maximum(where, 0), number], columns)
             return model.offset + model.layouts["users"].embedded(columns) @ items.T, np.zeros(v.shape)
 
         return drawn

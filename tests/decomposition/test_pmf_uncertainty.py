@@ -50,7 +50,7 @@ def test_means_and_the_bound_are_those_of_q():
         np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
     (mean, variance), (same, q_variance) = (m.predict_latent(left) for m in (model, plain))
     np.testing.assert_array_equal(mean, same)
-    assert plain._draws is None
+    assert plain.draws_ is None
     assert np.median(variance / q_variance) > 1.05
     assert np.mean(model.summary()["std"].to_numpy()[:-1] > plain.summary()["std"].to_numpy()[:-1]) > 0.8
     assert (
@@ -61,7 +61,7 @@ def test_means_and_the_bound_are_those_of_q():
 
 def test_variances_are_those_of_the_draws():
     model, left, _ = fitted()
-    draws = model._draws
+    draws = model.draws_
     mean, variance = model.predict_latent(left)
     users, items = (np.searchsorted(ids, column) for ids, column in zip((model.users_, model.items_), left.T))
     u, v = draws.users[users].astype(float), draws.items[items].astype(float)
@@ -105,11 +105,11 @@ def test_weights_are_copies():
 def test_what_is_not_corrected():
     """Diagonal covariances, and a stream, whose ratings are gone."""
     model, left, _ = fitted(covariance="diag")
-    assert model._draws is None
+    assert model.draws_ is None
     model, left, _ = fitted()
     variance = model.predict_latent(left)[1]
     model.partial_fit(left[:3], np.zeros(3))
-    assert model._draws is None
+    assert model.draws_ is None
     assert np.median(model.predict_latent(left[10:])[1] / variance[10:]) < 1.0
     with pytest.raises(ValueError, match="uncertainty"):
         GeneralizedPMF(uncertainty="exact").fit(*simulated(0)[:2])

@@ -70,6 +70,10 @@ class FactorChain(ConditionalDraws[FactorPoint]):
         scale = self.model.unit * min(1.0, FEW / k) ** 2
         return np.append(np.full(k, scale), self.model.first_variance()[k:])
 
+    @cached_property
+    def _chunks(self) -> dict[str, list[slice]]:
+        return {side: self.model.layouts[side].chunks(self.data.sides[side]) for side in SIDES}
+
     def begin(self, rng: np.random.Generator) -> FactorPoint:
         """Columns drawn from q; factors that were shrunk away begin with the variance of a fit's start."""
         most, q = np.minimum(self.model.first_variance(), self.prior_scales), self.q
@@ -105,7 +109,7 @@ class FactorChain(ConditionalDraws[FactorPoint]):
         def one(part: slice) -> Array:
             return conditionals[part].moved(entries.of(part), own[part], noise[part], level[part])
 
-        return np.concatenate(list(parallel.in_order(one, layouts[side].chunks(entries), self.threads)))
+        return np.concatenate(list(parallel.in_order(one, self._chunks[side], self.threads)))
 
     def _prior(self, point: FactorPoint, side: str, rng: np.random.Generator) -> FactorPoint:
         """Coefficients of a side's prior mean, then precisions."""
