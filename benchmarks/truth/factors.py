@@ -111,9 +111,8 @@ def real(n_users: int) -> list[dict[str, Any]]:
         row["answers, CPU s"] = round(time.process_time() - fitted, 2)
         row["90 % intervals hold"] = round(float(np.mean((low <= y[test]) & (y[test] <= high))), 4)
         density = model.log_predictive_density(pairs[test], y[test])
-        rows.append(
-            {**row, "log density": round(float(np.mean(density)), 4), "error": round(standard_error(density), 4)}
-        )
+        row |= {"log density": round(float(np.mean(density)), 4), "error": round(standard_error(density), 4)}
+        rows.append(row)
         progress(rows[-1])
     return rows
 
