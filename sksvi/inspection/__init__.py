@@ -4,6 +4,7 @@ from sksvi.inspection._bounds import BoundReport, bound_report
 from sksvi.inspection._certificate import FixedPointCertificate, fixed_point_certificate
 from sksvi.inspection._compare import compare
 from sksvi.inspection._effects import marginal_effects
+from sksvi.inspection._future import leave_future_out
 from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
@@ -18,6 +19,7 @@ __all__ = [
     "compare",
     "fixed_point_certificate",
     "kfold",
+    "leave_future_out",
     "loo",
     "marginal_effects",
 ]

@@ -25,8 +25,8 @@ TRUSTED = 0.7
 #: Rows that a text names at most.
 NAMED = 5
 SUPPORTED = (
-    "linear models, mixed effects, Gaussian processes and DynamicGLM have messages of single rows; kfold(model, X, y) "
-    "fits any estimator with log_predictive_density anew"
+    "linear models, mixed effects and Gaussian processes have; a DynamicGLM is for leave_future_out(model), and "
+    "kfold(model, X, y) fits any estimator with log_predictive_density anew"
 )
 
 
@@ -72,8 +72,8 @@ class ElpdResult:
     def __str__(self) -> str:
         n = len(self.pointwise)
         start = (
-            f"{self.method}: elpd {self.elpd_loo:.1f} ± {self.se:.1f} nats (standard error) over {n} rows, "
-            f"p_loo {self.p_loo:.1f}."
+            f"{self.method}: elpd {self.elpd_loo:.1f} ± {self.se:.1f} nats (standard error) over {n} rows"
+            f"{'' if np.isnan(self.p_loo) else f', p_loo {self.p_loo:.1f}'}."
         )
         if "k_hat" not in self.pointwise:
             return start
@@ -89,7 +89,7 @@ class ElpdResult:
 
 def loo(
     model: BaseEstimator,
-    X: MatrixLike | None = None,
+    X: MatrixLike,
     y: PerRow | None = None,
     *,
     sample_weight: PerRow | None = None,
@@ -106,13 +106,11 @@ def loo(
     Parameters
     ----------
     model : fitted estimator
-        A linear model, one with mixed effects, a Gaussian process or a `DynamicGLM`; or a Pipeline or search around
-        one. Of a `DynamicGLM` each point is predicted from those before it (leave-future-out).
-    X : {DataFrame, array-like, sparse matrix} of shape (n, D), default=None
-        The rows of the fit, in their order; of a stream all chunks together. None for a `DynamicGLM`, which holds its
-        series.
+        A linear model, one with mixed effects or a Gaussian process; or a Pipeline or search around one.
+    X : {DataFrame, array-like, sparse matrix} of shape (n, D)
+        The rows of the fit, in their order; of a stream all chunks together.
     y : array-like of shape (n,), binomial (n, 2), default=None
-        Their targets; None for a `DynamicGLM`.
+        Their targets.
     sample_weight, offset, exposure : array-like of shape (n,), default=None
         As the fit had them. A row of weight k is k rows, of which one is left out at a time.
     groups : str, int or array-like of shape (n,), default=None
@@ -140,6 +138,7 @@ def loo(
     See Also
     --------
     kfold : The same by fits without the rows.
+    leave_future_out : Points of a series by those before them.
     compare : Several models side by side.
 
     Notes
@@ -201,9 +200,9 @@ def group_labels(X: Any, groups: Any, n: int) -> Array:
 
 def summed(frame: DataFrame, method: str) -> ElpdResult:
     """The result of numbers of rows: their sum, and the standard error of it."""
-    totals = {name: float(np.sum(_weighted(frame, frame[name].to_numpy()))) for name in ("elpd", "p_loo")}
+    totals = {name: float(np.sum(_weighted(frame, frame[name].to_numpy()))) for name in frame.columns[:2]}
     se = std_error(frame, frame["elpd"].to_numpy())
-    return ElpdResult(totals["elpd"], se, totals["p_loo"], frame, method)
+    return ElpdResult(totals["elpd"], se, totals.get("p_loo", np.nan), frame, method)
 
 
 def _weighted(frame: DataFrame, values: Array) -> Array:

@@ -13,13 +13,14 @@ from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
     BernoulliMixture,
+    DynamicGLM,
     GMERegressor,
     GPClassifier,
     SparseGPClassifier,
     SparseGPRegressor,
 )
 from sksvi.datasets import make_glm
-from sksvi.inspection import ElpdResult, compare, kfold, loo
+from sksvi.inspection import ElpdResult, compare, kfold, leave_future_out, loo
 from sksvi.inspection._compare import stacking_weights
 from sksvi.likelihoods import Gaussian
 
@@ -228,6 +229,46 @@ def test_processes_near_refits(global_random_seed):
         assert np.isfinite(without.elpd_loo) and without.se > 0
     with pytest.raises(TypeError, match="bound='v2'"):
         loo(SparseGPRegressor(bound="v2", n_inducing=3, random_state=0).fit(X, X[:, 0] + rng.normal(size=24)), X, y)
+
+
+# ---- series
+def test_points_from_those_before_them():
+    """Fits to the first points give the same densities of the next one, to what the hyperparameters' nodes leave."""
+    rng = np.random.default_rng(0)
+    y = pd.Series(rng.poisson(np.exp(1 + np.cumsum(0.1 * rng.normal(size=40)))))
+    model = DynamicGLM(likelihood="poisson", level="walk")
+    found = leave_future_out(model.fit(None, y), 30)
+    exact = [model.fit(None, y[:t]).log_predictive_density(y=y[t : t + 1])[0] for t in range(30, 40)]
+    assert list(found.pointwise.index) == list(range(30, 40)) and np.isnan(found.p_loo)
+    assert_allclose(found.pointwise["elpd"], exact, atol=0.1)
+    assert str(found).startswith("Leave-future-out") and "k-hat" not in str(found)
+
+
+def test_given_variances_are_exact():
+    """Under Gaussian noise and given variances the densities of the filter are those of fits to the points before."""
+    y = pd.Series(np.random.default_rng(0).normal(size=20))
+    model = DynamicGLM(likelihood=Gaussian(variance=1.0), level="walk", level_variance=0.1, initial_variance=4.0)
+    found = leave_future_out(model.fit(None, y), 5)
+    exact = [model.fit(None, y[:t]).log_predictive_density(y=y[t : t + 1])[0] for t in range(5, 20)]
+    assert np.abs(found.pointwise["elpd"] - exact).max() < 0.1
+    with pytest.raises(ValueError, match="has 20 observations"):
+        leave_future_out(model.fit(None, y), 20)
+    with pytest.raises(TypeError, match="leave_future_out"):
+        loo(model, None)
+    with pytest.raises(TypeError, match="use loo"):
+        leave_future_out(BayesianGLMRegressor())
+
+
+def test_several_series():
+    """Each for itself, points named by their series."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"shop": np.repeat(["a", "b"], 25)})
+    y = rng.poisson(4.0, 50)
+    model = DynamicGLM(likelihood="poisson", level="constant", groups="shop").fit(frame, y)
+    found = leave_future_out(model)
+    assert found.pointwise.index.names[0] == "shop"
+    one = leave_future_out(model.series_["a"])
+    assert_allclose(found.pointwise.loc["a", "elpd"], one.pointwise["elpd"])
 
 
 # ---- models side by side
