@@ -18,13 +18,15 @@ from sksvi.integrals.pareto import smoothed
 Array = np.ndarray
 
 #: Share of the likelihood's width by which other latents may move without a second look.
-MOVED = 0.1
-#: Numbers of a table of products of rows, multiplications of a round of second looks, and latents that are looked at
-#: for few rounds, at most.
-TABLE, WORK, CHECKED = 2**22, 4e6, 2**15
+MOVED = 0.2
+#: Numbers of a table of products of rows, and multiplications of a round of second looks, at most.
+TABLE, WORK = 2**22, 4e6
+#: Latents whose messages are found anew until they settle, and for few rounds, at most; and what a row of several latents
+#: costs in rows with one.
+SETTLING, CHECKED, SEVERAL = 2**16, 2**14, 30.0
 #: Rounds of a second look at most, and where rows are many; the change of a left-out latent that ends them, in its
 #: standard deviations; and how much shorter a step becomes that is longer than the one before.
-ROUNDS, FEW, SETTLED, SLOWER = 8, 2, 0.02, 0.5
+ROUNDS, FEW, SETTLED, SLOWER = 8, 2, 0.04, 0.5
 #: Standard deviations at which weights along a latent are looked at, and points that they are interpolated to.
 ALONG, DRAWS = np.array([-3.0, -1.5, 0.0, 1.5, 3.0]), 1000
 #: Standard deviation of log weights below which they are level: nothing hangs on their tail, and means are off by less.
@@ -142,8 +144,9 @@ class LeaveOut:
         n, k = mode.mean.shape
         H = mode.half(np.arange(n))
         each = float(n * k * k * H.shape[2] ** 2)
-        most = min(WORK / each, NUMBERS / (n * k * k)) if each <= TABLE else 0
-        some = max(1, min(CHECKED / (n * k * k), 10.0 * WORK / each))
+        rows = float(n) if k == 1 else SEVERAL * n
+        most = min(WORK / each, SETTLING / rows) if each <= TABLE else 0
+        some = max(1, min(CHECKED / rows, 10.0 * WORK / each))
         parts = np.split(moving, [int(most), int(most) + int(some)])
         for part, rounds in zip(parts, (ROUNDS, FEW), strict=False):
             if len(part):

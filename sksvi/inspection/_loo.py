@@ -22,6 +22,8 @@ Array = np.ndarray
 
 #: k-hat above which a row's number is not to be trusted (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
 TRUSTED = 0.7
+#: Share of the nodes of the hyperparameters that still has weight without a row, below which their posterior is elsewhere.
+LEAST_EFFECTIVE = 0.2
 #: Rows that a text names at most.
 NAMED = 5
 SUPPORTED = (
@@ -145,8 +147,9 @@ def loo(
     -----
     Under Gaussian noise cavities are exact given the hyperparameters. Else ``k_hat`` is the shape of the tail of the
     weights that lead from q without the row to the posterior without it, along the direction in which the row pushes;
-    -inf where it moves no other row's message by more than a tenth of the width of the likelihood. Hyperparameters that
-    a fit holds as points stay there.
+    -inf where these are level, as where it moves no other row by more than a fifth of the width of the likelihood; inf
+    where the posterior of the hyperparameters without the row lies off their nodes. Hyperparameters that a fit holds as
+    points, as inducing points and cut points are, stay there.
 
     Cavities are those of Opper and Winther (2000), as estimates of leave-one-out those of Vehtari, Mononen, Tolvanen,
     Sivula and Winther (2016); k-hat is that of Vehtari, Gelman and Gabry (2017).
@@ -258,7 +261,9 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     left = shares[:, None] - taken
     left = left - logsumexp(left, axis=0)
     elpd, full = logsumexp(left + outside, axis=0), logsumexp(shares[:, None] + inside, axis=0)
-    columns = {"elpd": elpd, "p_loo": full - elpd, "k_hat": cavities.k_hat[cavities.fold]}
+    effective = np.exp(-logsumexp(2.0 * left - shares[:, None], axis=0))
+    k_hat = np.where(effective < LEAST_EFFECTIVE, np.inf, cavities.k_hat[cavities.fold])
+    columns = {"elpd": elpd, "p_loo": full - elpd, "k_hat": k_hat}
     if lower.shape[1]:
         mixed = np.exp(left)
         columns |= {"pit_lower": np.sum(mixed * lower, axis=0), "pit_upper": np.sum(mixed * upper, axis=0)}
