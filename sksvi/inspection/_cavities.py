@@ -21,7 +21,7 @@ Array = np.ndarray
 MOVED = 0.2
 #: Numbers of a table of products of rows, and multiplications of a round of second looks, at most.
 TABLE, WORK = 2**22, 4e6
-#: Latents whose messages are found anew until they settle, and for few rounds, at most; and as how many of them a row of
+#: Latents whose messages are found anew until they settle, and for few rounds, at most; as how many of them a row of
 #: several latents counts.
 SETTLING, CHECKED, SEVERAL = 2**16, 2**14, 30.0
 #: Rounds of a second look at most, and where rows are many; the change of a left-out latent that ends them, in its
