@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     import numpy as np
 
-    from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, RandomState
+    from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, PerRow
     from sksvi.algorithms import Algorithm
     from sksvi.expectations import Expectation
     from sksvi.likelihoods import Likelihood
@@ -39,7 +39,7 @@ class Estimator(Protocol):
 
     def save(self, path: PathLike, training_rows: bool = True) -> None: ...
 
-    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any: ...
+    def to_arviz(self, X: MatrixLike | None = None, y: PerRow | None = None, **more: Any) -> Any: ...
 
     def __getattr__(self, name: str) -> Any: ...
 

@@ -11,12 +11,14 @@ from scipy.special import gammaincinv, logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._names import feature_names
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, RandomState, Series
 from sksvi.decomposition._beta_process_encoding import ROWS, BetaProcessEncoding
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, halved_entries
+from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.models.base import Table
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
@@ -364,6 +366,17 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
         index = pd.Index(names, name="factor")
         return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
+
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        factors = {"factor": self.get_feature_names_out()}
+        return {"probabilities": factors, "features": factors | {"feature": feature_names(self)}}
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        draws, unit = super()._posterior_draws(n, rng), self.scale_
+        for name, power in (("features", 1.0), ("noise_precision", -2.0)):
+            values, axes = draws.variables[name]
+            draws.variables[name] = Variable(unit**power * values, axes)
+        return draws
 
     @property
     def _n_features_out(self) -> int:

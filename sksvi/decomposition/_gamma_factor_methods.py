@@ -10,6 +10,7 @@ from scipy.special import gammaincinv, logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._names import feature_names
 from sksvi._runtime import memory, parallel
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
@@ -336,6 +337,9 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         own, draws = found.loadings, found.turned
         draws = None if draws is None else draws * self.scale_
         return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_), turned=draws)
+
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        return {"loadings": {"component": self.get_feature_names_out(), "feature": feature_names(self)}}
 
     @property
     def _n_features_out(self) -> int:

@@ -13,11 +13,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
+from sksvi._names import feature_names
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame
 from sksvi.algorithms.specs import SVI
 from sksvi.decomposition._joint_draws import JointDraws, affordable, chain_length
 from sksvi.estimators.base import BaseSVI, BatchRule
+from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, SHARED, UNCHECKED, stays, string_or_array
 from sksvi.estimators.validation import StrOptions, check_table
@@ -243,6 +245,20 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         lower, upper = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
         index = pd.Index(self.get_feature_names_out(), name="component")
         return pd.DataFrame({"mean": q.mean, "std": q.std, "lower": lower, "upper": upper}, index=index)
+
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        own = {"component": self.get_feature_names_out()}
+        return {"components": own | {"feature": feature_names(self)}, "weights": own}
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        if self._draws is None:
+            return super()._posterior_draws(n, rng)
+        chosen, axes = rng.randint(self._draws.n_draws, size=n), self._axes_of_blocks()
+        components = np.transpose(self._draws.items[:, chosen].astype(float), (1, 2, 0))
+        found = {"components": Variable(components, axes["components"])}
+        if "weights" in self.posterior_:
+            found["weights"] = Variable(self._draws.weights[chosen].astype(float), axes["weights"])
+        return PosteriorDraws(n, found)
 
     @property
     def _n_features_out(self) -> int:

@@ -25,7 +25,9 @@ from sksvi.decomposition._pair_count_encoding import (
 )
 from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable
 from sksvi.families import Gamma
+from sksvi.likelihoods import Poisson
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
@@ -71,6 +73,23 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         new = (where < 0)[:, None]
         both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
         return Gamma(*(np.where(new, prior, posterior[np.maximum(where, 0)]) for prior, posterior in both))
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        names = {"users": self.users_, "items": self.items_}
+        if self._draws is None:
+            sides = {side: np.asarray(self._factors_of(side).sample(n, rng)) for side in names}
+        else:
+            chosen = rng.randint(self._draws.n_draws, size=n)
+            sides = {side: np.swapaxes(self._draws.of(side)[:, chosen], 0, 1).astype(float) for side in names}
+        components = {"component": self.get_feature_names_out()}
+        found = {side: Variable(sides[side], {side[:-1]: names[side]} | components) for side in names}
+
+        def latents(X: Any, offset: Any) -> tuple[Array, Array]:
+            of_user, of_item = self._places_of(X)
+            rates = np.einsum("snk,snk->ns", sides["users"][:, of_user], sides["items"][:, of_item])
+            return np.log(np.maximum(rates, np.finfo(float).tiny)), np.zeros(len(rates))
+
+        return PosteriorDraws(n, found, [NodeDraws(np.arange(n), Poisson(), latents)])
 
     def _factors_of(self, side: str) -> Gamma:
         if not hasattr(self, "posterior_"):

@@ -247,6 +247,23 @@ class PairMethods(BaseSVI):
                 self._check_known(side, column, f"{side} in column {column.name!r} of X")
         return columns, folded
 
+    def _places_of(self, X: Any) -> list[Array]:
+        """Positions of the user and the item of each pair among those of the fit.
+
+        Raises
+        ------
+        ValueError
+            For one that the fit did not have.
+        """
+        found = []
+        for side, column in zip(SIDES, self._requested_pairs(X)[0], strict=True):
+            where = positions(self._ids(side), column)
+            if np.any(where < 0):
+                row = int(np.argmax(where < 0))
+                raise ValueError(f"row {row} of X names {column.iloc[row]!r}, which is none of the {side} of the fit.")
+            found.append(where)
+        return found
+
     def _users_of(self, X: Any) -> Any:
         """The posterior of the user of each row, or of each user that was folded in."""
         if isinstance(X, FoldedIds):

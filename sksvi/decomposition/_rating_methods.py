@@ -17,6 +17,7 @@ from sksvi.decomposition._joint_draws import JointDraws
 from sksvi.decomposition._pairs import PairMethods, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, likelihood_draws
 from sksvi.estimators.encoding import CHUNK
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
@@ -149,6 +150,27 @@ class RatingMethods(RegressionMethods, PairMethods):
         self._factors_of(side)
         block = self._plates(side).leading(self._k)
         return block.cov if block.full else block.values
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        k, names = self._k, {"users": self.users_, "items": self.items_}
+        if self._draws is None:
+            sides = {side: np.asarray(self._blocks[side].sample(n, rng)) for side in SIDES}
+        else:
+            chosen = rng.randint(self._draws.n_draws, size=n)
+            sides = {side: np.swapaxes(self._draws.of(side)[:, chosen], 0, 1).astype(float) for side in SIDES}
+        components, offset = {"component": np.arange(k)}, self._encoding.offset
+        found = {side: Variable(sides[side][..., :k], {side[:-1]: names[side]} | components) for side in SIDES}
+        if self._record.choices["biases"]:
+            found |= {f"{side[:-1]}_biases": Variable(sides[side][..., k], {side[:-1]: names[side]}) for side in SIDES}
+        found |= likelihood_draws(self.likelihood_, self.state_.q.get("likelihood"), n, rng)
+
+        def latents(X: Any, given: Any) -> tuple[Array, Array]:
+            of_user, of_item = self._places_of(X)
+            u, v = sides["users"][:, of_user], sides["items"][:, of_item]
+            f = np.einsum("snk,snk->ns", u[..., :k], v[..., :k]) + u[..., k:].sum(-1).T + v[..., k:].sum(-1).T + offset
+            return (f if given is None else f + np.reshape(given, (-1, 1))), np.zeros(len(f))
+
+        return PosteriorDraws(n, found, [NodeDraws(np.arange(n), self.likelihood_, latents)])
 
     @property
     def _n_features_out(self) -> int:

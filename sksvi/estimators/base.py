@@ -26,6 +26,7 @@ from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, PerRow, Random
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import fit_warnings, fitting
 from sksvi.estimators.checks import check_flag
+from sksvi.estimators.draws import PosteriorDraws, block_draws
 from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
 from sksvi.estimators.fitting import SCORE, score_of_rows
 from sksvi.estimators.offsets import remember_offset
@@ -562,15 +563,46 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             bare.state_ = self.state_.without_rows
         return bare
 
-    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
-        """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``).
+    # ---- draws
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        """Names and labels of the axes of blocks of the posterior, of those that have some."""
+        return {}
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        """Draws of all that the fit has a posterior of."""
+        return block_draws(self.posterior_, self._axes_of_blocks(), n, rng)
+
+    def to_arviz(
+        self,
+        X: MatrixLike | None = None,
+        y: PerRow | None = None,
+        *,
+        n_samples: int = 1000,
+        random_state: RandomState = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+        prior: bool = False,
+    ) -> Any:
+        """Posterior draws as ArviZ's InferenceData (needs the extra ``arviz``), with those of y where rows are given.
 
         Parameters
         ----------
+        X, y, offset, exposure : default=None
+            The rows of the fit: they add groups ``posterior_predictive``, ``log_likelihood``, ``observed_data`` and
+            ``constant_data``.
         n_samples : int, default=1000
         random_state : int, RandomState or None
+        prior : bool, default=False
+            Whether to add ``prior`` and ``prior_predictive``, draws of `sample_prior` for these rows.
+
+        Returns
+        -------
+        arviz.InferenceData (ArviZ 0.x) or xarray.DataTree (ArviZ 1.x)
+            As `sksvi.arviz.to_arviz` says.
         """
-        from sksvi.arviz import to_arviz
+        from sksvi.estimators.arviz_groups import to_arviz
 
         check_is_fitted(self)
-        return to_arviz(self, n_samples, random_state)
+        return to_arviz(
+            self, X, y, n_samples=n_samples, random_state=random_state, offset=offset, exposure=exposure, prior=prior
+        )

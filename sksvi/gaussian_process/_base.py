@@ -20,6 +20,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import CHUNK, GivenRows, Part
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import (
@@ -36,6 +37,7 @@ from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, concatenated, learned_rows
 from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, check_table, validate_data
+from sksvi.gaussian_process._draws import sparse_draws
 from sksvi.gaussian_process._encoding import BATCH_ROWS, FULL_BATCH_ROWS, ProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, InducingRecord, NodeProcess, Place, ProcessFit
 from sksvi.gaussian_process._sites import sparse_sites
@@ -435,6 +437,9 @@ class SparseGP(GaussianProcess):
         )
 
     # ---- predictions
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        return sparse_draws(self, n, rng)
+
     def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
         check_is_fitted(self)
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -473,8 +478,8 @@ class SparseGP(GaussianProcess):
         m, v = self._latent(X, offset)
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
-    def _distribution(self, m: Array, v: Array) -> Any:
-        return Predictive(self.likelihood_, m, v)
+    def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
+        return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
 
     def _response_names(self) -> list[Any]:
         return response_names(self)

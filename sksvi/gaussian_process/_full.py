@@ -19,6 +19,7 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodL
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_row_values, interval_table, n_rows
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import CHUNK, GivenRows
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior, PosteriorTarget, check_same_rows, final_bound
@@ -29,6 +30,7 @@ from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
+from sksvi.gaussian_process._draws import full_draws
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
@@ -313,6 +315,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         return full_sites(self, problem, bound, n_rows(X), copies)
 
     # ---- prediction
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        return full_draws(self, n, rng)
+
     def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
         check_is_fitted(self)
         given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])

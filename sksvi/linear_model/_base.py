@@ -18,6 +18,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_flag
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.posterior import (
     Posterior,
@@ -43,6 +44,7 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._design import in_basis, in_subspace, informed, with_equal_prior
+from sksvi.linear_model._draws import posterior_draws, weight_axes
 from sksvi.linear_model._encoding import GLMEncoding
 from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
 from sksvi.linear_model._integrated import (
@@ -432,6 +434,10 @@ class BayesianGLM(BaseSVI):
         """The block in the coordinates of the fit, of a view of the weights."""
         return component.inner
 
+    def _in_units(self, component: Any, draws: Array) -> Array:
+        """Coordinates of a view, in the user's units, from draws of the block in the coordinates of the fit."""
+        return np.asarray(component.lifted(draws))
+
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
         return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
@@ -558,6 +564,13 @@ class BayesianGLM(BaseSVI):
     def _scale_tables(self, coverage: float) -> list[Any]:
         """What a summary has below the coefficients."""
         return likelihood_tables(self, coverage)
+
+    def _axes_of(self, block: str, ndim: int) -> dict[str, Any]:
+        """Name and labels of each axis of a block."""
+        return weight_axes(self, ndim)
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        return posterior_draws(self, n, rng)
 
     @property
     def _column_spread(self) -> Array | None:

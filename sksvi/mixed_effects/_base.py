@@ -288,6 +288,14 @@ class MixedEffects(BayesianGLM):
     def _inner_block(self, component: Any) -> Any:
         return component.inner if self.groups is None else component.inner.joint
 
+    def _in_units(self, component: Any, draws: Array) -> Array:
+        return super()._in_units(component, draws) if self.groups is None else np.asarray(component.shown(draws))
+
+    def _axes_of(self, block: str, ndim: int) -> dict[str, Any]:
+        if block != "groups":
+            return super()._axes_of(block, ndim)
+        return {"group_effect": [f"{group}[{level}] {effect}" for group, level, effect in self._effect_index()]}
+
     def _predicting(self, X: Any, fit: NodeFit) -> Any:
         if self.groups is None:
             return super()._predicting(X, fit)

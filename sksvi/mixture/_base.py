@@ -20,6 +20,7 @@ from sksvi._typing.parameters import AlgorithmLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.checks import check_count, check_seed
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.fitting import evaluation_budget
@@ -402,6 +403,33 @@ class Mixture(DensityMixin, FirstRows):
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(
             level="component", sort_remaining=False, kind="stable"
         )
+
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        axes: dict[str, dict[str, Any]] = {"weights": {"component": np.arange(len(self.weights_))}}
+        for name, (m, columns) in self._fitted_model().names.items():
+            own: dict[str, Any] = {f"column_{name}": [str(column_name(self, d)) for d in columns]}
+            own |= {} if self._binary else {f"value_{name}": np.arange(m)}
+            axes[name] = axes["weights"] | own
+        return axes
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        draws, model = super()._posterior_draws(n, rng), self._fitted_model()
+
+        def log_density(X: Any) -> Array:
+            cells, out = self._encoding.cells(self, X, self._encoding), []
+            for s in range(n):
+                logs = {
+                    name: self._log_probabilities(name, draws.variables[name].values[s]) for name in self.posterior_
+                }
+                out.append(logsumexp(model.view_of(logs).logs(cells), axis=1))
+            return np.array(out)
+
+        return replace(draws, log_density=log_density)
+
+    def _log_probabilities(self, name: str, drawn: Array) -> Array:
+        """Logarithms of a draw of a block; of two values both."""
+        drawn = np.stack([drawn, 1.0 - drawn], axis=-1) if self._binary and name != "weights" else drawn
+        return np.log(np.maximum(drawn, np.finfo(float).tiny))  # draws of tiny shapes round to 0
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         """Codes of a column's values that a summary has, with what users call them."""

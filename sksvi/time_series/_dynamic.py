@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import Columns, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, ParameterChange, auto_or_number, stays
@@ -30,10 +30,11 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood, NegativeBinomial
 from sksvi.models.base import Table
 from sksvi.models.time_series.components import dominant_period
-from sksvi.models.time_series.integrated import nodes_of
+from sksvi.models.time_series.integrated import all_parameters, nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
+from sksvi.time_series._draws import series_draws
 from sksvi.time_series._dynamics import long_seasons, periods_of, plain
 from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
 from sksvi.time_series._fit import SeriesFit
@@ -667,17 +668,9 @@ class DynamicGLM(Online):
             bare.state_ = replace(bare.state_, q=q)
         return bare
 
-    def to_arviz(self, n_samples: int = 1000, random_state: RandomState = None) -> Any:
-        """Posterior draws of f at the points whose rows are held, as ArviZ's InferenceData (extra ``arviz``).
-
-        Parameters
-        ----------
-        n_samples : int, default=1000
-        random_state : int, RandomState or None
-        """
-        check_is_fitted(self)
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         self._series.stored_index("to_arviz")
-        return super().to_arviz(n_samples, random_state)
+        return series_draws(self._series, all_parameters(self.state_.q), n, rng)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -513,6 +513,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         topics = np.flatnonzero(self.topic_prevalence_ != 0)
         return topics, np.argsort(-self.components_[topics], axis=1, kind="stable")[:, :n]
 
+    def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
+        return {"topics": {"topic": self.get_feature_names_out(), "word": self._words()}}
+
     def top_words(self, feature_names: Names | None = None, n: int = 10) -> DataFrame:
         """The most probable words of each topic.
 

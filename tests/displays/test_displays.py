@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 import warnings
 from types import SimpleNamespace
 
@@ -304,57 +303,6 @@ def test_missing_extras_are_named(frame, without):
         to_arviz(fit)
 
 
-class Block:
-    def __init__(self, mean):
-        self.mean = mean
-
-    def sample(self, n=1, random_state=None):
-        return self.mean + random_state.standard_normal((n, *self.mean.shape))
-
-
-def fake_arviz(version, calls):
-    return SimpleNamespace(__version__=version, from_dict=lambda *args, **kwargs: calls.append((args, kwargs)))
-
-
-@pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
-def test_both_majors_of_arviz_get_named_draws(version, frame, monkeypatch):
-    calls = []
-    monkeypatch.setitem(sys.modules, "arviz", fake_arviz(version, calls))
-    fit = Fitted().fit(*frame)
-    fit.posterior_ = {"weights": Block(np.zeros(4)), "noise": Block(np.zeros(2))}
-    to_arviz(fit, 7, random_state=0)
-    to_arviz(fit, 7, random_state=0)
-    (args, kwargs), again = calls
-    groups = args[0] if version[0] == "1" else kwargs
-    assert groups["posterior"]["weights"].shape == (1, 7, 4) and groups["posterior"]["noise"].shape == (1, 7, 2)
-    assert kwargs["dims"] == {"weights": ["column"]}
-    assert list(kwargs["coords"]["column"]) == ["age", "dose", "weight", "intercept"]
-    repeated = again[0][0] if version[0] == "1" else again[1]
-    assert_array_equal(groups["posterior"]["weights"], repeated["posterior"]["weights"])
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # ArviZ 0.23 announces its next version when it is imported
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_draws_in_the_installed_arviz(frame):
-    arviz = pytest.importorskip("arviz")
-    fit = Fitted().fit(*frame)
-    fit.classes_ = np.array(["a", "b", "c"])
-    fit.posterior_ = {"weights": Block(np.arange(12.0).reshape(3, 4))}
-    data = to_arviz(fit, 50, random_state=1)
-    weights = data["posterior"]["weights"]
-    assert weights.dims == ("chain", "draw", "class", "column") and weights.shape == (1, 50, 3, 4)
-    assert_allclose(weights.sel({"class": "b", "column": "dose"}).mean(), 5.0, atol=4 / np.sqrt(50))
-    assert len(arviz.summary(data)) == 12
-
-
-def test_to_arviz_says_what_is_wrong(frame):
-    with pytest.raises(NotFittedError):
-        to_arviz(Fitted())
-    for n_samples in (0, 2.5, True):
-        with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
-            to_arviz(Fitted(), n_samples)
-
-
 def test_feature_names_are_plain_strings(frame):
     fit = Fitted().fit(*frame)
     assert feature_names(fit).tolist() == ["age", "dose", "weight"]
@@ -434,19 +382,6 @@ def test_coefficients_of_a_mixed_model(mixed):
         assert_allclose(shown[0], rows[column])
     known = CoefficientDisplay.from_estimator(mixed, standardize=True)
     assert np.all(known.mean[0] / rows["mean"] > 1.0)  # columns of sd 1: spreads of about 2
-
-
-@pytest.mark.parametrize("version", ["0.23.4", "1.3.0"])
-def test_draws_of_group_effects_have_names(version, mixed, monkeypatch):
-    calls = []
-    monkeypatch.setitem(sys.modules, "arviz", fake_arviz(version, calls))
-    mixed.to_arviz(5, random_state=0)
-    ((args, kwargs),) = calls
-    groups = (args[0] if version[0] == "1" else kwargs)["posterior"]
-    assert groups["groups"].shape == (1, 5, 16) and groups["weights"].shape == (1, 5, 3)
-    assert kwargs["dims"] == {"weights": ["column"], "groups": ["group_effect"]}
-    assert list(kwargs["coords"]["column"]) == ["age", "dose", "intercept"]
-    assert kwargs["coords"]["group_effect"][:2] == ["site[a] intercept", "site[a] dose"]
 
 
 # ---- names that do not fit

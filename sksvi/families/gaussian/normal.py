@@ -389,6 +389,10 @@ class InUnits(Normal):
         """Draws of the block inside in the user's units."""
         return self._lift(self.inner.shown(draws))
 
+    def lifted(self, draws: Array) -> Array:
+        """Draws that `inner` made, in the user's units."""
+        return self._lift(draws)
+
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ..., D + extra)."""
         return self._lift(self.inner.sample(n, random_state))
