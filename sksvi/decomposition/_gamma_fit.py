@@ -251,13 +251,13 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         return {"components": own | {"feature": feature_names(self)}, "weights": own}
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
-        if self._draws is None:
+        if self.draws_ is None:
             return super()._posterior_draws(n, rng)
-        chosen, axes = rng.randint(self._draws.n_draws, size=n), self._axes_of_blocks()
-        components = np.transpose(self._draws.items[:, chosen].astype(float), (1, 2, 0))
+        chosen, axes = rng.randint(self.draws_.n_draws, size=n), self._axes_of_blocks()
+        components = np.transpose(self.draws_.items[:, chosen].astype(float), (1, 2, 0))
         found = {"components": Variable(components, axes["components"])}
         if "weights" in self.posterior_:
-            found["weights"] = Variable(self._draws.weights[chosen].astype(float), axes["weights"])
+            found["weights"] = Variable(self.draws_.weights[chosen].astype(float), axes["weights"])
         return PosteriorDraws(n, found)
 
     @property

@@ -76,11 +76,11 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         names = {"users": self.users_, "items": self.items_}
-        if self._draws is None:
+        if self.draws_ is None:
             sides = {side: np.asarray(self._factors_of(side).sample(n, rng)) for side in names}
         else:
-            chosen = rng.randint(self._draws.n_draws, size=n)
-            sides = {side: np.swapaxes(self._draws.of(side)[:, chosen], 0, 1).astype(float) for side in names}
+            chosen = rng.randint(self.draws_.n_draws, size=n)
+            sides = {side: np.swapaxes(self.draws_.of(side)[:, chosen], 0, 1).astype(float) for side in names}
         components = {"component": self.get_feature_names_out()}
         found = {side: Variable(sides[side], {side[:-1]: names[side]} | components) for side in names}
 

@@ -116,7 +116,7 @@ def to_arviz(
 
 
 def _attributes(estimator: Any, draws: PosteriorDraws) -> dict[str, Any]:
-    """What is to be known of the draws of a fit."""
+    """Attributes of groups: what the draws of a fit are of."""
     joint = bool(draws.nodes) or len(draws.variables) == 1
     together = "of the joint posterior" if joint else "of each block by itself, as q factorizes"
     found: dict[str, Any] = {

@@ -72,7 +72,7 @@ def split(weights: Array, n: int, rng: Any) -> tuple[Array, list[Array]]:
     return which, [np.flatnonzero(which == k) for k in range(len(weights))]
 
 
-def joined(parts: list[Array], at: list[Array]) -> Array:
+def in_draw_order(parts: list[Array], at: list[Array]) -> Array:
     """Draws of nodes, (s_k, ...) each, in the order of all draws."""
     order = np.argsort(np.concatenate(at), kind="stable")
     return np.concatenate(parts)[order]

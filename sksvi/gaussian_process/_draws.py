@@ -13,7 +13,7 @@ from sksvi.estimators.draws import (
     PosteriorDraws,
     Variable,
     between,
-    joined,
+    in_draw_order,
     likelihood_draws,
     scalars,
     split,
@@ -47,7 +47,7 @@ def process_draws(
     used = [k for k, own in enumerate(at) if len(own)]
     parts, at = [process.parts[k] for k in used], [at[k] for k in used]
     found = [place(part, part.block.sample(len(own), rng)) for part, own in zip(parts, at, strict=True)]
-    variables = {name: Variable(joined([shown for shown, _ in found], at), axes)}
+    variables = {name: Variable(in_draw_order([shown for shown, _ in found], at), axes)}
     learned = process.nodes is not None
     values = (
         between(process.nodes, process.few.values[which], rng) if learned else np.tile(process.kernel.theta, (n, 1))

@@ -12,7 +12,7 @@ from sksvi.estimators.draws import (
     PosteriorDraws,
     Variable,
     between,
-    joined,
+    in_draw_order,
     likelihood_draws,
     scalars,
     split,
@@ -46,7 +46,9 @@ def posterior_draws(estimator: Any, n: int, rng: Any) -> PosteriorDraws:
     for name in ("weights", "groups"):
         if name in estimator.posterior_:
             views = components(estimator.posterior_[name])
-            values = joined([estimator._in_units(views[k], part) for k, part in zip(used, parts, strict=True)], at)
+            values = in_draw_order(
+                [estimator._in_units(views[k], part) for k, part in zip(used, parts, strict=True)], at
+            )
             variables[name] = Variable(values, estimator._axes_of(name, values.ndim - 1))
     fitted = estimator._fitted
     if fitted.nodes is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, between, joined, scalars, split
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, between, in_draw_order, scalars, split
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorD
     used = [k for k, own in enumerate(at) if len(own)]
     at = [at[k] for k in used]
     parts = [np.asarray(views[k].block.sample(len(own), rng)) for k, own in zip(used, at, strict=True)]
-    variables = {"latents": Variable(joined(parts, at), {"time": np.asarray(series.index)})}
+    variables = {"latents": Variable(in_draw_order(parts, at), {"time": np.asarray(series.index)})}
     if series.nodes is not None:
         values = between(series.nodes, series.nodes.values[which], rng)
         variables |= scalars(series.hyperparameter_columns(values))
