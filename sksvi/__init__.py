@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         FactorDisplay as FactorDisplay,
         GroupEffectsDisplay as GroupEffectsDisplay,
         IntervalCoverageDisplay as IntervalCoverageDisplay,
+        LooDisplay as LooDisplay,
         LowerBoundDisplay as LowerBoundDisplay,
         PITDisplay as PITDisplay,
         PartialEffectDisplay as PartialEffectDisplay,
@@ -113,8 +114,8 @@ _DEFINED = {
     "topics": "CorrelatedTopicModel StructuredLDA",
     "displays": (
         "CoefficientDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
-        "IntervalCoverageDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay PosteriorPredictiveDisplay "
-        "PredictionBandDisplay TimeSeriesDisplay TopicGraphDisplay TopicWordsDisplay"
+        "IntervalCoverageDisplay LooDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay "
+        "PosteriorPredictiveDisplay PredictionBandDisplay TimeSeriesDisplay TopicGraphDisplay TopicWordsDisplay"
     ),
     "persistence": "load",
     "predictive": (

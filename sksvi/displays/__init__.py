@@ -11,6 +11,7 @@ from sksvi.displays.coefficients import CoefficientDisplay
 from sksvi.displays.factors import FactorDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
+from sksvi.displays.leave_one_out import LooDisplay
 from sksvi.displays.partial import PartialEffectDisplay
 from sksvi.displays.pit import PITDisplay
 from sksvi.displays.predictive_check import PosteriorPredictiveDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "FactorDisplay",
     "GroupEffectsDisplay",
     "IntervalCoverageDisplay",
+    "LooDisplay",
     "LowerBoundDisplay",
     "PITDisplay",
     "PartialEffectDisplay",

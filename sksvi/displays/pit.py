@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays._common import COLORS, axes_for, check_most
 from sksvi.displays._predicted import generator, steps, table, values
+from sksvi.inspection import ElpdResult
 from sksvi.likelihoods.count_quantiles import binomial_quantile
 
 Array = np.ndarray
@@ -184,6 +185,50 @@ class PITDisplay:
         """
         below, at_most = steps(estimator, X, y, offset, exposure)
         return cls(_drawn(below, at_most, random_state), bins=bins).plot(ax, **bar_kwargs)
+
+    @classmethod
+    def from_result(
+        cls,
+        result: ElpdResult,
+        *,
+        bins: int | None = None,
+        random_state: RandomState = 0,
+        ax: Axes | None = None,
+        **bar_kwargs: Any,
+    ) -> PITDisplay:
+        """Draw the transforms of left-out rows under predictions without themselves.
+
+        Parameters
+        ----------
+        result : ElpdResult
+            What `sksvi.inspection.loo` or `leave_future_out` found.
+
+        bins : int, default=None
+            Bars of equal width; None: by the number of observations.
+
+        random_state : int, RandomState or None, default=0
+            Of the draws for whole numbers and levels.
+
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        **bar_kwargs : dict
+            Passed on to ``Axes.bar``.
+
+        Returns
+        -------
+        display : PITDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            For a result without transforms, as of labels of several classes and of `kfold`.
+        """
+        if "pit_lower" not in result.pointwise:
+            raise ValueError(f"{result.method} has no transforms: those of kfold and of several classes have none.")
+        ends = result.pointwise[["pit_lower", "pit_upper"]].dropna().to_numpy()
+        return cls(_drawn(ends[:, 0], ends[:, 1], random_state), bins=bins).plot(ax, **bar_kwargs)
 
     @classmethod
     def from_predictions(

@@ -84,8 +84,8 @@ class ElpdResult:
             return f"{start} Every k-hat is at most {TRUSTED}: these numbers can be trusted."
         named = ", ".join(map(repr, rows[:NAMED].tolist())) + (", ..." if len(rows) > NAMED else "")
         return (
-            f"{start} {len(rows)} rows have a k-hat above {TRUSTED} ({named}): without them the posterior is another "
-            "one, and their densities cannot be trusted. kfold(model, X, y) fits without them."
+            f"{start} k-hat is above {TRUSTED} in {len(rows)} of them ({named}): without such a row the posterior is "
+            "another one, and its density cannot be trusted. kfold(model, X, y) fits without it."
         )
 
 

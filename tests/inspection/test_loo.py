@@ -302,7 +302,7 @@ def test_compare():
 def test_compare_warns_of_rows_that_are_not_to_be_trusted():
     frame = pd.DataFrame({"elpd": [-1.0, -2.0], "p_loo": [0.1, 0.1], "k_hat": [0.2, 0.9]})
     result = ElpdResult(-3.0, 0.7, 0.2, frame)
-    assert "1 rows have a k-hat above 0.7 (1)" in str(result)
+    assert "k-hat is above 0.7 in 1 of them (1)" in str(result)
     with pytest.warns(UserWarning, match="k-hat above 0.7"):
         compare({"a": result})
 
