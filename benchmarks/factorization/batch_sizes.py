@@ -72,7 +72,11 @@ def factorized(case: Case, seed: int) -> tuple[Any, Any, Any]:
         mean, variance = model.predict_latent(cells)
         return inside(truth[tuple(cells.T)] - mean, np.sqrt(variance))
 
-    return GeneralizedPMF(k, likelihood=case.likelihood, biases=False, random_state=seed), (pairs, made.target), cover
+    return (
+        GeneralizedPMF(k, likelihood=case.likelihood, biases=False, uncertainty="variational", random_state=seed),
+        (pairs, made.target),
+        cover,
+    )
 
 
 def regressed(case: Case, seed: int) -> tuple[Any, Any, Any]:

@@ -47,6 +47,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
     options = {"likelihood": LIKELIHOODS[kind], "biases": False, "algorithm": cell["algorithm"]}
     options |= {"batch_size": None if batch == "all" else int(batch), "random_state": cell["seed"]}
+    options["uncertainty"] = "variational"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         GeneralizedPMF(5, max_iter=1, **options).fit(pairs[:500], y[:500])  # compiles what is timed

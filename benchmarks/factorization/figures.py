@@ -91,6 +91,7 @@ def one(
         n_components=found["K"],
         likelihood="ordinal" if setting == "learned ordinal" else found["likelihood"],
         biases=False,
+        uncertainty="variational",
         algorithm=algorithm(name, setting),
         expectation="monte-carlo" if setting == "paper" else "auto",
         batch_size=batch,

@@ -35,7 +35,7 @@ def fitted(name: str, settings: dict[str, Any], split: Split) -> dict[str, Any]:
     from sksvi.decomposition import GeneralizedPMF
 
     pairs, y, test, y_test = split
-    model = GeneralizedPMF(random_state=0, **settings)
+    model = GeneralizedPMF(uncertainty="variational", random_state=0, **settings)
     try:
         spent = whole_fit(model, (pairs, y))
     except ValueError as error:

@@ -56,7 +56,9 @@ def estimator(task: str, settings: dict[str, Any], pairs: Array) -> Any:
     if kind is not None:
         features = side_features() if kind == "tables" else count_features(pairs)
         settings["user_features"], settings["item_features"] = features
-    return GeneralizedPMF(**{"likelihood": LIKELIHOODS[task], "random_state": 0, **settings})
+    return GeneralizedPMF(
+        **{"likelihood": LIKELIHOODS[task], "uncertainty": "variational", "random_state": 0, **settings}
+    )
 
 
 def fitted(task: str, name: str, settings: dict[str, Any], split: Split) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def seconds_per_sweep(pairs: Array, y: Array, sweeps: int, **settings: Any) -> f
     """Median seconds from one pass to the next, the first (start, compilation) left out."""
     from sksvi.decomposition import GeneralizedPMF
 
-    model = GeneralizedPMF(max_iter=sweeps + 1, tol=0.0, random_state=0, **settings)
+    model = GeneralizedPMF(max_iter=sweeps + 1, tol=0.0, uncertainty="variational", random_state=0, **settings)
     whole_fit(model, (pairs, y))
     return median(np.diff(model.history_["seconds"].to_numpy())[:sweeps])
 
@@ -110,7 +110,8 @@ y = y.astype(float)
 GeneralizedPMF(n_components=2, max_iter=1, covariance="{covariance}").fit(pairs[:1000], y[:1000])
 reset_peak()
 before = peak_memory()
-model = GeneralizedPMF(n_components={K}, covariance="{covariance}", max_iter={sweeps}, tol=0.0, random_state=0)
+options = dict(max_iter={sweeps}, tol=0.0, uncertainty="variational", random_state=0)
+model = GeneralizedPMF({K}, covariance="{covariance}", **options)
 began = time.perf_counter()
 model.fit(pairs, y)
 seconds = model.history_["seconds"].to_numpy()

@@ -30,7 +30,9 @@ def main(quick: bool = False) -> None:
                 bunch = make_spectra(200, 30, n_components=4, mean_count=mean_count, random_state=seed)
                 missing = np.random.default_rng(seed).random(bunch.data.shape) < 0.1
                 hidden = np.where(missing, np.nan, bunch.data)
-                model = fitted(GammaProcessNMF(8, search_passes=search, random_state=seed), hidden)
+                model = fitted(
+                    GammaProcessNMF(8, search_passes=search, uncertainty="variational", random_state=seed), hidden
+                )
                 mean, std = model.reconstruct(hidden, return_std=True)
                 filled, spread = model.impute(hidden, return_std=True)
                 apart = bunch.activations @ bunch.components - mean

@@ -37,7 +37,9 @@ def main(quick: bool = False) -> None:
     compiled(found.train)
     for method, (search, passes) in METHODS.items():
         for seed in range(1 if quick or passes > 100 else 3):
-            model = GammaProcessNMF(K, search_passes=search, max_iter=passes, random_state=seed, n_jobs=1)
+            model = GammaProcessNMF(
+                K, search_passes=search, max_iter=passes, uncertainty="variational", random_state=seed, n_jobs=1
+            )
             model.set_params(search_passes=0, max_iter=2) if quick else None
             seconds = timed(model, found.train)
             score = words(model, found, model.component_weights_)

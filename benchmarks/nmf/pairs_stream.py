@@ -79,7 +79,7 @@ def in_order(train: Any, order: str) -> Array:
 
 def streamed(train: Any, counts: Array, rows: Array, n: int) -> PoissonFactorization:
     """A model that has seen the rows in so many chunks."""
-    model = PoissonFactorization(K, random_state=0, n_jobs=1)
+    model = PoissonFactorization(K, uncertainty="variational", random_state=0, n_jobs=1)
     for i, part in enumerate(np.array_split(rows, n)):
         part = np.sort(part)
         (model.partial_fit if i else model.fit)(train.iloc[part], counts[part])

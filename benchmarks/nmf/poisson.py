@@ -145,7 +145,9 @@ def main(quick: bool = False) -> None:
             fits = [(most, "auxiliary") for most in ((1, 2) if name == "mnist" else (3 if quick else 200,))]
             fits += [(100, "tight")] if name == "digits" and seed < 2 and not quick else []
             for most, bound in fits:
-                model = GammaPoissonFactorization(K, bound=bound, max_iter=most, random_state=seed, n_jobs=1)
+                model = GammaPoissonFactorization(
+                    K, bound=bound, max_iter=most, uncertainty="variational", random_state=seed, n_jobs=1
+                )
                 model.set_params(tol=0.0) if name == "mnist" else None
                 method = f"{most} passes at most" + (", tight" if bound == "tight" else "")
                 made: dict[str, Any] = {"data": name, "K": K, "method": method, "seed": seed}

@@ -63,7 +63,7 @@ def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = [{"method": "popularity", "K": 0, **found(popularity, train, held)}]
     timed(GammaPoissonFactorization(3, max_iter=2, n_jobs=1), train[:60])
     for size in (5,) if quick else (K, 2 * K):
-        model = GammaPoissonFactorization(size, random_state=0, n_jobs=1)
+        model = GammaPoissonFactorization(size, uncertainty="variational", random_state=0, n_jobs=1)
         seconds = timed(model, train)
         rows.append({"method": "GammaPoissonFactorization", "K": size, "CPU seconds": seconds})
         rows[-1] |= found(model.reconstruct(train), train, held)

@@ -43,7 +43,7 @@ def main(quick: bool = False) -> None:
         compiled(X)
         for method, options in METHODS.items():
             for seed in range(1 if quick or options.get("init") == "truth" else 3):
-                model = GammaProcessNMF(K, random_state=seed, n_jobs=1, **options)
+                model = GammaProcessNMF(K, uncertainty="variational", random_state=seed, n_jobs=1, **options)
                 model.set_params(init=truth.T) if model.init == "truth" else None
                 model.set_params(max_iter=10, search_passes=min(model.search_passes, 5)) if quick else None
                 seconds = timed(model, X)

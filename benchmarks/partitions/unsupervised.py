@@ -37,8 +37,8 @@ def cases(quick: bool) -> Iterator[tuple[str, Any, Any]]:
         images = next(archive[name] for name in archive.files if archive[name].ndim > 1)
     images = images.reshape(len(images), -1)[:n].astype(np.float64)
     images = images if images.max() > 1 else 255.0 * images
-    yield "MNIST (test)", images, sksvi.GammaProcessNMF(K, **options)
-    yield "MNIST (test)", images, sksvi.GammaPoissonFactorization(K, **options)
+    yield "MNIST (test)", images, sksvi.GammaProcessNMF(K, uncertainty="variational", **options)
+    yield "MNIST (test)", images, sksvi.GammaPoissonFactorization(K, uncertainty="variational", **options)
     factors = {**options, "algorithm": "cvi", "local_step": "mean-field", "weight_precision": "learned"}
     yield "MNIST (test)", images, sksvi.BetaProcessFA(K, **factors)
     yield "MNIST (test), binary", (images > 127).astype(float), sksvi.BernoulliMixture(2 * K, **options)

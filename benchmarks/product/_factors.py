@@ -25,7 +25,7 @@ def ratings(rng: np.random.Generator, likelihood: str) -> dict[str, float]:
     size = {"user_variance": 0.5, "item_variance": 0.5, "observed": 0.5}
     matrix = make_pmf(60, 40, 3, likelihood=law, random_state=int(rng.integers(2**31)), **size)
     X, y, f = matrix.data, matrix.target, matrix.latent
-    model = GeneralizedPMF(3, likelihood=likelihood, biases=False, random_state=0)
+    model = GeneralizedPMF(3, likelihood=likelihood, biases=False, uncertainty="variational", random_state=0)
     model = fitted(model, X[400:], y[400:])
     mean, variance = model.predict_latent(X[:400])
     low, high = model.predict_interval(X[:400], coverage=0.9).T
@@ -96,7 +96,11 @@ def rates(rng: np.random.Generator, process: bool = True) -> dict[str, float]:
     bunch = make_spectra(200, 30, n_components=4, mean_count=10.0, random_state=seed)
     missing = rng.random(bunch.data.shape) < 0.1
     hidden = np.where(missing, np.nan, bunch.data)
-    model = GammaProcessNMF(8, random_state=0) if process else GammaPoissonFactorization(4, random_state=0)
+    model = (
+        GammaProcessNMF(8, uncertainty="variational", random_state=0)
+        if process
+        else GammaPoissonFactorization(4, uncertainty="variational", random_state=0)
+    )
     model = fitted(model, hidden)
     mean, std = model.reconstruct(hidden, return_std=True)
     apart = bunch.activations @ bunch.components - mean

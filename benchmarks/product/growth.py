@@ -80,11 +80,25 @@ def cases(quick: bool) -> list[Case]:
     topics, shares = rng.dirichlet(np.full(200, 0.05), 12), rng.dirichlet(np.full(12, 0.2), 2000)
     words = np.stack([rng.multinomial(60, share @ topics) for share in shares]).astype(float)
     every = [
-        Case("ratings, 3 factors", GeneralizedPMF(12), ratings(3), 10000, (100, 1000), (1000, 4000)),
-        Case("ratings, 6 factors", GeneralizedPMF(12), ratings(6), 10000, (100, 1000), (1000, 4000)),
+        Case(
+            "ratings, 3 factors",
+            GeneralizedPMF(12, uncertainty="variational"),
+            ratings(3),
+            10000,
+            (100, 1000),
+            (1000, 4000),
+        ),
+        Case(
+            "ratings, 6 factors",
+            GeneralizedPMF(12, uncertainty="variational"),
+            ratings(6),
+            10000,
+            (100, 1000),
+            (1000, 4000),
+        ),
         Case("digits as 0 and 1", BernoulliMixture(), ((digits > 8).astype(float),), 1500, (50, 200), (50, 300, 900)),
-        Case("digits", GammaPoissonFactorization(20), (digits,), 1500, (50, 200), (50, 300)),
-        Case("digits", GammaProcessNMF(50), (digits,), 1500, (50, 200), (50, 300)),
+        Case("digits", GammaPoissonFactorization(20, uncertainty="variational"), (digits,), 1500, (50, 200), (50, 300)),
+        Case("digits", GammaProcessNMF(50, uncertainty="variational"), (digits,), 1500, (50, 200), (50, 300)),
         Case("digits, centred", BetaProcessFA(30), (digits - digits.mean(0),), 800, (50, 200), (50, 300)),
         Case("sums of ten parts", GammaFactorModel(10), (sums,), 1000, (100, 500), (15, 60, 300)),
         Case("words of 12 topics", StructuredLDA(12), (words,), 1500, (50, 200), (20, 100, 500)),

@@ -163,12 +163,13 @@ def unit(rows: Array) -> Array:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def fit_loadings(n_components: int) -> Any:
+def fit_loadings(n_components: int, prior_shape: float) -> Any:
     """Loadings that are not 0, of the factors that are most alike."""
 
     def fit(data: Any, uncertainty: str) -> Any:
         truth, X = data
-        model = GammaFactorModel(n_components, noise_variance="auto", random_state=0).fit(X)
+        options = {"prior_shape": prior_shape, "noise_variance": "auto", "random_state": 0}
+        model = GammaFactorModel(n_components, **options).fit(X)
 
         def ask() -> Iterator[tuple[str, Asked]]:
             table = model.summary(linear_response=uncertainty == "corrected").iloc[: n_components * X.shape[1]]
@@ -226,9 +227,17 @@ def settings() -> list[Setting]:
         (kind, k) for kind in (GammaPoissonFactorization, GammaProcessNMF) for k in (3, 10)
     ]:
         found.append(Setting(kind.__name__, f"80 x 40, K = {k} for 3", counts, fit_counts(kind, k), 30))
-    for n, share, k in [(200, 0.4, 3), (1000, 0.4, 3), (200, 0.4, 6), (200, 0.9, 3)]:
-        name = f"{n} rows of 12 columns, {share:.0%} of loadings not 0, K = {k} for 3"
-        found.append(Setting("GammaFactorModel", name, loadings(n, share), fit_loadings(k), 20))
+    for n, share, k, shape in [
+        (200, 0.4, 3, 0.1),
+        (1000, 0.4, 3, 0.1),
+        (200, 0.4, 6, 0.1),
+        (200, 0.9, 3, 0.1),
+        (200, 0.4, 3, 0.5),
+        (200, 0.9, 3, 0.5),
+    ]:
+        prior = "" if shape == 0.1 else f", prior_shape={shape}"
+        name = f"{n} x 12, {share:.0%} of loadings not 0, K = {k} for 3{prior}"
+        found.append(Setting("GammaFactorModel", name, loadings(n, share), fit_loadings(k, shape), 20))
     for columns, k in [(16, 4), (36, 8)]:
         name = f"300 rows of {columns} columns, K = 20 for {k}"
         found.append(Setting("BetaProcessFA", name, pixels(columns, k), fit_pixels, 10, corrected=False))

@@ -23,16 +23,20 @@ FIRST, FEW = 15, 27
 LITTLE, MUCH, PER_PASS = 2e7, 5e7, 1.2
 
 
-def chain_length(numbers: int, q_bytes: float) -> ChainLength:
-    """Sweeps of a chain whose draws have so many numbers, beside a q of `q_bytes`."""
+def chain_length(numbers: int, q_bytes: float) -> ChainLength | None:
+    """Sweeps of a chain whose draws have so many numbers, beside a q of `q_bytes`; None: they would take too much."""
+    if 4 * numbers * LEAST > max(8 * BYTES, q_bytes):
+        return None
     return ChainLength(BURN_IN, int(np.clip(max(BYTES, q_bytes) // (4 * numbers), LEAST, MOST)))
 
 
-def affordable(length: ChainLength, work: float, passes: int) -> ChainLength | None:
+def affordable(length: ChainLength | None, work: float, passes: int) -> ChainLength | None:
     """The length whose sweeps cost about what the fit did, or little; None: that of the shortest would be much.
 
     work : counts times components that a sweep visits; passes : those of the fit.
     """
+    if length is None:
+        return None
     share = min(1.0, max(LITTLE / work, PER_PASS * passes) / length.sweeps)
     draws, least = int(share * length.draws), min(LEAST, length.draws)
     if draws >= least:
@@ -73,7 +77,7 @@ class JointDraws:
     k_hats: dict[str, Array] = field(default_factory=dict)
 
     def beside(self, sides: dict[str, tuple[Array, Array]]) -> JointDraws:
-        """These draws with the tail indices beside means and variances (P, K) of q, by side."""
+        """Draws with the tail indices beside means and variances (P, K) of q, by side."""
         ratios = {
             side: np.mean(about(self.of(side)[..., : mean.shape[1]], mean) / variance, axis=1)
             for side, (mean, variance) in sides.items()

@@ -110,7 +110,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         the likelihood's parameters. Means stay those of q; every variance is the mean square of the draws about them,
         of a pair of those of its user and item together. "variational": that of q, in which users are as sure as if
         items were given, and whose intervals are too short. So it is with ``covariance="diag"``, after `partial_fit`,
-        and of ids that the fit had not, given the items' variances.
+        and where draws would take more than 1 GB and than q.
     batch_size : int, "auto" or None, default="auto"
         Entries per column and step; "auto" and None: all of them.
     max_iter : int, default=100
@@ -410,16 +410,21 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         if self.uncertainty == "corrected" and self._record.choices["covariance"] == "full":
-            model, data = cast(FactorModel, problem.model), cast(Ratings, problem.data)
-            q, sizes = model.grown(state.q, data), {"users": len(self.users_), "items": len(self.items_)}
-            size = sum(q[side].mean.size for side in SIDES)
-            length = chain_length(size, sum(q[side].values.nbytes for side in SIDES))
-            learned = "likelihood" in q and "likelihood" not in problem.frozen
-            chain = FactorChain(model, data, q, learned, problem.threads)
-            sides = {side: (q[side].mean[:n], q[side].variance[:n]) for side, n in sizes.items()}
-            users, items = draws_of(chain, length, sizes, state.seed).values()
-            self.draws_ = JointDraws(users, items).beside(sides)
+            self.draws_ = self._drawn(problem, state)
         return super()._refine(problem, state, budget)
+
+    def _drawn(self, problem: Problem, state: State) -> JointDraws | None:
+        """Draws of users and items together from a chain that begins at q; None: they would take too much memory."""
+        model, data = cast(FactorModel, problem.model), cast(Ratings, problem.data)
+        q, sizes = model.grown(state.q, data), {"users": len(self.users_), "items": len(self.items_)}
+        size, q_bytes = (sum(part) for part in zip(*((q[s].mean.size, q[s].values.nbytes) for s in SIDES), strict=True))
+        length = chain_length(size, q_bytes)
+        if length is None:
+            return None
+        learned = "likelihood" in q and "likelihood" not in problem.frozen
+        chain = FactorChain(model, data, q, learned, problem.threads)
+        users, items = draws_of(chain, length, sizes, state.seed).values()
+        return JointDraws(users, items).beside({s: (q[s].mean[:n], q[s].variance[:n]) for s, n in sizes.items()})
 
     # ---- first ratings of a stream: positions of users and items, -1 where an id is missing
     @property

@@ -326,8 +326,8 @@ class RatingMethods(RegressionMethods, PairMethods):
         if side == "users" and folded is not None:
             return folded._rows(column)
         where = positions(self._ids(side), column)
-        known = np.maximum(where, 0)
-        found = self._blocks[side][known].copy() if of_q else self._plates(side, known)
+        place = np.maximum(where, 0)
+        found = self._blocks[side][place].copy() if of_q else self._plates(side, place)
         new = np.flatnonzero(where < 0)
         if len(new):
             found.put(new, self._unseen(side, column.iloc[new]))

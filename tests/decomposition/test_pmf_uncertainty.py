@@ -9,6 +9,8 @@ from sklearn.base import clone
 
 import sksvi
 from sksvi import GeneralizedPMF
+from sksvi.decomposition._joint_draws import affordable, chain_length
+from sksvi.models.chains import ChainLength
 
 SIZE = (60, 40)
 
@@ -113,3 +115,40 @@ def test_what_is_not_corrected():
     assert np.median(model.predict_latent(left[10:])[1] / variance[10:]) < 1.0
     with pytest.raises(ValueError, match="uncertainty"):
         GeneralizedPMF(uncertainty="exact").fit(*simulated(0)[:2])
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+def test_users_folded_in_are_as_sure_as_those_of_a_fit(likelihood, global_random_seed):
+    """Users left out of a fit and folded in: intervals of f with the other items cover as they say."""
+    covered = []
+    for number in range(4):
+        X, y, left, f = simulated(10 * global_random_seed + number, likelihood, share=0.3)
+        own, rest = X[:, 0] < 15, X[:, 0] >= 15
+        model = GeneralizedPMF(3, likelihood=likelihood, random_state=0, on_unseen="ignore").fit(X[rest], y[rest])
+        guests = model.fold_in(X[own], y[own])
+        asked = (left[:, 0] < 15) & np.isin(left[:, 1], X[rest, 1])
+        mean, variance = model.predict_latent(guests.pairs(left[asked]))
+        covered.append(np.mean(np.abs(f[asked] - mean) < 1.645 * np.sqrt(variance)))
+        assert guests._draws.shape == (len(guests), model.draws_.n_draws, 4) and np.all(guests.std > 0)
+    assert 0.84 - 4 * np.std(covered) / 2 < np.mean(covered) < 0.97
+
+
+def test_how_far_q_is_from_the_draws():
+    (few, *_), X = fitted(), simulated(0, share=0.9)
+    many = GeneralizedPMF(3, random_state=0).fit(*X[:2])
+    for model in (few, many):
+        for ids, k_hats in zip((model.users_, model.items_), model.draws_.k_hats.values(), strict=True):
+            assert k_hats.shape == (len(ids),) and np.all((k_hats >= 0) & (k_hats < 1))
+    assert np.mean(few.draws_.k_hats["users"]) > np.mean(many.draws_.k_hats["users"])
+
+
+def test_the_length_of_a_chain_is_what_memory_and_the_fit_allow():
+    assert chain_length(1000, 0.0) == ChainLength(40, 80)
+    assert chain_length(2**20, 0.0).draws == 32
+    assert chain_length(10**7, 0.0).draws == 25
+    assert chain_length(10**9, 0.0) is None and chain_length(10**9, 1e12) == ChainLength(40, 80)
+    whole = ChainLength(40, 80)
+    assert affordable(whole, 1e5, 1) == whole and affordable(None, 1.0, 1) is None
+    assert affordable(whole, 1e7, 60) == ChainLength(24, 48)
+    assert affordable(whole, 1e7, 1) == ChainLength(15, 25)
+    assert affordable(whole, 1e9, 1) is None

@@ -56,7 +56,7 @@ class CountChain(ConditionalDraws[CountPoint]):
     threads: int = 1
 
     @cached_property
-    def _seen(self) -> Array | None:
+    def _observed(self) -> Array | None:
         return None if self.found.seen is None else self.found.seen.astype(float)
 
     @cached_property
@@ -74,13 +74,13 @@ class CountChain(ConditionalDraws[CountPoint]):
 
     def sweep(self, point: CountPoint, rng: np.random.Generator, number: int) -> CountPoint:
         """Where counts came from, activations, components, and then what these share."""
-        model, seen = self.model, self._seen
+        model, observed = self.model, self._observed
         of_rows, of_cells = self._allocated(point, rng)
         bases = point.components * point.weights
-        exposed = bases.sum(0) if seen is None else seen @ bases
+        exposed = bases.sum(0) if observed is None else observed @ bases
         own = _positive(rng.standard_gamma(model.activation_shape + of_rows) / (model.row_rate(point.scales) + exposed))
         prior = model.prior(point.scales)["components"]
-        exposed = own.sum(0) if seen is None else seen.T @ own
+        exposed = own.sum(0) if observed is None else observed.T @ own
         components = rng.standard_gamma(prior.shape.T + of_cells) / (prior.rate.T + exposed * point.weights)
         moved = replace(point, activations=own, components=_positive(components))
         covered = (moved.components * exposed).sum(0)
