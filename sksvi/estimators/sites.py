@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from sksvi.inference.state import State
 from sksvi.models.base import Blocks
 
 Array = np.ndarray
+
+#: Step of differences in an unconstrained parameter of a likelihood.
+STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,28 @@ class SiteNode:
 
 
 @dataclass(frozen=True)
+class LearnedPoint:
+    """Parameters θ of the likelihood that a fit holds at their best point: what rows say of them, of one copy each.
+
+    Parameters
+    ----------
+    slope : ndarray of shape (n, P)
+        Of E log p(y | f) in θ.
+    cross : ndarray of shape (n, K, P)
+        Of its slope in the mean of f.
+    bend : ndarray of shape (n, P, P)
+        Second derivative of E log p(y | f) in θ.
+    curvature : ndarray of shape (P, P)
+        Minus that of the bound, all else as it is.
+    """
+
+    slope: Array
+    cross: Array
+    bend: Array
+    curvature: Array
+
+
+@dataclass(frozen=True)
 class SiteFit:
     """A fit with its rows: latents and messages of these under the nodes of the hyperparameters.
 
@@ -69,6 +94,8 @@ class SiteFit:
         derivatives in both, of one copy: (m,), (m, K), (m, K, K).
     distribution : callable
         Means, covariances of latents and the likelihood to the predictive distribution of y.
+    learned : LearnedPoint, optional
+        Parameters of the likelihood that are a point.
     place, copies : ndarray of shape (N,), optional
         Where the rows as users have them are among these, -1: they do not count; and how often each counts. None: they
         are the same.
@@ -80,6 +107,7 @@ class SiteFit:
     nodes: tuple[SiteNode, ...]
     terms: Callable[[Array, Array, Array, SiteNode], tuple[Array, Array, Array]]
     distribution: Callable[[Array, Array, Any], Any]
+    learned: LearnedPoint | None = None
     place: Array | None = None
     copies: Array | None = None
 
@@ -87,12 +115,16 @@ class SiteFit:
         """E log p(y | f) of one copy of rows at a node, (m,)."""
         return np.asarray(self.terms(rows, node.mean[rows], node.cov[rows], node)[0])
 
-    def predictive(self, node: SiteNode, mean: Array, cov: Array, rows: Any = slice(None)) -> Any:
-        """Distribution of y of some rows, for latents (m, K), (m, K, K) without what they have besides."""
+    def predictive(self, node: SiteNode, mean: Array, cov: Array, rows: Any, likelihood: Any = None) -> Any:
+        """Distribution of y of some rows, for latents (m, K), (m, K, K) without what they have besides.
+
+        `likelihood`: in the place of the node's.
+        """
         beyond = np.broadcast_to(node.beyond, len(self.y))[rows]
         total = cov + beyond[:, None, None] * np.eye(mean.shape[1])
         one = mean.shape[1] == 1
-        return self.distribution(mean[:, 0] if one else mean, total[:, 0, 0] if one else total, node.likelihood)
+        likelihood = node.likelihood if likelihood is None else likelihood
+        return self.distribution(mean[:, 0] if one else mean, total[:, 0, 0] if one else total, likelihood)
 
 
 @dataclass(frozen=True)
@@ -146,7 +178,31 @@ def linear_sites(
     mode = node(NodePrior(1.0, likelihood, 1.0, prior[model.main]))
     found = tuple(node(own) for own in nodes) or (mode,)
     weight = np.ones(len(data)) if data.weight is None else np.asarray(data.weight, float)
-    return SiteFit(data.y, weight, mode, found, row_terms(model, q, there), distribution)
+    same = all(np.array_equal(own.likelihood.unconstrained, likelihood.unconstrained) for own in found)
+    point = "likelihood" in q and "likelihood" not in there.frozen and same
+    terms = row_terms(model, q, there)
+    learned = learned_point(model, q, gradient["likelihood"], mode, batches, there, terms) if point else None
+    return SiteFit(data.y, weight, mode, found, terms, distribution, learned)
+
+
+def learned_point(
+    model: Any, q: Blocks, gradient: Any, mode: SiteNode, batches: list[Any], problem: Problem, terms: Any
+) -> LearnedPoint:
+    """What rows say of the likelihood's parameters, by differences across its slopes in f."""
+    found = [model.terms(q, batch, problem.expect, None).points["likelihood"] for batch in batches]
+    slope, bend = (np.concatenate(part) for part in zip(*found, strict=True))
+    weight: Any = problem.data.weight  # type: ignore[attr-defined]
+    each = np.ones(len(slope)) if weight is None else np.where(weight > 0, weight, 1.0)
+    slope, bend = slope / each[:, None], bend / each[:, None, None]
+    likelihood, rows = mode.likelihood, np.arange(len(slope))
+    theta, cross = likelihood.unconstrained, []
+    for step in STEP * np.eye(len(theta)):
+        ends = [replace(mode, likelihood=likelihood.replace(theta + sign * step)) for sign in (1.0, -1.0)]
+        high, low = (terms(rows, mode.mean, mode.cov, end)[1] for end in ends)
+        cross.append((high - low) / (2.0 * STEP))
+    density = likelihood.scales.prior()
+    prior = 0.0 if density is None else density[2]
+    return LearnedPoint(slope, np.stack(cross, axis=-1), bend, -(gradient[1] + prior))
 
 
 def row_messages(model: Any, q: Blocks, batches: list[Any], problem: Problem) -> tuple[Array, Array]:

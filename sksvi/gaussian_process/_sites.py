@@ -67,7 +67,7 @@ def sparse_sites(estimator: Any, problem: Problem, bound: float | None) -> SiteF
         linear = alpha - 2.0 * np.einsum("nkl,nl->nk", gamma, mean)
         nodes.append(_settled(replace(node, linear=linear, precision=-2.0 * gamma), H, weight, offset))
     mode = replace(nodes[0], weight=1.0)
-    return SiteFit(data.y, weight, mode, tuple(nodes), terms, lambda m, v, own: Predictive(own, m, v))
+    return SiteFit(data.y, weight, mode, tuple(nodes), terms, _distribution)
 
 
 def _settled(node: SiteNode, H: Array, weight: Array, offset: Any) -> SiteNode:
@@ -126,7 +126,7 @@ def full_sites(estimator: Any, problem: Problem, bound: float | None, n_rows: in
     nodes = tuple(node(part) for part in estimator._process.parts)
     mode, place, own = replace(nodes[0], weight=1.0), np.full(n_rows, -1), np.zeros(n_rows)
     place[data.counted], own[data.counted] = data.place, 1.0 if copies is None else copies[data.counted]
-    return SiteFit(data.y, weight, mode, nodes, terms, lambda m, v, one: Predictive(one, m, v), place, own)
+    return SiteFit(data.y, weight, mode, nodes, terms, _distribution, place=place, copies=own)
 
 
 def _check(problem: Problem, q: Any, bound: float | None) -> None:
@@ -135,3 +135,8 @@ def _check(problem: Problem, q: Any, bound: float | None) -> None:
     there, prior = problem.for_bound, problem.model.prior(q)
     _, value = evaluate(there, State(q, 0), whole(there), gradient_wanted=False)
     check_bound(bound, float(value - sum(q[name].kl(prior[name]) for name in prior)))
+
+
+def _distribution(mean: Array, variance: Array, likelihood: Any) -> Predictive:
+    """Predictive distribution of y."""
+    return Predictive(likelihood, mean, variance)

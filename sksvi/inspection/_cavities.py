@@ -31,6 +31,8 @@ ROUNDS, FEW, SETTLED, SLOWER = 8, 2, 0.04, 0.5
 ALONG, DRAWS = np.array([-3.0, -1.5, 0.0, 1.5, 3.0]), 1000
 #: Standard deviation of log weights below which they are level: nothing hangs on their tail, and means are off by less.
 LEVEL = 0.3
+#: Share of the largest information on a direction of the likelihood's parameters that is none.
+DETERMINED = 1e-6
 #: Relative differences that are rounding: a latent that the direction fixes has no variance left.
 ROUNDING = 1e-9
 #: Numbers of latents of rows under folds that are held together.
@@ -93,6 +95,11 @@ class LeaveOut:
         #: Tail of the weights of each fold; NaN: not looked at.
         self.k_hat = np.full(folds.size, np.nan)
         self.looks: list[SecondLook] = []
+        #: Moves of the likelihood's parameters (F, P) where they are a point, and of left-out latents with them (m, K).
+        self.theta = np.zeros((folds.size, 0))
+        self.along = np.zeros((len(self.rows), 1))
+        if fit.learned is not None:
+            self.theta, self.along = moved_parameters(fit, self)
 
     # ---- without a second look
     def first(self, node: SiteNode) -> Without:
@@ -175,6 +182,7 @@ class LeaveOut:
         found = self.first(node)
         for look in self.looks:
             look.replaces(node, found)
+        found.mean = found.mean + self.along
         return found
 
 
@@ -193,6 +201,35 @@ def without(m: Array, V: Array, linear: Array, precision: Array) -> tuple[Array,
         cov[good] = V[good] @ np.linalg.inv(root[good])
         cov = 0.5 * (cov + np.swapaxes(cov, 1, 2))
     return m - np.einsum("nkl,nl->nk", cov, linear - np.einsum("nkl,nl->nk", precision, m)), cov
+
+
+def moved_parameters(fit: SiteFit, out: LeaveOut) -> tuple[Array, Array]:
+    """A step of Newton's of the likelihood's parameters without each fold (F, P), and how latents follow it (m, K).
+
+    The step is that of parameters and weights together (the infinitesimal jackknife of both: Giordano, Stephenson, Liu,
+    Jordan and Broderick 2019), with the curvature that is left without the fold.
+    """
+    learned, mode, folds = fit.learned, fit.mode, out.folds
+    assert learned is not None
+    H = mode.half(np.arange(len(fit.y)))
+    k, r = H.shape[1:]
+    total = -np.einsum("nkr,nkp->rp", H, fit.weight[:, None, None] * learned.cross)
+    residual = mode.linear - np.einsum("nkl,nl->nk", mode.precision, mode.mean)
+    theta, along = np.empty((folds.size, len(learned.curvature))), np.empty((len(out.rows), k))
+    for f, (rows, copies) in enumerate(zip(folds.rows, folds.copies, strict=True)):
+        own, m = H[rows].reshape(-1, r), np.arange(len(rows))
+        bend = np.zeros((len(rows), k, len(rows), k))
+        bend[m, :, m] = copies[:, None, None] * mode.precision[rows]
+        taken = np.linalg.inv(np.eye(len(own)) - bend.reshape(len(own), -1) @ (own @ own.T))
+        slope = (copies[:, None] * residual[rows]).ravel()
+        cross = (copies[:, None, None] * learned.cross[rows]).reshape(len(own), -1)
+        across = total + own.T @ cross
+        solved = across + own.T @ (taken @ (bend.reshape(len(own), -1) @ (own @ across)))
+        left = learned.curvature + np.einsum("m,mpq->pq", copies, learned.bend[rows]) - across.T @ solved
+        pull = copies @ learned.slope[rows] - across.T @ (own.T @ (taken @ slope))
+        theta[f] = -np.linalg.lstsq(left, pull, rcond=DETERMINED)[0]
+        along[out.fold == f] = -(own @ (solved @ theta[f])).reshape(-1, k)
+    return theta, along
 
 
 class SecondLook:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import Columns, DataFrame, Index, MatrixLike, PerRow
 from sksvi.estimators.offsets import with_exposure
-from sksvi.estimators.sites import SiteFit, SiteNode
+from sksvi.estimators.sites import STEP, SiteFit, SiteNode
 from sksvi.estimators.tables import framed
 from sksvi.inspection._cavities import Folds, LeaveOut, Without
 from sksvi.inspection._posterior import check_in_memory, inner_and_rows
@@ -24,6 +24,8 @@ Array = np.ndarray
 TRUSTED = 0.7
 #: Share of the nodes of the hyperparameters that has weight without a row, below which their posterior is elsewhere.
 LEAST_EFFECTIVE = 0.2
+#: Largest move of an unconstrained parameter of the likelihood that one step is right for.
+LARGEST_MOVE = 0.25
 #: Rows that a text names at most.
 NAMED = 5
 SUPPORTED = (
@@ -148,8 +150,9 @@ def loo(
     Under Gaussian noise cavities are exact given the hyperparameters. Else ``k_hat`` is the shape of the tail of the
     weights that lead from q without the row to the posterior without it, along the direction in which the row pushes;
     -inf where these are level, as where it moves no other row by more than a fifth of the width of the likelihood; inf
-    where the posterior of the hyperparameters without the row lies off their nodes. Hyperparameters that a fit holds as
-    points, as inducing points and cut points are, stay there.
+    where the posterior of the hyperparameters without the row lies off their nodes. Parameters of a likelihood that a
+    fit holds as a point, as it does cut points, take one step of Newton's without the row, and k-hat is inf where that
+    is long (0.25 in their logarithms). Other points, as precisions of ``"ard"`` and inducing points, stay.
 
     Cavities are those of Opper and Winther (2000), as estimates of leave-one-out those of Vehtari, Mononen, Tolvanen,
     Sivula and Winther (2016); k-hat is that of Vehtari, Gelman and Gabry (2017).
@@ -254,7 +257,8 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     cavities.look()
     rows = cavities.rows
     shares = np.log([node.weight for node in fit.nodes])
-    found = [_of_node(fit, node, cavities.under(node), rows) for node in fit.nodes]
+    moved = cavities.theta[cavities.fold]
+    found = [_of_node(fit, node, cavities.under(node), moved, rows) for node in fit.nodes]
     inside, outside, folded, lower, upper = (np.array(part) for part in zip(*found, strict=True))
     # Without its fold a node weighs less by the density that it gave the fold.
     taken = outside if folds.single else folded[:, cavities.fold]
@@ -262,7 +266,8 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     left = left - logsumexp(left, axis=0)
     elpd, full = logsumexp(left + outside, axis=0), logsumexp(shares[:, None] + inside, axis=0)
     effective = np.exp(-logsumexp(2.0 * left - shares[:, None], axis=0))
-    k_hat = np.where(effective < LEAST_EFFECTIVE, np.inf, cavities.k_hat[cavities.fold])
+    lost = (effective < LEAST_EFFECTIVE) | (np.abs(moved).max(axis=1, initial=0.0) > LARGEST_MOVE)
+    k_hat = np.where(lost, np.inf, cavities.k_hat[cavities.fold])
     columns = {"elpd": elpd, "p_loo": full - elpd, "k_hat": k_hat}
     if lower.shape[1]:
         mixed = np.exp(left)
@@ -270,7 +275,19 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     return pd.DataFrame({name: np.where(entry >= 0, values[entry], np.nan) for name, values in columns.items()})
 
 
-def _of_node(fit: SiteFit, node: SiteNode, here: Without, rows: Array) -> tuple[Array, ...]:
+def _of_parameters(
+    fit: SiteFit, node: SiteNode, here: Without, moved: Array, good: Array, rows: Array
+) -> Array | float:
+    """What log densities gain where the likelihood's parameters move by `moved` (m, P), to first order."""
+    theta, total, y = node.likelihood.unconstrained, 0.0, fit.y[rows[good]]
+    for move, step in zip(moved[good].T, STEP * np.eye(moved.shape[1]), strict=True):
+        ends = (node.likelihood.replace(theta + step), node.likelihood.replace(theta - step))
+        high, low = (fit.predictive(node, here.mean[good], here.cov[good], rows[good], end) for end in ends)
+        total = total + move * (high.log_prob(y) - low.log_prob(y)) / (2.0 * STEP)
+    return total
+
+
+def _of_node(fit: SiteFit, node: SiteNode, here: Without, moved: Array, rows: Array) -> tuple[Array, ...]:
     """Log densities at a node: of rows with and without their folds, of folds; and P(Y < y), P(Y <= y) without."""
     y, none = fit.y[rows], np.empty(0)
     inside = fit.predictive(node, node.mean[rows], node.cov[rows], rows).log_prob(y)
@@ -278,7 +295,7 @@ def _of_node(fit: SiteFit, node: SiteNode, here: Without, rows: Array) -> tuple[
     outside, lower, upper = np.full((3, len(rows)), np.nan)
     if good.any():
         alone = fit.predictive(node, here.mean[good], here.cov[good], rows[good])
-        outside[good] = alone.log_prob(y[good])
+        outside[good] = alone.log_prob(y[good]) + _of_parameters(fit, node, here, moved, good, rows)
         if here.mean.shape[1] > 1:
             return inside, outside, here.log_density, none, none
         lower[good], upper[good] = alone.cdf_steps(y[good])

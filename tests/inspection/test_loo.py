@@ -67,6 +67,7 @@ def test_gaussian_noise_is_exact(global_random_seed):
         (lambda: BayesianGLMRegressor(likelihood="poisson", prior_precision=0.3), "poisson", 30, 4),
         (lambda: BayesianGLMRegressor(), "gaussian", 25, 3),
         (lambda: BayesianGLMRegressor(likelihood="negative-binomial"), "negative-binomial", 40, 2),
+        (lambda: BayesianGLMRegressor(likelihood="ordinal"), "ordinal", 40, 2),
     ],
 )
 def test_near_refits(make, likelihood, n, d, global_random_seed):
