@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.truth._loo_sets import CASES
 from benchmarks.truth.loo import measured
+from benchmarks.truth.loo_series import cases
+from benchmarks.truth.loo_series import measured as series_measured
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,12 @@ def test_estimates_are_near_refits(name):
     found = measured(CASES[name][1]())
     assert abs(found["off, in se"]) < 0.25
     assert found["in sample"] > found["elpd, loo"]
+
+
+def test_points_of_a_series():
+    """A fifth of a standard error above refits, as variances are found by the whole series."""
+    found = series_measured(*cases()["counts, walk"], 7)
+    assert abs(found["off, in se"]) < 0.35
 
 
 def test_a_row_without_which_the_scale_is_another_is_named():

@@ -23,7 +23,7 @@ MOVED = 0.2
 TABLE, WORK = 2**22, 4e6
 #: Latents whose messages are found anew until they settle, and for few rounds, at most; as how many of them a row of
 #: several latents counts.
-SETTLING, CHECKED, SEVERAL = 2**16, 2**14, 30.0
+SETTLING, CHECKED, SEVERAL = 2**16, 2**14, 40.0
 #: Rounds of a second look at most, and where rows are many; the change of a left-out latent that ends them, in its
 #: standard deviations; and how much shorter a step becomes that is longer than the one before.
 ROUNDS, FEW, SETTLED, SLOWER = 8, 2, 0.04, 0.5

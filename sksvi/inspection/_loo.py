@@ -258,8 +258,10 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     rows = cavities.rows
     shares = np.log([node.weight for node in fit.nodes])
     moved = cavities.theta[cavities.fold]
-    found = [_of_node(fit, node, cavities.under(node), moved, rows) for node in fit.nodes]
+    found = [_of_node(fit, node, cavities.under(node), rows) for node in fit.nodes]
     inside, outside, folded, lower, upper = (np.array(part) for part in zip(*found, strict=True))
+    if moved.shape[1]:
+        outside = outside + _of_parameters(fit, cavities.under(fit.mode), moved, rows)
     # Without its fold a node weighs less by the density that it gave the fold.
     taken = outside if folds.single else folded[:, cavities.fold]
     left = shares[:, None] - taken
@@ -275,19 +277,18 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     return pd.DataFrame({name: np.where(entry >= 0, values[entry], np.nan) for name, values in columns.items()})
 
 
-def _of_parameters(
-    fit: SiteFit, node: SiteNode, here: Without, moved: Array, good: Array, rows: Array
-) -> Array | float:
-    """What log densities gain where the likelihood's parameters move by `moved` (m, P), to first order."""
-    theta, total, y = node.likelihood.unconstrained, 0.0, fit.y[rows[good]]
+def _of_parameters(fit: SiteFit, here: Without, moved: Array, rows: Array) -> Array:
+    """What log densities gain where the likelihood's parameters move by `moved` (m, P), to first order, at the mode."""
+    node, total, y = fit.mode, np.zeros(len(rows)), fit.y[rows]
+    theta, good = node.likelihood.unconstrained, np.isfinite(here.cov).all(axis=(1, 2))
     for move, step in zip(moved[good].T, STEP * np.eye(moved.shape[1]), strict=True):
         ends = (node.likelihood.replace(theta + step), node.likelihood.replace(theta - step))
         high, low = (fit.predictive(node, here.mean[good], here.cov[good], rows[good], end) for end in ends)
-        total = total + move * (high.log_prob(y) - low.log_prob(y)) / (2.0 * STEP)
+        total[good] += move * (high.log_prob(y[good]) - low.log_prob(y[good])) / (2.0 * STEP)
     return total
 
 
-def _of_node(fit: SiteFit, node: SiteNode, here: Without, moved: Array, rows: Array) -> tuple[Array, ...]:
+def _of_node(fit: SiteFit, node: SiteNode, here: Without, rows: Array) -> tuple[Array, ...]:
     """Log densities at a node: of rows with and without their folds, of folds; and P(Y < y), P(Y <= y) without."""
     y, none = fit.y[rows], np.empty(0)
     inside = fit.predictive(node, node.mean[rows], node.cov[rows], rows).log_prob(y)
@@ -295,7 +296,7 @@ def _of_node(fit: SiteFit, node: SiteNode, here: Without, moved: Array, rows: Ar
     outside, lower, upper = np.full((3, len(rows)), np.nan)
     if good.any():
         alone = fit.predictive(node, here.mean[good], here.cov[good], rows[good])
-        outside[good] = alone.log_prob(y[good]) + _of_parameters(fit, node, here, moved, good, rows)
+        outside[good] = alone.log_prob(y[good])
         if here.mean.shape[1] > 1:
             return inside, outside, here.log_density, none, none
         lower[good], upper[good] = alone.cdf_steps(y[good])
