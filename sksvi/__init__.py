@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         PartialEffectDisplay as PartialEffectDisplay,
         PosteriorPredictiveDisplay as PosteriorPredictiveDisplay,
         PredictionBandDisplay as PredictionBandDisplay,
+        RankDisplay as RankDisplay,
         TimeSeriesDisplay as TimeSeriesDisplay,
         TopicGraphDisplay as TopicGraphDisplay,
         TopicWordsDisplay as TopicWordsDisplay,
@@ -115,7 +116,8 @@ _DEFINED = {
     "displays": (
         "CoefficientDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
         "IntervalCoverageDisplay LooDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay "
-        "PosteriorPredictiveDisplay PredictionBandDisplay TimeSeriesDisplay TopicGraphDisplay TopicWordsDisplay"
+        "PosteriorPredictiveDisplay PredictionBandDisplay RankDisplay TimeSeriesDisplay TopicGraphDisplay "
+        "TopicWordsDisplay"
     ),
     "persistence": "load",
     "predictive": (

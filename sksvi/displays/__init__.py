@@ -15,6 +15,7 @@ from sksvi.displays.leave_one_out import LooDisplay
 from sksvi.displays.partial import PartialEffectDisplay
 from sksvi.displays.pit import PITDisplay
 from sksvi.displays.predictive_check import PosteriorPredictiveDisplay
+from sksvi.displays.ranks import RankDisplay
 from sksvi.displays.series import TimeSeriesDisplay
 from sksvi.displays.topic_words import TopicWordsDisplay
 from sksvi.displays.topics import TopicGraphDisplay
@@ -32,6 +33,7 @@ __all__ = [
     "PartialEffectDisplay",
     "PosteriorPredictiveDisplay",
     "PredictionBandDisplay",
+    "RankDisplay",
     "TimeSeriesDisplay",
     "TopicGraphDisplay",
     "TopicWordsDisplay",

@@ -16,6 +16,7 @@ from sksvi.estimators.checks import check_numbers
 from sksvi.estimators.draws import PosteriorDraws, Variable, draws_of_y, log_densities
 from sksvi.estimators.levels import are_numbers
 from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.prior_draws import drawn_from_prior
 from sksvi.estimators.tables import framed
 
 Array = np.ndarray
@@ -110,8 +111,10 @@ def to_arviz(
     elif y is not None or prior:
         raise ValueError(f"{'y' if y is not None else 'prior=True'} without X: give the rows of the fit.")
     if prior:
-        found, values = estimator._prior_draws(X, n, rng, offset)
-        groups |= {"prior": found.variables, "prior_predictive": {"y": Variable(values, _row_axis(X, values.shape[1]))}}
+        offset = with_exposure(estimator, offset, exposure, X, y=y)
+        found, values = drawn_from_prior(estimator, X, n, rng, offset)
+        axis = _row_axis(X, values.shape[1])
+        groups |= {"prior": found.variables, "prior_predictive": {"y": Variable(_numbers(estimator, values), axis)}}
     return _container(arviz, groups, _attributes(estimator, draws))
 
 
@@ -177,6 +180,11 @@ def _of_rows(
         "observed_data": {"y": Variable(shown, axis)},
         "constant_data": constant,
     }
+
+
+def _numbers(estimator: Any, values: Array) -> Array:
+    """Labels as their positions."""
+    return np.searchsorted(estimator.classes_, values) if is_classifier(estimator) else values
 
 
 def _shown(estimator: Any, codes: Array) -> Array:

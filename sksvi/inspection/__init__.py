@@ -8,12 +8,14 @@ from sksvi.inspection._future import leave_future_out
 from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
+from sksvi.inspection._simulation import RankResult, sbc
 
 __all__ = [
     "BoundReport",
     "ElpdResult",
     "FixedPointCertificate",
     "PosteriorCheck",
+    "RankResult",
     "bound_report",
     "check_posterior",
     "compare",
@@ -22,4 +24,5 @@ __all__ = [
     "leave_future_out",
     "loo",
     "marginal_effects",
+    "sbc",
 ]

@@ -55,6 +55,14 @@ class NoiseVariance(Scales["Gaussian"]):
         found.least = share**2 * self.likelihood.least
         return found
 
+    @property
+    def flat(self) -> tuple[str, ...]:
+        return ()
+
+    def drawn(self, unit: float, rng: Any) -> Array:
+        """Log variance above the least one; the standard deviation is half-Cauchy in the unit."""
+        return 2.0 * np.log(unit * np.abs(rng.standard_cauchy(self.size)))
+
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
         square = (as_float(y) - as_float(m)) ** 2 + as_float(v)
         return self.likelihood._in_variance(square) if self.size else None
@@ -84,6 +92,13 @@ class NoiseScale(Scales["StudentT"]):
         if "df" not in own.learned:
             return own
         return own._replaced({"df": min(own._number("df"), HIGH_DF)}, own.learned)
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        return tuple(name for name in self.likelihood.learned if name != "df")
+
+    def drawn(self, unit: float, rng: Any) -> Array:
+        return super().drawn(unit, rng) if self.flat else np.log(rng.gamma(2.0, 1.0 / DF_RATE, self.size))
 
     def warnings(self) -> list[str]:
         df = self.likelihood._number("df")

@@ -162,6 +162,13 @@ class LearnedDispersion(Scales["NegativeBinomial"]):
     def moved_off_limits(self) -> NegativeBinomial:
         return self.with_less_dispersion(1.0)
 
+    @property
+    def flat(self) -> tuple[str, ...]:
+        return ()
+
+    def drawn(self, unit: float, rng: Any) -> Array:
+        return 2.0 * np.log(rng.standard_exponential(self.size))
+
     def informed(self, y: Array) -> bool:
         """Counts that are all zero are explained by any dispersion, the better the larger it is."""
         return bool(np.any(np.asarray(y) > 0))

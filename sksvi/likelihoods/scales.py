@@ -110,6 +110,27 @@ class Scales(Generic[L]):
         """Log density of the unconstrained parameters, its gradient (P,) and Hessian (P, P); None: it is flat."""
         return None
 
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """Learned parameters that have no proper prior."""
+        return tuple(self.likelihood.learned)
+
+    @property
+    def example(self) -> str:
+        """The likelihood with numbers in the place of what has no prior, as a user writes it."""
+        name = type(self.likelihood).__name__
+        return f"{name}({', '.join(f'{one}=...' for one in self.flat)})"
+
+    def drawn(self, unit: float, rng: Any) -> Array:
+        """Unconstrained parameters (P,) from their prior, of noise in a unit.
+
+        Raises
+        ------
+        ValueError
+            Where one has none.
+        """
+        raise ValueError(f"{type(self.likelihood).__name__} learns {', '.join(self.flat)} without a prior.")
+
     def moments(self, y: Array, f: Array) -> Sequence[Array]:
         """Functions of f, in whose expectations `combined` is linear; default: `d_parameters` itself."""
         return self.likelihood.d_parameters(y, f)

@@ -17,9 +17,10 @@ from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import check_choice, check_flag
+from sksvi.estimators.checks import check_choice, check_count, check_flag, check_seed, n_rows
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import (
     Posterior,
     PosteriorTarget,
@@ -29,6 +30,7 @@ from sksvi.estimators.posterior import (
     paid_by,
     response_names,
 )
+from sksvi.estimators.prior_draws import drawn_from_prior
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
@@ -60,6 +62,7 @@ from sksvi.linear_model._integrated import (
 )
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
 from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
+from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
@@ -338,7 +341,7 @@ class BayesianGLM(BaseSVI):
         if self._fitted.subspace is not None:
             weights, precision = self._lifted(q, weights)
         self.likelihood_ = model.current_likelihood(q)
-        view = InUnits(weights, columns.centre, columns.scale, columns.own)
+        view = self._in_users_units(weights)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along)
         if covariance_of(self) == "low-rank":
@@ -353,6 +356,14 @@ class BayesianGLM(BaseSVI):
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
         self.coef_, self.coef_std_, self.intercept_ = mean[..., :d], std[..., :d], intercept[()]
+
+    def _in_users_units(self, weights: Any) -> InUnits:
+        columns = self._encoding.columns
+        return InUnits(weights, columns.centre, columns.scale, columns.own)
+
+    def _views(self, model: Any, weights: Any) -> dict[str, Any]:
+        """Blocks as users see them, of the weights of all columns in the coordinates of the model."""
+        return {"weights": self._in_users_units(model.exposed(weights))}
 
     def _lifted(self, q: Mapping[str, Any], weights: Any) -> tuple[Any, Array]:
         """All weights, from those in the subspace, and the precision of the prior of each."""
@@ -572,6 +583,9 @@ class BayesianGLM(BaseSVI):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         return posterior_draws(self, n, rng)
 
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        return prior_draws(self, X, n, rng, offset)
+
     @property
     def _column_spread(self) -> Array | None:
         """What each column that has a coefficient spreads over; None under a fixed prior, which does not ask."""
@@ -600,6 +614,56 @@ class BayesianGLM(BaseSVI):
         if self._prior_kind in ("auto", "ard"):
             return [("effects", "under the prior that was learned for all")]
         return []
+
+    # ---- the prior
+    def sample_prior(
+        self,
+        X: MatrixLike,
+        n_draws: int = 1,
+        random_state: RandomState = None,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+    ) -> Array:
+        """Draws of y at the rows of X, of parameters from their prior (prior predictive).
+
+        Before `fit` X fixes the columns and their scales; what targets fix stands for those of mean 0 and standard
+        deviation 1, of counts of mean 1, of labels alike often. After it units, levels and classes are those of the
+        fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        n_draws : int, default=1
+            Draws of all parameters, each with one y of every row.
+        random_state : int, RandomState or None, default=None
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n)
+            Numbers, labels or levels; of a binomial target the successes in one trial of each row.
+
+        Raises
+        ------
+        TypeError
+            For a Dask collection.
+        ValueError
+            For a prior that is not proper: ``prior_precision="flat"`` and "ard", ``covariance="low-rank"``, and learned
+            parameters of a likelihood without a prior, as the cut points of an ordinal one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sksvi import BayesianGLMRegressor
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> y = BayesianGLMRegressor(likelihood="poisson", intercept_precision=1.0).sample_prior(X, 200, random_state=0)
+        >>> y.shape, bool(np.all(y >= 0))
+        ((200, 50), True)
+        """
+        n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * n_rows(X))
+        offset = with_exposure(self, offset, exposure, X)
+        return drawn_from_prior(self, X, n_draws, check_seed(random_state), offset)[1]
 
     # ---- the posterior that q stands for
     def _with_rows_of_fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Problem, float | None]:

@@ -200,17 +200,14 @@ class MixedEffects(BayesianGLM):
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: Any, looks: Any = None, along: Any = None) -> None:
         super()._expose(model, state, looks, along)
-        blocks, fitted, encoding = dict(self.posterior_), self._fitted, self._encoding
+        blocks, fitted = dict(self.posterior_), self._fitted
         self.noise_scale_ = self.noise_variance_ = 0.0
         if self._noisy:
             blocks["noise"] = state.q["noise"]
             self.noise_scale_ = state.q["noise"].scale
             self.noise_variance_ = float(state.q["noise"].mean[0])
         if self.groups is not None:
-            effects = Marginal(state.q["weights"], np.arange(model.n_fixed, model.n_features))
-            pairs = zip(encoding.slope_scales, encoding.factors, strict=True)
-            scale = np.concatenate([np.tile(own, factor.size) for own, factor in pairs])
-            view: Any = InUnits(effects, np.zeros(len(scale)), scale)
+            view = self._views(model, state.q["weights"])["groups"]
             weights = self.posterior_["weights"]
             blocks["groups"] = NodeMixture(view, weights.node_blocks) if isinstance(weights, NodeMixture) else view
             # In the coordinates of the fit, as predictions need them.
@@ -222,6 +219,15 @@ class MixedEffects(BayesianGLM):
                 scales = LogScales(nodes.values[:, at], nodes.weights, within)
             self._fitted = replace(fitted, group_scales=scales)
         self.posterior_ = Posterior(blocks)
+
+    def _views(self, model: Any, weights: Any) -> dict[str, Any]:
+        views = super()._views(model, weights)
+        if self.groups is None:
+            return views
+        effects = Marginal(weights, np.arange(model.n_fixed, model.n_features))
+        pairs = zip(self._encoding.slope_scales, self._encoding.factors, strict=True)
+        scale = np.concatenate([np.tile(own, factor.size) for own, factor in pairs])
+        return views | {"groups": InUnits(effects, np.zeros(len(scale)), scale)}
 
     def _with_rows(self, problem: Any, state: Any, budget: EvaluationBudget, rows: Any) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
@@ -424,7 +430,8 @@ class MixedEffects(BayesianGLM):
         if own is None:
             return columns
         scales = np.exp(own - np.log(self._encoding.effect_scales))
-        names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
+        pairs = zip(self._group_names(), self._encoding.factors, strict=True)
+        names = [f"std({group}, {effect})" for group, factor in pairs for effect in factor.effects]
         return {**dict(zip(names, scales.T, strict=True)), **columns}
 
     def _kind_names(self) -> list[str]:

@@ -225,6 +225,10 @@ class LinearModel(LinearLatents):
         h = np.clip(q["prior_precision"].value, self.scales.lowest, self.scales.highest)
         return float(self.scales.log_density(h))
 
+    def drawn_hyper(self, rng: Any) -> dict[str, Any]:
+        """Blocks of `first_hyper` that are points, drawn from their prior."""
+        return {}
+
     def first_hyper(self) -> dict[str, Any]:
         """Blocks that stand beside the weights and the GLM's own hyperparameters."""
         return {}

@@ -153,6 +153,13 @@ class MixedModel(LinearModel):
             rules["group_std"] = ClosedForm(self._group_step, self.log_group_density)
         return rules
 
+    def drawn_hyper(self, rng: Any) -> dict[str, Any]:
+        """The groups' standard deviations, from their half-Student-t."""
+        if self.groups is None:
+            return {}
+        drawn = np.abs(rng.standard_t(3.0, self.groups.n_scales))
+        return {"group_std": Point(np.log(GROUP_PRIOR_SCALE * self.unit * drawn))}
+
     def first_hyper(self) -> dict[str, Any]:
         """Groups and noise at moderate scales."""
         first: dict[str, Any] = {}
