@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count, n_rows
 from sksvi.estimators.draws import PosteriorDraws, Variable, log_densities
@@ -21,6 +21,13 @@ from sksvi.estimators.prior_draws import drawn_targets, shown_targets
 from sksvi.inspection._bands import inside_probability, points_of
 
 Array = np.ndarray
+if TYPE_CHECKING:
+    Simulator: TypeAlias = Callable[
+        [np.random.RandomState], tuple[MatrixLike | None, PerRow | None, Mapping[str, ArrayLike | float]]
+    ]
+    Quantities: TypeAlias = Callable[
+        [BaseEstimator, MatrixLike | None, int, np.random.RandomState], Mapping[str, np.ndarray]
+    ]
 
 #: Entries of a variable that have ranks: the first ones.
 MOST_ENTRIES = 8
@@ -116,12 +123,12 @@ def verdict(bias: float, spread: float) -> str:
 
 def sbc(
     estimator: BaseEstimator,
-    simulate: Callable[[np.random.RandomState], tuple[Any, Any, Mapping[str, Any]]] | None = None,
+    simulate: Simulator | None = None,
     n: int = 200,
     *,
     X: MatrixLike | None = None,
     n_draws: int = 99,
-    quantities: Callable[..., Mapping[str, Array]] | None = None,
+    quantities: Quantities | None = None,
     n_jobs: int | None = None,
     random_state: RandomState = None,
 ) -> RankResult:
