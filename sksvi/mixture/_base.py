@@ -20,7 +20,7 @@ from sksvi._typing.parameters import AlgorithmLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.checks import check_count, check_seed
-from sksvi.estimators.draws import PosteriorDraws
+from sksvi.estimators.draws import PosteriorDraws, block_draws
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.fitting import evaluation_budget
@@ -29,10 +29,13 @@ from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_numb
 from sksvi.estimators.validation import StrOptions
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
 from sksvi.mixture._encoding import MixtureEncoding, column_name
+from sksvi.mixture._joint import joint_posterior
 from sksvi.models.base import Table
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
@@ -70,6 +73,7 @@ class Mixture(DensityMixin, FirstRows):
         state_.q.value_prior.value? (1) f; _encoding.sizes items d; categories_[*]? labels
         state_.q where {b: np.shape(q.mean) for b, q in it.items() if b != 'value_prior'} == self._encoding.shapes(k)
         posterior_._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
+        _own._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
         weights_ (k) f >=0; n_components_ count >=1 <=k
         state_.locals.values? (_,1) f >=0 where (it < k) & (it % 1 == 0)
     """
@@ -85,6 +89,7 @@ class Mixture(DensityMixin, FirstRows):
         "concentration": [Interval(Real, 0, None, closed="neither")],
         "probability_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "moves": [StrOptions({"merge", "all", "none"}), "boolean"],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **{name: change for name, change in STREAMED.items() if name != "expectation"},
@@ -92,6 +97,7 @@ class Mixture(DensityMixin, FirstRows):
         "concentration": UNCHECKED,
         "probability_prior": stays("q has it, or the model a number", auto_or_number),
         "moves": UNCHECKED,
+        "uncertainty": UNCHECKED,
     }
     #: Every expectation has a closed form.
     expectation = "auto"
@@ -103,7 +109,10 @@ class Mixture(DensityMixin, FirstRows):
     probability_prior: float | str
     probability_prior_: float
     moves: str | bool
+    uncertainty: str
     posterior_: Posterior
+    #: Blocks of q, components in the order of their rows.
+    _own: Posterior
     _encoding: MixtureEncoding
 
     def __init__(
@@ -114,6 +123,7 @@ class Mixture(DensityMixin, FirstRows):
         probability_prior: float | str = "auto",
         moves: str | bool = "merge",
         algorithm: AlgorithmLike = "svi",
+        uncertainty: str = "corrected",
         batch_size: int | str | None = "auto",
         max_iter: int = 100,
         tol: float = 3e-4,
@@ -130,6 +140,7 @@ class Mixture(DensityMixin, FirstRows):
         self.probability_prior = probability_prior
         self.moves = moves
         self.algorithm = algorithm
+        self.uncertainty = uncertainty
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -251,18 +262,26 @@ class Mixture(DensityMixin, FirstRows):
         return found if found.bound - state.bound > enough else state
 
     # ---- what a fit leaves behind
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
+        data: Any = problem.data
+        each_is_one = data.at_hand and (data.weight is None or np.all(data.weight == 1.0))
+        if self.uncertainty == "corrected" and each_is_one and self.n_components > 1:
+            hyper = {name: state.q[name] for name in cast(MixtureModel, problem.model).hyper}
+            self.posterior_ = joint_posterior(problem, state, {**self._own, **hyper}, self.n_components_)
+        return super()._refine(problem, state, budget)
+
     def _expose(self, model: MixtureModel, state: State) -> None:
         rows = model.rows_of(state.q)
         order = np.argsort(-rows, kind="stable")
-        self.posterior_ = Posterior({name: state.q[name][order] for name in model.prior(state.q)})
+        self.posterior_ = self._own = Posterior({name: state.q[name][order] for name in model.prior(state.q)})
         self.probability_prior_ = model.value_prior_of(state.q)
-        self.weights_ = self.posterior_["weights"].mean
+        self.weights_ = self._own["weights"].mean
         self.n_components_ = max(n_used(rows), 1)
 
     # ---- rows
     def _logs(self) -> MixtureView:
         """Logarithms of the posterior means: what the predictive density of a row is made of."""
-        means = {name: np.log(block.theta) - np.log(block.total) for name, block in self.posterior_.items()}
+        means = {name: np.log(block.theta) - np.log(block.total) for name, block in self._own.items()}
         return self._fitted_model().view_of(means)
 
     def _fitted_model(self) -> MixtureModel:
@@ -352,7 +371,7 @@ class Mixture(DensityMixin, FirstRows):
         labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
         codes = np.zeros((n, len(self._encoding.sizes)), np.intp)
         for name, (_, columns) in self._fitted_model().names.items():
-            block = self.posterior_[name]
+            block = self._own[name]
             ends = np.cumsum(block.theta / block.total, axis=-1)
             for j, d in enumerate(columns):
                 codes[:, d] = np.sum(rng.random_sample(n)[:, None] > ends[labels, j, :-1], axis=1)
@@ -372,33 +391,19 @@ class Mixture(DensityMixin, FirstRows):
             Columns mean, std, lower, upper, by component, column and value.
         """
         import pandas as pd
-        from scipy.stats import beta
 
         check_is_fitted(self)
         tail, used = tail_of(coverage), self.n_components_
-        index: list[tuple[Any, ...]] = []
-        counts, totals = [], []
         weight = own_name("weight", [column_name(self, d) for d in range(self.n_features_in_)])
-        for k in range(used):
-            own = self.posterior_["weights"]
-            index.append((k, weight, ""))
-            counts.append(own.theta[k])
-            totals.append(own.total[0])
+        parts: list[Any] = [("weights", (), weight, "")]
         for name, (m, columns) in self._fitted_model().names.items():
-            block = self.posterior_[name]
-            for j, d in enumerate(columns):
-                for v, label in self._shown_values(d, m):
-                    index += [(k, column_name(self, d), label) for k in range(used)]
-                    counts += list(block.theta[:used, j, v])
-                    totals += list(block.total[:used, j, 0])
-        a, total = np.array(counts), np.array(totals)
-        certain = a >= total  # the weight of a component that is the only one
-        others = np.where(certain, 1.0, total - a)
-        law = beta(a, others)
-        ends = {"lower": tail, "upper": 1 - tail}
-        table = {"mean": law.mean(), "std": law.std()}
-        table |= {name: beta_quantiles(a, others, p) for name, p in ends.items()}
-        table = {name: np.where(certain, float(name != "std"), values) for name, values in table.items()}
+            parts += [
+                (name, (j, v), column_name(self, d), label)
+                for j, d in enumerate(columns)
+                for v, label in self._shown_values(d, m)
+            ]
+        index = [(k, column, label) for _, _, column, label in parts for k in range(used)]
+        table = self._drawn_table(parts, tail) if self._is_drawn else self._beta_table(parts, tail)
         names = ["component", "column", "value"]
         return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(index, names=names)).sort_index(
             level="component", sort_remaining=False, kind="stable"
@@ -413,7 +418,9 @@ class Mixture(DensityMixin, FirstRows):
         return axes
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
-        draws, model = super()._posterior_draws(n, rng), self._fitted_model()
+        # One seed: drawn blocks are of the same draws.
+        seed = rng.randint(np.iinfo(np.int32).max) if self._is_drawn else rng
+        draws, model = block_draws(self.posterior_, self._axes_of_blocks(), n, seed), self._fitted_model()
 
         def log_density(X: Any) -> Array:
             cells, out = self._encoding.cells(self, X, self._encoding), []
@@ -430,6 +437,37 @@ class Mixture(DensityMixin, FirstRows):
         """Logarithms of a draw of a block; of two values both."""
         drawn = np.stack([drawn, 1.0 - drawn], axis=-1) if self._binary and name != "weights" else drawn
         return np.log(np.maximum(drawn, np.finfo(float).tiny))  # draws of tiny shapes round to 0
+
+    @property
+    def _is_drawn(self) -> bool:
+        return self.posterior_ is not self._own
+
+    def _drawn_table(self, parts: list[Any], tail: float) -> dict[str, Array]:
+        """Moments and quantiles of the draws of used components, part by part: block and position in it."""
+        used, found = self.n_components_, []
+        for name, at, *_ in parts:
+            draws = self.posterior_[name].draws
+            found.append(draws[:, :used] if not at else draws.reshape(*draws.shape[:3], -1)[:, :used, at[0], at[1]])
+        each = np.concatenate(found, axis=1).astype(float)
+        lower, upper = np.quantile(each, [tail, 1 - tail], axis=0)
+        return {"mean": each.mean(0), "std": each.std(0, ddof=1), "lower": lower, "upper": upper}
+
+    def _beta_table(self, parts: list[Any], tail: float) -> dict[str, Array]:
+        """Moments and quantiles of the Beta margins of used components, part by part."""
+        from scipy.stats import beta
+
+        used, counts, totals = self.n_components_, [], []
+        for name, at, *_ in parts:
+            block = self._own[name]
+            counts.append(block.theta[:used] if not at else block.theta[:used, at[0], at[1]])
+            totals.append(np.broadcast_to(block.total[0], used) if not at else block.total[:used, at[0], 0])
+        a, total = np.concatenate(counts), np.concatenate(totals)
+        certain = a >= total  # the weight of a component that is the only one
+        others = np.where(certain, 1.0, total - a)
+        law = beta(a, others)
+        table = {"mean": law.mean(), "std": law.std()}
+        table |= {name: beta_quantiles(a, others, p) for name, p in (("lower", tail), ("upper", 1 - tail))}
+        return {name: np.where(certain, float(name != "std"), values) for name, values in table.items()}
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         """Codes of a column's values that a summary has, with what users call them."""

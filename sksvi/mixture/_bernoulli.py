@@ -45,6 +45,12 @@ class BernoulliMixture(Mixture):
         "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first
         10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
         reference; `max_iter` sweeps, of which the second half is kept.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        What `posterior_` and `summary` spread by. "corrected": `fit` ends with a chain of the joint posterior that
+        begins at q, of labels, weights, probabilities and a learned prior count, over the components in use and one
+        more, all others without weight: q takes labels and components as independent. Predictions, `weights_` and
+        `means_` stay those of q. "variational": q. So it is after `partial_fit`, for Dask collections, for rows of
+        other weights than 1, and with a single component.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000.
     max_iter : int, default=100
@@ -116,9 +122,9 @@ class BernoulliMixture(Mixture):
     @property
     def means_(self) -> Array:
         """Posterior mean of the probabilities of a one."""
-        if not hasattr(self, "posterior_"):
+        if not hasattr(self, "_own"):
             raise AttributeError("means_ is there after fit")
-        return self.posterior_["probabilities"].mean
+        return self._own["probabilities"].mean
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Array]:
         """New rows from the predictive distribution of one row.

@@ -48,6 +48,12 @@ class CategoricalMixture(Mixture):
         "mc-ssvi", which is the same here), a draw that the gradient follows ("ssvi"), or their means ("map"). The first
         10 passes of all of them see means. "gibbs" is collapsed Gibbs sampling, which keeps all rows in memory: a
         reference; `max_iter` sweeps, of which the second half is kept.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        What `posterior_` and `summary` spread by. "corrected": `fit` ends with a chain of the joint posterior that
+        begins at q, of labels, weights, probabilities and a learned prior count, over the components in use and one
+        more, all others without weight: q takes labels and components as independent. Predictions, `weights_` and
+        `means_` stay those of q. "variational": q. So it is after `partial_fit`, for Dask collections, for rows of
+        other weights than 1, and with a single component.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all of up to 64, else a tenth, at least 20 and at most 2,000.
     max_iter : int, default=100
@@ -125,11 +131,11 @@ class CategoricalMixture(Mixture):
         """Posterior mean of the probability of each value, DataFrame (n_components, columns and their values)."""
         import pandas as pd
 
-        if not hasattr(self, "posterior_"):
+        if not hasattr(self, "_own"):
             raise AttributeError("means_ is there after fit")
         parts = {d: np.ones((len(self.weights_), 1)) for d in range(self.n_features_in_)}
         for name, (_, columns) in self._fitted_model().names.items():
-            mean = self.posterior_[name].mean
+            mean = self._own[name].mean
             parts |= {int(d): mean[:, j] for j, d in enumerate(columns)}
         pairs = [(column_name(self, d), value) for d, values in enumerate(self.categories_) for value in values]
         header = pd.MultiIndex.from_tuples(pairs, names=["column", "value"])

@@ -17,6 +17,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.base import BatchRule
 from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
+from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.encoding import GivenRows, check_variational
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.posterior import DrawnBlock, Posterior
@@ -515,6 +516,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
 
     def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
         return {"topics": {"topic": self.get_feature_names_out(), "word": self._words()}}
+
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        """Draws of topics and, where there are some of both together, of the prior of proportions."""
+        found = super()._posterior_draws(n, seed := rng.randint(np.iinfo(np.int32).max))
+        if self._draws is not None:
+            for name, values in self._draws.prior.items():
+                axes = {f"{name}_{i}": np.arange(size) for i, size in enumerate(values.shape[1:])}
+                found.variables[name] = Variable(DrawnBlock(values).sample(n, seed), axes)
+        return found
 
     def top_words(self, feature_names: Names | None = None, n: int = 10) -> DataFrame:
         """The most probable words of each topic.

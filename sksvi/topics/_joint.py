@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import smoothed
@@ -15,12 +16,16 @@ from sksvi.predictive.quantiles import beta_quantiles
 
 Array = np.ndarray
 
+#: Documents of a chunk of a chain at least, and chunks: their sums are as large as the topics.
+CHUNK, CHUNKS = 256, 32
+
 
 def joint_draws(sampler: Any, problem: Problem, state: State) -> TopicDraws:
     """Draws of the joint posterior by a chain that begins at the q of a fit, its documents at hand."""
     data: Any = problem.data
-    chunks: Any = problem.model.chunks(np.arange(len(data)), data)
-    drawn: TopicDraws = sampler.drawn(state.q, Corpus(data.X, chunks, state.seed, problem.threads))
+    parts = parallel.slices(len(data), max(CHUNK, -(-len(data) // CHUNKS)))
+    rows = [np.arange(part.start, part.stop) for part in parts]
+    drawn: TopicDraws = sampler.drawn(state.q, Corpus(data.X, rows, state.seed, problem.threads))
     return drawn
 
 

@@ -118,7 +118,7 @@ def test_groups_are_found(algorithm, global_random_seed):
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_latent_classes_are_found(global_random_seed):
     X, labels = answers(global_random_seed)
-    model = CategoricalMixture(8, concentration=1.0, random_state=0).fit(X)
+    model = CategoricalMixture(8, concentration=1.0, uncertainty="variational", random_state=0).fit(X)
     # What counting answers by class finds, who knows the classes: groups may have the same usual answers.
     codes = X.drop(columns="q0").apply(lambda column: pd.Categorical(column).codes)
     known = CategoricalNB().fit(codes, labels).predict(codes)
@@ -160,7 +160,7 @@ def test_densities_sum_to_one_and_missing_cells_are_summed_over(cls, global_rand
 def test_the_density_is_integrated_over_the_posterior(global_random_seed):
     """A row's density is the mean over draws of q, within four standard errors."""
     X, _, _ = bits(global_random_seed, n=40, d=4)
-    model = BernoulliMixture(3, **QUICK).fit(X)
+    model = BernoulliMixture(3, uncertainty="variational", **QUICK).fit(X)
     weights = model.posterior_["weights"].sample(20000, 0)
     draws = model.posterior_["probabilities"].sample(20000, 1)
     rows = np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0]])

@@ -124,11 +124,15 @@ class MixtureSampler:
     def matched(self, draws: list[MixtureDraw]) -> Blocks:
         """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
         rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
-        statistics: dict[str, Any] = {"weights": (rows,)}
-        at, K = 0, self.model.n_components
-        for name, (m, columns) in self.model.names.items():
-            width = m * len(columns)
-            statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
-            at += width
-        log_prior = np.array([np.mean([draw.log_prior for draw in draws])])
-        return self.model.updated(statistics, {"value_prior": Point(log_prior)} if self.model.learns_prior else {})
+        return given_counts(self.model, rows, counts, float(np.mean([draw.log_prior for draw in draws])))
+
+
+def given_counts(model: CountedMixture, rows: Array, counts: Array, log_prior: float) -> Blocks:
+    """Weights and probabilities given rows (K,) and values (V, K) of the components, and log c."""
+    statistics: dict[str, Any] = {"weights": (rows,)}
+    at, K = 0, model.n_components
+    for name, (m, columns) in model.names.items():
+        width = m * len(columns)
+        statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
+        at += width
+    return model.updated(statistics, {"value_prior": Point(np.array([log_prior]))} if model.learns_prior else {})

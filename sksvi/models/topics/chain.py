@@ -25,7 +25,7 @@ Prior = dict[str, Array]
 STORED, FEWEST, MOST_NUMBERS = 32, 16, 2**22
 #: Rounds that are left out, and of which one is stored: of documents of fewer words than `SHORT` in the mean, whose
 #: topics mix slowest and whose rounds cost least, and of others.
-SHORT_BURN_IN, BURN_IN, SHORT_THIN, THIN, SHORT = 96, 16, 3, 1, 20.0
+SHORT_BURN_IN, BURN_IN, SHORT_THIN, THIN, SHORT = 96, 16, 2, 1, 20.0
 #: Documents whose proportions are drawn together, and rounds of theirs that are left out.
 TOGETHER, SETTLING = 64, 6
 #: Draws of a document's proportions at least.

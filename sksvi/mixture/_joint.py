@@ -1,0 +1,89 @@
+"""Weights and probabilities of a mixture by draws of their joint posterior, in a chain that begins at q."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from sksvi._runtime import parallel
+from sksvi.estimators.posterior import DrawnBlock, Posterior
+from sksvi.inference.problem import Problem
+from sksvi.inference.state import State
+from sksvi.models.chains import ChainLength, walk
+from sksvi.models.mixture.model import MixtureModel
+from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler, given_counts
+
+Array = np.ndarray
+
+#: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
+MOST, LEAST, LOOKS, NUMBERS = 240, 24, 2**30, 2**22
+#: Tells the random numbers of a chain from those of a fit's passes.
+CHAIN = 2**40
+
+
+class UsedComponents:
+    """The collapsed sampler over the components in use and one more, the others of q without rows.
+
+    Parameters
+    ----------
+    problem : Problem
+    q : dict of blocks
+        Their components in the order of their rows.
+    n_used : int
+    """
+
+    def __init__(self, problem: Problem, q: dict[str, Any], n_used: int) -> None:
+        self.whole = cast(MixtureModel, problem.model)
+        self.n = min(n_used + 1, self.whole.n_components)
+        self.q = {name: block if name == "value_prior" else block[: self.n] for name, block in q.items()}
+        model = MixtureModel(
+            self.n,
+            self.whole.layout.sizes,
+            concentration=self.whole.share * self.n,
+            value_prior=self.whole.value_prior,
+            learns_prior=self.whole.learns_prior,
+            binary=self.whole.binary,
+        )
+        data: Any = problem.data
+        self.sampler = MixtureSampler(model, data)
+        #: Cells that a sweep looks at.
+        self.looks = len(data) * self.n * max(len(model.layout.columns), 1)
+
+    def begin(self, rng: np.random.Generator) -> MixtureDraw:
+        """The most probable labels under q."""
+        return self.sampler.begin(self.q)
+
+    def sweep(self, point: MixtureDraw, rng: np.random.Generator, number: int) -> MixtureDraw:
+        """The next labels."""
+        return self.sampler.sweep(point, rng)[0]
+
+    def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> dict[str, Array]:
+        """Weights and probabilities given the labels; components that are left out have no weight."""
+        rest = self.whole.n_components - self.n
+        rows, counts = np.append(point.rows, np.zeros(rest)), np.pad(point.counts, ((0, 0), (0, rest)))
+        given = given_counts(self.whole, rows, counts, point.log_prior)
+        seed = np.random.RandomState(rng.integers(2**31))
+        found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.prior(given)}
+        weights = given["weights"][: self.n].sample(1, seed)[0]
+        return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}
+
+
+def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: int) -> Posterior:
+    """Draws of weights and probabilities, components in the order of their rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a fit to rows in memory, each of weight 1.
+    state : State
+    q : dict of blocks
+        In the order of the components' rows.
+    n_used : int
+    """
+    chain, found = UsedComponents(problem, q, n_used), list[dict[str, Array]]()
+    numbers = sum(np.size(block.mean) for block in q.values())
+    n = int(np.clip(min(LOOKS // chain.looks, NUMBERS // numbers), LEAST, MOST))
+    rng = parallel.stream(state.seed, CHAIN, 0)
+    walk(chain, ChainLength(n // 4, n), rng, lambda _, point: found.append(chain.drawn(point, rng)))
+    return Posterior({name: DrawnBlock(np.stack([draw[name] for draw in found])) for name in found[0]})

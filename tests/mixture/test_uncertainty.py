@@ -1,0 +1,91 @@
+"""`uncertainty` of mixtures: weights and probabilities by draws of their joint posterior."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import gammaln, logsumexp
+
+from sksvi import BernoulliMixture, CategoricalMixture, load
+
+BOTH = pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
+
+
+def rows(seed, n=80, d=6):
+    rng = np.random.default_rng(seed)
+    chances = np.array([np.full(d, 0.15), np.full(d, 0.8)])
+    return (rng.random((n, d)) < chances[rng.choice(2, n, p=[0.4, 0.6])]).astype(float)
+
+
+def fitted(cls, X, **options):
+    table = X if cls is BernoulliMixture else pd.DataFrame(X.astype(int)).astype("category")
+    return cls(4, max_iter=200, concentration=2.0, random_state=0, **options).fit(table)
+
+
+def test_weights_have_the_exact_posterior_of_a_few_rows():
+    """Σ w² does not know the components' names: its mean over all 2^6 ways to label six rows."""
+    X = np.array([[1, 1], [1, 1], [1, 0], [0, 0], [0, 0], [0, 1.0]])
+    weights, squares = [], []
+    for labels in product(range(2), repeat=6):
+        z = np.array(labels)
+        log_p = 0.0
+        N = np.array([np.sum(z == k) for k in range(2)], float)
+        for k in range(2):
+            ones = X[z == k].sum(0)
+            log_p += np.sum(gammaln(1 + ones) + gammaln(1 + N[k] - ones) - gammaln(2 + N[k])) + gammaln(1 + N[k])
+        weights.append(log_p)
+        squares.append(np.sum((1 + N) * (2 + N)) / (8 * 9))
+    expected = np.exp(np.array(weights) - logsumexp(weights)) @ squares
+    options = {"concentration": 2.0, "probability_prior": 1.0, "max_iter": 500}
+    found = np.array(
+        [
+            np.square(BernoulliMixture(2, random_state=seed, **options).fit(X).posterior_["weights"].draws)
+            .sum(1)
+            .mean()
+            for seed in range(12)
+        ]
+    )
+    assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
+
+
+@BOTH
+def test_variational_has_the_fit_without_draws(cls, global_random_seed):
+    X = rows(global_random_seed)
+    plain, corrected = fitted(cls, X, uncertainty="variational"), fitted(cls, X)
+    np.testing.assert_array_equal(plain.weights_, corrected.weights_)
+    np.testing.assert_array_equal(plain.means_, corrected.means_)
+    assert plain.lower_bound_ == corrected.lower_bound_
+    assert hasattr(plain.posterior_["weights"], "concentration") and hasattr(corrected.posterior_["weights"], "draws")
+    table = X[:5] if cls is BernoulliMixture else pd.DataFrame(X[:5].astype(int)).astype("category")
+    np.testing.assert_array_equal(plain.predict_proba(table), corrected.predict_proba(table))
+
+
+@BOTH
+def test_a_summary_is_that_of_the_draws(cls, tmp_path, global_random_seed):
+    model = fitted(cls, rows(global_random_seed))
+    table, used = model.summary(coverage=0.5), model.n_components_
+    draws = model.posterior_["weights"].draws.astype(float)
+    np.testing.assert_allclose(draws.sum(1), 1.0, rtol=1e-6)
+    assert used >= 2 and np.all(draws[:, used + 1 :] == 0.0)
+    own = table.xs("weight", level="column").to_numpy()
+    low, high = np.quantile(draws[:, :used], [0.25, 0.75], axis=0)
+    np.testing.assert_allclose(own.T, [draws.mean(0)[:used], draws.std(0, ddof=1)[:used], low, high], rtol=1e-9)
+    chances = table.drop("weight", level="column")
+    # Of 80 rows the mean under q is a standard deviation or two from that of the draws at most.
+    shown = np.concatenate([np.ravel(model.posterior_[name].mean) for name in model.posterior_ if name != "weights"])
+    assert np.all(np.isin(np.round(chances["mean"], 5), np.round(np.concatenate([shown, 1 - shown]), 5)))
+    model.save(tmp_path / "model.sksvi")
+    pd.testing.assert_frame_equal(load(tmp_path / "model.sksvi").summary(coverage=0.5), table)
+
+
+@BOTH
+def test_what_has_no_draws_has_q(cls):
+    X = rows(0)
+    table = X if cls is BernoulliMixture else pd.DataFrame(X.astype(int)).astype("category")
+    weighted = cls(4, max_iter=200, random_state=0).fit(table, sample_weight=np.r_[2.0, np.ones(79)])
+    single = cls(1, max_iter=200, random_state=0).fit(table)
+    model = fitted(cls, X)
+    model.partial_fit(table[:10])
+    for each in (weighted, single, model):
+        assert hasattr(each.posterior_["weights"], "concentration") and len(each.summary())
