@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
@@ -94,7 +95,10 @@ def rows_of(rng: np.random.Generator, n: int, D: int, K: int, values: int) -> An
     weights = rng.dirichlet(np.full(K, 4.0))
     ends = np.cumsum(chances[rng.choice(K, n, p=weights)], axis=-1)
     found = (rng.random((n, D, 1)) > ends[..., :-1]).sum(-1)
-    return (found if values > 2 else 1.0 - found), weights, chances[..., : values if values > 2 else 1].reshape(K, -1)
+    if values == 2:
+        return 1.0 - found, weights, chances[..., 0]
+    declared = pd.CategoricalDtype(range(values))  # a rare value may be in no row
+    return pd.DataFrame(found).astype(declared), weights, chances.reshape(K, -1)
 
 
 def of_components(model: Any, X: Array, truth: Array, names: Array) -> tuple[Array, Array]:
@@ -118,12 +122,12 @@ def mixture(kind: str, n: int, D: int, K: int, sets: int, values: int = 2) -> Ca
 
 def cases() -> list[Case]:
     lda, ctm, bits = "StructuredLDA", "CorrelatedTopicModel", "BernoulliMixture"
-    found = [documents(lda, 200, words, 40, alpha=0.5) for words in (8, 30, 300)]
-    found += [documents(lda, 200, words, 40, alpha=0.1, eta=0.1) for words in (8, 30, 300)]
-    found += [documents(lda, 2000, 30, 5, alpha=0.5), documents(lda, 1000, 60, 5, K=20, V=1000, alpha=0.2)]
-    found += [documents(ctm, 200, words, 40) for words in (8, 30, 300)] + [documents(ctm, 2000, 30, 5)]
-    found += [mixture(bits, 200, 10, 3, 120), mixture(bits, 2000, 10, 3, 30), mixture(bits, 2000, 30, 5, 20)]
-    return [*found, mixture("CategoricalMixture", 200, 10, 3, 60, values=3)]
+    found = [documents(lda, 200, words, 20, alpha=0.5) for words in (8, 30, 300)]
+    found += [documents(lda, 200, words, 12, alpha=0.1, eta=0.1) for words in (8, 30, 300)]
+    found += [documents(lda, 2000, 30, 3, alpha=0.5), documents(lda, 1000, 60, 3, K=20, V=1000, alpha=0.2)]
+    found += [documents(ctm, 200, words, 20) for words in (8, 30, 300)] + [documents(ctm, 2000, 30, 3)]
+    found += [mixture(bits, 200, 10, 3, 60), mixture(bits, 2000, 10, 3, 16), mixture(bits, 2000, 30, 5, 6)]
+    return [*found, mixture("CategoricalMixture", 200, 10, 3, 24, values=3)]
 
 
 # ---------------------------------------------------------------- the table

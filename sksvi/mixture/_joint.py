@@ -17,7 +17,7 @@ from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler, given_coun
 Array = np.ndarray
 
 #: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
-MOST, LEAST, LOOKS, NUMBERS = 240, 24, 2**30, 2**22
+MOST, LEAST, LOOKS, NUMBERS = 240, 24, 2**25, 2**22
 #: Tells the random numbers of a chain from those of a fit's passes.
 CHAIN = 2**40
 

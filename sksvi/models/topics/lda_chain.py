@@ -24,7 +24,7 @@ MEDIAN, WIDTH = 0.1, 2.0
 #: Sweeps over the words of a document, θ integrated out, after topics of words are drawn given θ.
 SWEEPS = 2
 #: Topics up to which they are all visited for a word, one by one.
-FEW = 16
+FEW = 32
 
 
 class LDASampler:

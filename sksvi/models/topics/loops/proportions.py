@@ -14,7 +14,7 @@ Array = np.ndarray
 #: Tells these random numbers from those of a sweep of the same key.
 APART = np.uint64(0x5851F42D4C957F2D)
 #: Words of a document below which a sweep with θ integrated out is done twice: where it mixes slowest, and costs least.
-SHORT = 64
+SHORT = 32
 
 
 @entry("alpha (K) f", "counts (n, K) f", "streams (n) i", "out (n, K) f")
