@@ -220,7 +220,7 @@ def test_draws_of_both_sides_belong_together(global_random_seed):
 
 def test_density_of_a_mixture_at_draws_averages_to_its_own(global_random_seed):
     X = np.random.default_rng(global_random_seed).integers(0, 2, (60, 4)).astype(float)
-    model = BernoulliMixture(2, random_state=0).fit(X)
+    model = BernoulliMixture(2, uncertainty="variational", random_state=0).fit(X)
     values = model._posterior_draws(4000, np.random.RandomState(0)).log_density(X)
     density = np.exp(values)
     error = density.std(0) / density.mean(0) / np.sqrt(4000)

@@ -168,7 +168,8 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
         return linear_sum_assignment(distance)[1]
 
     for algorithm in ("ssvi-a", "ssvi", "svi"):
-        model = BernoulliMixture(groups, concentration=12.0, algorithm=algorithm, random_state=0).fit(X)
+        options: dict[str, Any] = {"algorithm": algorithm, "uncertainty": "variational", "random_state": 0}
+        model = BernoulliMixture(groups, concentration=12.0, **options).fit(X)
         block = model.posterior_["weights"]
         own, total = block.concentration, block.total[0]
         low, high = beta(own, total - own).ppf([[0.05], [0.95]])

@@ -53,7 +53,7 @@ def proportions(rng: np.random.Generator) -> dict[str, float]:
     from sksvi.topics import CorrelatedTopicModel
 
     corpus = make_ctm(300, 200, n_components=4, n_words=150, random_state=int(rng.integers(2**31)))
-    model = fitted(CorrelatedTopicModel(4, random_state=0), corpus.data)
+    model = fitted(CorrelatedTopicModel(4, uncertainty="variational", random_state=0), corpus.data)
     mean, std = model.transform(corpus.data, return_std=True)
     order = matched(model, corpus)
     return {"proportions": inside(corpus.proportions - mean[:, order], std[:, order])}
@@ -66,7 +66,9 @@ def independent_proportions(rng: np.random.Generator) -> dict[str, float]:
 
     options = {"n_components": 4, "n_words": 150, "doc_topic_prior": 0.5}
     corpus = make_lda(300, 200, **options, random_state=int(rng.integers(2**31)))
-    model = fitted(StructuredLDA(4, doc_topic_prior="symmetric", random_state=0), corpus.data)
+    model = fitted(
+        StructuredLDA(4, doc_topic_prior="symmetric", uncertainty="variational", random_state=0), corpus.data
+    )
     order = matched(model, corpus)
 
     def held(interval: Any) -> float:
@@ -122,7 +124,7 @@ def weights(rng: np.random.Generator, binary: bool) -> dict[str, float]:
     labels = rng.choice(groups, 500, p=share)
     X = np.sum(rng.random((500, 15, 1)) > np.cumsum(probability, -1)[labels][..., :-1], axis=-1)
     cls = BernoulliMixture if binary else CategoricalMixture
-    model = fitted(cls(groups, concentration=36.0, random_state=0), X.astype(float))
+    model = fitted(cls(groups, concentration=36.0, uncertainty="variational", random_state=0), X.astype(float))
     found = np.array(
         [np.bincount(labels[model.predict(X.astype(float)) == k], minlength=groups) for k in range(groups)]
     )

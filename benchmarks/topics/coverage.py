@@ -28,7 +28,10 @@ def main(quick: bool = False) -> None:
             shares, errors, widths = [], [], []
             for seed in range(2 if quick else CORPORA):
                 corpus = make_ctm(documents, 200, n_components=4, n_words=150, random_state=seed)
-                model = fitted(CorrelatedTopicModel(4, covariance=covariance, random_state=seed), corpus.data)
+                model = fitted(
+                    CorrelatedTopicModel(4, covariance=covariance, uncertainty="variational", random_state=seed),
+                    corpus.data,
+                )
                 mean, std = model.transform(corpus.data[:LOOKED_AT], return_std=True)
                 columns, truth = order(corpus, model)[0], corpus.proportions[:LOOKED_AT]
                 shares.append(inside(truth - mean[:, columns], std[:, columns]))

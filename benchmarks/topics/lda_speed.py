@@ -97,7 +97,9 @@ def main(quick: bool = False) -> None:
 
     X = nips(quick).train
     X = X[: min(400, X.shape[0])]
-    topics = fitted(StructuredLDA(K, max_iter=2 if quick else 8, tol=0.0, random_state=0), X).posterior_["topics"]
+    topics = fitted(
+        StructuredLDA(K, max_iter=2 if quick else 8, tol=0.0, uncertainty="variational", random_state=0), X
+    ).posterior_["topics"]
     notes = [
         f"400 NIPS papers, K = {K}, {SWEEPS} sweeps from where a first visit ended; fewest CPU seconds of {REPEATS} "
         "runs. two threads: how much faster they are by the clock, halves of the documents each; a busy machine gives "
