@@ -72,6 +72,12 @@ def diabetes(model: Any) -> Case:
     return Case(model, X[:120], y[:120])
 
 
+def wide(model: Any) -> Case:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 60))
+    return Case(model, X, X[:, :3].sum(axis=1) + 0.5 * rng.normal(size=30))
+
+
 def iris(model: Any) -> Case:
     from sklearn.datasets import load_iris
 
@@ -146,6 +152,11 @@ CASES: dict[str, tuple[str, Callable[[], Case]]] = {
     "stackloss 21 × 3": ("gaussian", lambda: stackloss(BayesianGLMRegressor())),
     "stackloss 21 × 3, heavy tails": ("student-t", lambda: stackloss(BayesianGLMRegressor(likelihood="student-t"))),
     "diabetes 120 × 10": ("gaussian", lambda: diabetes(BayesianGLMRegressor())),
+    "diabetes 120 × 10, a precision a column": (
+        "gaussian",
+        lambda: diabetes(BayesianGLMRegressor(prior_precision="ard")),
+    ),
+    "wide 30 × 60": ("gaussian", lambda: wide(BayesianGLMRegressor(covariance="full"))),
     "iris 75 × 2": ("softmax", lambda: iris(BayesianGLMClassifier())),
     "doctor visits 100 × 9": (
         "negative-binomial",

@@ -15,8 +15,9 @@ from sksvi._typing.arrays import Columns, DataFrame, Index, MatrixLike, PerRow
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.sites import STEP, SiteFit, SiteNode
 from sksvi.estimators.tables import framed
-from sksvi.inspection._cavities import Folds, LeaveOut, Without
+from sksvi.inspection._cavities import LeaveOut
 from sksvi.inspection._posterior import check_in_memory, inner_and_rows
+from sksvi.inspection._second_look import Folds, Without
 
 Array = np.ndarray
 
@@ -149,7 +150,8 @@ def loo(
     -----
     Under Gaussian noise cavities are exact given the hyperparameters. Else ``k_hat`` is the shape of the tail of the
     weights that lead from q without the row to the posterior without it, along the direction in which the row pushes;
-    -inf where these are level, as where it moves no other row by more than a fifth of the width of the likelihood; inf
+    -inf where these are level, as where it moves no other row by more than a fifth of the width of the likelihood, NaN
+    where rows times coefficients are too many (beyond 67 million) to say how good a cavity that moves others is; inf
     where the posterior of the hyperparameters without the row lies off their nodes. Parameters of a likelihood that a
     fit holds as a point, as it does cut points, take one step of Newton's without the row, and k-hat is inf where that
     is long (0.25 in their logarithms). Other points, as precisions of ``"ard"`` and inducing points, stay.

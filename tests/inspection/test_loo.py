@@ -92,11 +92,11 @@ def test_several_classes(global_random_seed):
 
 def test_without_a_second_look_few_rows_are_off():
     """What a second look mends: 30 rows of 20 columns, whose cavities alone are too sure."""
-    from sksvi.inspection import _cavities
+    from sksvi.inspection import _cavities, _second_look
 
     X, y = make_glm(30, 20, likelihood="logit", random_state=0)
     fit = BayesianGLMClassifier(prior_precision=0.2).fit(X, y)._sites(X, y, None, None)
-    folds = _cavities.Folds([np.array([i]) for i in range(30)], [np.ones(1)] * 30)
+    folds = _second_look.Folds([np.array([i]) for i in range(30)], [np.ones(1)] * 30)
     cavities = _cavities.LeaveOut(fit, folds)
     alone = cavities.under(fit.mode)
     cavities.look()
@@ -328,3 +328,35 @@ def test_errors():
         compare({"a": fit})
     with pytest.raises(ValueError, match="between 2 and the 30 rows"):
         kfold(BayesianGLMClassifier(), X, y, cv=31)
+
+
+def test_rows_that_move_others_in_tables_too_large_are_not_trusted(monkeypatch):
+    from sksvi.inspection import _cavities
+
+    X, y = make_glm(30, 20, likelihood="logit", random_state=0)
+    model = BayesianGLMClassifier(prior_precision=0.2).fit(X, y)
+    monkeypatch.setattr(_cavities, "HALVES", 10)
+    found = loo(model, X, y)
+    assert np.isnan(found.k_hat).any() and len(found.untrusted) == np.isnan(found.k_hat).sum()
+
+
+def test_many_rows_have_few_rounds(monkeypatch, global_random_seed):
+    """Where second looks would take longer than the fit, fewer rounds give nearly the same."""
+    from sksvi.inspection import _second_look
+
+    X, y = make_glm(40, 15, likelihood="logit", random_state=global_random_seed)
+    model = BayesianGLMClassifier(prior_precision=0.5).fit(X, y)
+    settled = loo(model, X, y)
+    monkeypatch.setattr(_second_look, "TABLE", 10)
+    few = loo(model, X, y)
+    assert abs(settled.elpd_loo - few.elpd_loo) < 0.1 * settled.se
+
+
+def test_long_rows_of_a_likelihood_with_a_point_are_named():
+    """One observation far off, which the noise is learned from: a step without it is too long to be right."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(15, 1))
+    y = X[:, 0] + 0.1 * rng.normal(size=15)
+    y[3] += 5.0
+    model = BayesianGLMRegressor(prior_precision=1.0, hyperparameters="point").fit(X, y)
+    assert 3 in loo(model, X, y).untrusted
