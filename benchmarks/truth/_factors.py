@@ -75,18 +75,28 @@ class Setting:
 
 
 # ---- ratings
+#: How y comes from f.
+NOISE: dict[str, Callable[[Array, np.random.Generator], Array]] = {
+    "gaussian": lambda f, rng: f + 0.7 * rng.standard_normal(f.shape),
+    "student-t": lambda f, rng: f + 0.5 * rng.standard_t(4.0, f.shape),
+    "poisson": lambda f, rng: rng.poisson(np.exp(f)),
+    "negative-binomial": lambda f, rng: rng.negative_binomial(3, 3.0 / (3.0 + np.exp(f))),
+    "logit": lambda f, rng: rng.logistic(size=f.shape) < f,
+}
+
+
 def ratings(likelihood: str, n_users: int, n_items: int, share: float) -> Callable[[np.random.Generator], Any]:
     """Three factors and biases, of variances that are no prior's; some users have one to three ratings."""
 
     def simulate(rng: np.random.Generator) -> Any:
         u, v = (np.sqrt(0.5) * rng.standard_normal((n, 3)) for n in (n_users, n_items))
-        f = (0.0 if likelihood == "poisson" else 3.0) + u @ v.T
+        f = (3.0 if likelihood in ("gaussian", "student-t") else 0.0) + u @ v.T
         f = f + 0.5 * rng.standard_normal((n_users, 1)) + 0.5 * rng.standard_normal(n_items)
         there = rng.random(f.shape) < share
         there[:COLD] = False
         for user in range(COLD):
             there[user, rng.choice(n_items, rng.integers(1, 4), replace=False)] = True
-        y = f + 0.7 * rng.standard_normal(f.shape) if likelihood == "gaussian" else rng.poisson(np.exp(f)).astype(float)
+        y = NOISE[likelihood](f, rng).astype(float)
         left = np.argwhere(~there & there.any(1)[:, None] & there.any(0))
         left = rng.permutation(left)[:ASKED]
         return np.argwhere(there), y[there], left, f[tuple(left.T)]
@@ -219,6 +229,9 @@ def settings() -> list[Setting]:
         ("gaussian", 100, 50, 0.3, 1),
         ("poisson", 100, 50, 0.3, 3),
         ("poisson", 100, 50, 0.3, 20),
+        ("negative-binomial", 100, 50, 0.3, 3),
+        ("logit", 100, 50, 0.3, 3),
+        ("student-t", 100, 50, 0.3, 3),
     ]:
         name = f"{likelihood}, {users} x {items}, {share:.0%} seen, K = {k} for 3"
         data, fit = ratings(likelihood, users, items, share), fit_ratings(likelihood, k)

@@ -23,6 +23,7 @@ from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.summaries import concatenated, effect_table, learned_rows
 from sksvi.families import DiagonalGaussian, GaussianPlates
+from sksvi.families.gaussian.plates import packed
 from sksvi.inference import plan
 from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes import alternating
@@ -268,26 +269,27 @@ class RatingMethods(RegressionMethods, PairMethods):
         return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark, draws)
 
     def _folded_draws(self, model: FactorModel, q: dict[str, Any], entries: Entries, users: Any, items: Any) -> Array:
-        """Draws (n, S, F) of users folded in, each given a draw of the items; of users of the fit those of their q."""
+        """Draws (n, S, F) of users folded in, each given a draw of the items; users of the fit go on from their own."""
         import pandas as pd
 
         assert self.draws_ is not None
-        rng, n_draws = np.random.RandomState(0), self.draws_.n_draws
-        where = positions(self.items_, pd.Series(items, dtype=object))
+        rng, n_draws, where = np.random.RandomState(0), self.draws_.n_draws, positions(self.users_, users)
+        place = positions(self.items_, pd.Series(items, dtype=object))
         of_items, out = q["items"].sample(n_draws, rng), q["users"].sample(n_draws, rng)
-        of_items[:, where >= 0] = np.swapaxes(self.draws_.items[where[where >= 0]], 0, 1)
-        new = np.flatnonzero(positions(self.users_, users) < 0)
-        own, prior = entries.of(new), model.prior(q)["users"]
+        of_items[:, place >= 0] = np.swapaxes(self.draws_.items[place[place >= 0]], 0, 1)
+        new, old, prior = np.flatnonzero(where < 0), np.flatnonzero(where >= 0), model.prior(q)["users"]
+        out[:, old] = np.swapaxes(self.draws_.users[where[old]], 0, 1)
         mean = np.broadcast_to(prior.mean, (len(users), out.shape[2]))[new]
+        precision = packed(np.linalg.inv(self._blocks["users"][where[old]].cov), True)
+        of_new, of_old = entries.of(new), entries.of(old)
         steps = 1 if self.likelihood_.noise_variance is not None else FOLD_MOVES
         for s in range(n_draws):
             other = model.layouts["items"].embedded(of_items[s])
-            conditionals = Conditionals(
-                model.layouts["users"], other, self.likelihood_, model.offset, mean, prior.precision
-            )
+            given = Conditionals(model.layouts["users"], other, self.likelihood_, model.offset, mean, prior.precision)
             for _ in range(steps):
                 noise, level = rng.standard_normal(mean.shape), np.log(rng.random_sample(len(new)))
-                out[s, new] = conditionals.moved(own, out[s, new], noise, level)
+                out[s, new] = given.moved(of_new, out[s, new], noise, level)
+            out[s, old] = given.updated(of_old, out[s, old], precision, rng.standard_normal(len(of_old)))
         return np.ascontiguousarray(np.swapaxes(out, 0, 1), np.float32)
 
     @property

@@ -152,3 +152,18 @@ def test_the_length_of_a_chain_is_what_memory_and_the_fit_allow():
     assert affordable(whole, 1e7, 60) == ChainLength(24, 48)
     assert affordable(whole, 1e7, 1) == ChainLength(15, 25)
     assert affordable(whole, 1e9, 1) is None
+
+
+def test_users_of_the_fit_go_on_from_their_draws(global_random_seed):
+    """Nothing new leaves variances as they are, more ratings lower them."""
+    X, y, left, f = simulated(global_random_seed)
+    model = GeneralizedPMF(3, random_state=0, on_unseen="ignore").fit(X, y)
+    users, item = model.users_[:10], left[0, 1]
+    pairs = np.column_stack([users, np.full(10, item)])
+    mean, variance = model.predict_latent(pairs)
+    same, found = model.predict_latent(model.fold_in(pairs, np.ones(10), sample_weight=np.full(10, 1e-12)).pairs(pairs))
+    np.testing.assert_allclose(same, mean, atol=1e-6)
+    np.testing.assert_allclose(found, variance, rtol=1e-3)
+    more = left[left[:, 0] < 5]
+    guests = model.fold_in(more, f[left[:, 0] < 5])
+    assert np.mean(model.predict_latent(guests.pairs(more))[1]) < np.mean(model.predict_latent(more)[1])

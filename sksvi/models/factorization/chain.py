@@ -190,22 +190,40 @@ class Conditionals:
         taken = level < trial_value - value + log_back - log_step
         return np.where(taken[:, None], trial, own)
 
+    def updated(self, entries: Entries, own: Array, precision: Array, noise: Array) -> Array:
+        """Draws of columns after more entries: Matheron's rule, of which each is a draw before them.
+
+        precision (P, R): packed, of columns given the other side; noise (e,): standard normal. A linear step where the
+        likelihood is not Gaussian.
+        """
+        f = _latents(entries, self.layout.embedded(own), self.other, self.offset)
+        _, slope, curvature = self._sums(entries, f, own.shape, noise)
+        zero = np.zeros(own.shape)
+        return own + _gaussian(curvature + precision, np.zeros(own.shape[1]), slope, zero, zero)[0]
+
+    def _sums(self, entries: Entries, f: Array, shape: tuple[int, ...], noise: Any = 0.0) -> tuple[Array, Array, Array]:
+        """Log density of each column's entries (P,), its slope (P, F) and curvature (P, R), packed.
+
+        noise (e,): standard normal numbers that entries' slopes have by their curvature.
+        """
+        derivatives = self.likelihood.derivatives(entries.y, f)
+        value, first, second = (np.broadcast_to(part, f.shape) for part in derivatives)
+        weight = 1.0 if entries.weight is None else entries.weight
+        bend = weight * np.maximum(-second, 0.0)
+        slope, curvature = np.zeros(shape), np.zeros((shape[0], shape[1] * (shape[1] + 1) // 2))
+        sampled_accumulate(
+            *(entries.starts, entries.other, weight * first + np.sqrt(bend) * noise, bend, self._facing),
+            *(np.arange(shape[1]), True, slope, curvature),
+        )
+        return entries.summed(value), slope, curvature
+
     def _step(self, entries: Entries, own: Array, noise: Array, there: Array) -> tuple[Array, Array, Array, Array]:
         """A step, log densities of steps at it and `there`, and the log density of the columns, (P,)."""
         f = _latents(entries, self.layout.embedded(own), self.other, self.offset)
         with np.errstate(all="ignore"):  # a trial may be anywhere; where its density is not finite it is not taken
-            value, first, second = (
-                np.broadcast_to(part, f.shape) for part in self.likelihood.derivatives(entries.y, f)
-            )
-            weight = 1.0 if entries.weight is None else entries.weight
-            bend = weight * np.maximum(-second, 0.0)
+            value, slope, curvature = self._sums(entries, f, own.shape)
             gap = own - self.mean
-            slope, curvature = np.zeros(own.shape), np.zeros((len(own), own.shape[1] * (own.shape[1] + 1) // 2))
-            every = np.arange(own.shape[1])
-            sampled_accumulate(
-                entries.starts, entries.other, weight * first, bend, self._facing, every, True, slope, curvature
-            )
-            log_density = entries.summed(value) - 0.5 * np.square(gap) @ self.precision
+            log_density = value - 0.5 * np.square(gap) @ self.precision
             return *_gaussian(curvature, self.precision, slope - self.precision * gap, noise, there), log_density
 
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sksvi.families import Free, GaussianPlates
 from sksvi.likelihoods import Gaussian
 from sksvi.models.chains import ChainLength, walk
-from sksvi.models.factorization.chain import HELD, FactorChain, FactorPoint, turned
+from sksvi.models.factorization.chain import HELD, Conditionals, FactorChain, FactorPoint, turned
 from sksvi.models.factorization.chain_loops import gaussian_steps, squared_spreads
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.ratings import Ratings
@@ -155,3 +155,21 @@ def test_spreads_of_pairs_are_mean_squares(global_random_seed):
     x, z = users[of_user], items[of_item]
     f = (x[..., :3] * z[..., :3]).sum(-1) + x[..., 3] + z[..., 3]
     np.testing.assert_allclose(out, np.mean((f - mean[:, None]) ** 2, axis=1), rtol=1e-9)
+
+
+def test_draws_of_columns_are_updated_to_those_given_more_entries(global_random_seed):
+    """2,000 columns that are draws from one Gaussian, and the same three entries: the conjugate posterior."""
+    rng, n = np.random.default_rng(global_random_seed), 2000
+    layout, likelihood = model_for("gaussian", 2).layouts["users"], cases.TRUTH["gaussian"]
+    other, y = rng.standard_normal((3, 2)), rng.standard_normal(3)
+    cov, mean = np.array([[1.0, 0.4], [0.4, 0.5]]), np.array([0.3, -0.2])
+    own = rng.multivariate_normal(mean, cov, n)
+    entries = Ratings(np.repeat(np.arange(n), 3), np.tile(np.arange(3), n), np.tile(y, n), None, n, 3).sides["users"]
+    given = Conditionals(layout, other, likelihood, 0.0, np.zeros((n, 2)), np.ones(2))
+    precision = np.tile(np.linalg.inv(cov)[np.tril_indices(2)], (n, 1))
+    after = given.updated(entries, own, precision, rng.standard_normal(3 * n))
+    P = np.linalg.inv(cov) + other.T @ other / likelihood.noise_variance
+    exact = np.linalg.solve(P, np.linalg.solve(cov, mean) + other.T @ y / likelihood.noise_variance)
+    found = np.cov(after.T)
+    assert np.all(np.abs(after.mean(0) - exact) < 4.5 * np.sqrt(np.diag(np.linalg.inv(P)) / n))
+    np.testing.assert_allclose(found, np.linalg.inv(P), rtol=0.2, atol=0.1 * found.max())
