@@ -8,10 +8,12 @@ folds side by side.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sksvi.estimators.sites import SiteFit, SiteNode
-from sksvi.inspection._second_look import FEW, ROUNDS, Folds, SecondLook, Without, affordable
+from sksvi.inspection._second_look import FEW, NUMBERS, ROUNDS, Folds, SecondLook, Without, affordable
 
 Array = np.ndarray
 
@@ -157,22 +159,58 @@ def moved_parameters(fit: SiteFit, out: LeaveOut) -> tuple[Array, Array]:
     """
     learned, mode, folds = fit.learned, fit.mode, out.folds
     assert learned is not None
-    H = mode.half(np.arange(len(fit.y)))
-    k, r = H.shape[1:]
-    total = -np.einsum("nkr,nkp->rp", H, fit.weight[:, None, None] * learned.cross)
-    residual = mode.linear - np.einsum("nkl,nl->nk", mode.precision, mode.mean)
-    theta, along = np.empty((folds.size, len(learned.curvature))), np.empty((len(out.rows), k))
-    for f, (rows, copies) in enumerate(zip(folds.rows, folds.copies, strict=True)):
-        own, m = H[rows].reshape(-1, r), np.arange(len(rows))
-        bend = np.zeros((len(rows), k, len(rows), k))
-        bend[m, :, m] = copies[:, None, None] * mode.precision[rows]
-        taken = np.linalg.inv(np.eye(len(own)) - bend.reshape(len(own), -1) @ (own @ own.T))
-        slope = (copies[:, None] * residual[rows]).ravel()
-        cross = (copies[:, None, None] * learned.cross[rows]).reshape(len(own), -1)
-        across = total + own.T @ cross
-        solved = across + own.T @ (taken @ (bend.reshape(len(own), -1) @ (own @ across)))
-        left = learned.curvature + np.einsum("m,mpq->pq", copies, learned.bend[rows]) - across.T @ solved
-        pull = copies @ learned.slope[rows] - across.T @ (own.T @ (taken @ slope))
-        theta[f] = -np.linalg.lstsq(left, pull, rcond=DETERMINED)[0]
-        along[out.fold == f] = -(own @ (solved @ theta[f])).reshape(-1, k)
-    return theta, along
+    n, k = mode.mean.shape
+    size = max(1, NUMBERS // (k * mode.half(np.arange(1)).shape[2]))
+    parts = [np.arange(n)[start : start + size] for start in range(0, n, size)]
+    pulled = fit.weight[:, None, None] * learned.cross
+    total = -sum(np.einsum("nkr,nkp->rp", mode.half(part), pulled[part]) for part in parts)
+    step = _ParameterStep(fit, np.concatenate([mode.half(part) @ total for part in parts]), total.T @ total)
+    if folds.single:
+        return step(out.rows[:, None], out.copies[:, None], mode.cov[out.rows])
+    found = []
+    for rows, copies in zip(folds.rows, folds.copies, strict=True):
+        own = mode.half(rows).reshape(len(rows) * k, -1)
+        found.append(step(rows[None], copies[None], (own @ own.T)[None]))
+    return np.concatenate([theta for theta, _ in found]), np.concatenate([along for _, along in found])
+
+
+@dataclass
+class _ParameterStep:
+    """Newton's step of the likelihood's parameters without folds of the same number of rows, side by side.
+
+    Parameters
+    ----------
+    fit : SiteFit
+    across : ndarray of shape (n, K, P)
+        Covariance of the latents with the gradient in the parameters.
+    explained : ndarray of shape (P, P)
+        Part of the parameters' information that the weights' uncertainty takes.
+    """
+
+    fit: SiteFit
+    across: Array
+    explained: Array
+
+    def __call__(self, rows: Array, copies: Array, S: Array) -> tuple[Array, Array]:
+        """Steps (F, P) and moves of the latents (F m, K), for rows (F, m) with the covariance S (F, m K, m K)."""
+        learned, mode, (count, m) = self.fit.learned, self.fit.mode, rows.shape
+        assert learned is not None
+        k, size = mode.mean.shape[1], len(self.explained)
+        bend = np.zeros((count, m, k, m, k))
+        bend[:, np.arange(m), :, np.arange(m)] = np.swapaxes(copies[..., None, None] * mode.precision[rows], 0, 1)
+        G = bend.reshape(count, m * k, m * k)
+        residual = mode.linear[rows] - np.einsum("fmkl,fml->fmk", mode.precision[rows], mode.mean[rows])
+        slope = (copies[..., None] * residual).reshape(count, m * k, 1)
+        cross = (copies[..., None, None] * learned.cross[rows]).reshape(count, m * k, size)
+        own = self.across[rows].reshape(count, m * k, size)
+        lifted = own + S @ cross  # the latents' covariance with what is left of the gradient
+        taken = np.linalg.inv(np.eye(m * k) - G @ S)
+        turned = taken @ (G @ lifted)
+        transposed = np.swapaxes(cross, 1, 2)
+        left = learned.curvature + np.einsum("fm,fmpq->fpq", copies, learned.bend[rows]) - self.explained
+        left = left - np.swapaxes(own, 1, 2) @ cross - transposed @ lifted - np.swapaxes(lifted, 1, 2) @ turned
+        pull = np.einsum("fm,fmp->fp", copies, learned.slope[rows])
+        pull = pull - (np.swapaxes(lifted, 1, 2) @ (taken @ slope))[..., 0]
+        theta = -(np.linalg.pinv(left, rcond=DETERMINED) @ pull[..., None])[..., 0]
+        along = -((lifted + S @ turned) @ theta[..., None])[..., 0]
+        return theta, along.reshape(count * m, k)
