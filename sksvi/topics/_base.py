@@ -88,7 +88,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
 
     @property
     def _seen_globals(self) -> Blocks:
-        """The same as documents see them: where there are draws, at their mean."""
+        """Topics, and what is learned besides, as documents see them: where there are draws, at their mean."""
         return self._globals if self._draws is None else self._sampler(self._fitted_model).at_mean(self._draws)
 
     def _sampler(self, model: Any) -> Any:

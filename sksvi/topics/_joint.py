@@ -11,7 +11,7 @@ from sksvi._runtime import parallel
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import smoothed
-from sksvi.models.topics.chain import Corpus, DocumentSampler, TopicDraws, drawn_proportions
+from sksvi.models.topics.chain import ChainDocuments, DocumentSampler, TopicDraws, drawn_proportions
 from sksvi.predictive.quantiles import beta_quantiles
 
 Array = np.ndarray
@@ -25,7 +25,7 @@ def joint_draws(sampler: Any, problem: Problem, state: State) -> TopicDraws:
     data: Any = problem.data
     parts = parallel.slices(len(data), max(CHUNK, -(-len(data) // CHUNKS)))
     rows = [np.arange(part.start, part.stop) for part in parts]
-    drawn: TopicDraws = sampler.drawn(state.q, Corpus(data.X, rows, state.seed, problem.threads))
+    drawn: TopicDraws = sampler.drawn(state.q, ChainDocuments(data.X, rows, state.seed, problem.threads))
     return drawn
 
 

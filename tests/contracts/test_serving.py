@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 import sksvi
 from sksvi import BayesianGLMRegressor, GammaPoissonFactorization, GMERegressor, PoissonFactorization, StructuredLDA
 from sksvi.families.implicit_loops import digamma, slope, tetragamma, trigamma
-from sksvi.models.slices import sliced
+from sksvi.models.chains import sliced
 from sksvi.models.topics.loops.algebra import log_gamma
 from support.estimator_cases import NAMES, fitted_estimator, valid_data
 

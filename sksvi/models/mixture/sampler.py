@@ -12,8 +12,8 @@ from scipy.special import gammaln
 
 from sksvi.families import Point
 from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.chains import sliced
 from sksvi.models.mixture.cells import ColumnGroups
-from sksvi.models.slices import sliced
 
 Array = np.ndarray
 

@@ -114,7 +114,7 @@ class Round(NamedTuple):
     counts: Array
 
 
-class Corpus:
+class ChainDocuments:
     """Documents of a chain in chunks, each with its part of the matrix.
 
     Parameters
@@ -138,7 +138,7 @@ class TopicChain:
     """Rounds of conditional draws from a point on: documents, then their prior, then topics."""
 
     sampler: DocumentSampler
-    corpus: Corpus
+    corpus: ChainDocuments
     first: Round
 
     def begin(self, rng: np.random.Generator) -> Round:

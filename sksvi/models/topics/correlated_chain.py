@@ -14,7 +14,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population
 from sksvi.models.base import Blocks
-from sksvi.models.topics.chain import BURN_IN, Corpus, Round, TopicChain, TopicDraws
+from sksvi.models.topics.chain import BURN_IN, ChainDocuments, Round, TopicChain, TopicDraws
 from sksvi.models.topics.correlated import CorrelatedTopics
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, as_points
@@ -71,7 +71,7 @@ class CorrelatedSampler:
             out[part, 2 * width :] = WIDENED * np.sqrt(np.square(found.roots).sum(1))
         return out
 
-    def settled(self, q: Any, corpus: Corpus) -> Round:
+    def settled(self, q: Any, corpus: ChainDocuments) -> Round:
         """Where the chain begins: where one of latent Dirichlet allocation, which mixes faster, has settled."""
         alpha = np.full(self.model.n_topics, FIRST_ALPHA)
         dirichlet = LatentDirichlet(*self.model.shape, alpha=alpha, eta=self.model.word_prior)
@@ -82,7 +82,7 @@ class CorrelatedSampler:
         prior = {"location": population.location, "precision": population.precision}
         return Round(at.topics, prior, self.ellipses(around, corpus.X, corpus.threads), at.counts)
 
-    def drawn(self, q: Any, corpus: Corpus) -> TopicDraws:
+    def drawn(self, q: Any, corpus: ChainDocuments) -> TopicDraws:
         """Draws of the joint posterior along a chain, once it has settled."""
         sampler = CorrelatedSampler(self.model, MOVES)
         at = TopicChain(sampler, corpus, self.settled(q, corpus)).settled(BURN_IN, 2)
@@ -95,7 +95,7 @@ class CorrelatedSampler:
 
     def sweep(self, view: OddsView, X: Any, state: Array, key: int, streams: Array, counts: Array) -> None:
         """Move η, and draw the topics of words, in place."""
-        from sksvi.models.topics.loops.slices import move_documents
+        from sksvi.models.topics.loops.draws import move_documents
 
         words = np.ascontiguousarray(X.data, np.float64)
         move_documents(

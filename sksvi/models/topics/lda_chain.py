@@ -13,8 +13,8 @@ from scipy.special import gammaln
 
 from sksvi.families import Dirichlet, Point
 from sksvi.models.base import Blocks
-from sksvi.models.slices import sliced
-from sksvi.models.topics.chain import Corpus, Round, TopicChain, TopicDraws, matched
+from sksvi.models.chains import sliced
+from sksvi.models.topics.chain import ChainDocuments, Round, TopicChain, TopicDraws, matched
 from sksvi.models.topics.lda import LatentDirichlet, LDAView
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ class LDASampler:
         """Topics and α as points at the means of draws."""
         return {"topics": as_points(draws.mean_topics), "alpha": Point(np.log(draws.mean_prior["alpha"]))}
 
-    def settled(self, q: Any, corpus: Corpus) -> Round:
+    def settled(self, q: Any, corpus: ChainDocuments) -> Round:
         """The chain after the rounds that are left out, its topics in the order of those of q."""
         topics, prior = q["topics"].mean, self.first_prior(q)
         states = self.begin(topics, prior, corpus.X, corpus.threads)
@@ -66,7 +66,7 @@ class LDASampler:
         prior = {**at.prior, "alpha": at.prior["alpha"][own]}
         return Round(at.topics[own], prior, at.states[:, own], at.counts[own])
 
-    def drawn(self, q: Any, corpus: Corpus) -> TopicDraws:
+    def drawn(self, q: Any, corpus: ChainDocuments) -> TopicDraws:
         """Draws of the joint posterior along a chain, once it has settled."""
         return TopicChain(self, corpus, self.settled(q, corpus)).drawn(1)
 
@@ -77,8 +77,8 @@ class LDASampler:
     def sweep(self, view: LDAView, X: Any, state: Array, key: int, streams: Array, counts: Array) -> None:
         """Draw θ, then the topics of words, in place."""
         from sksvi.models.topics.loops.cells import TOGETHER
+        from sksvi.models.topics.loops.draws import few_topics, gamma_numbers
         from sksvi.models.topics.loops.gibbs import gibbs_documents
-        from sksvi.models.topics.loops.proportions import few_topics, gamma_numbers
 
         none = np.empty((0, state.shape[1]))
         shares = np.empty_like(state)
@@ -113,7 +113,7 @@ class LDASampler:
 
     def proportions(self, view: LDAView, state: Array, key: int) -> Array:
         """Draws of θ ~ Dir(α + N)."""
-        from sksvi.models.topics.loops.proportions import gamma_numbers
+        from sksvi.models.topics.loops.draws import gamma_numbers
 
         out = np.empty((self.repeats, *state.shape))
         for again in range(self.repeats):

@@ -10,12 +10,12 @@ from scipy.stats import wishart as wishart_law
 
 from sksvi.models.chains import ChainLength, walk
 from sksvi.models.topics import lda_chain
-from sksvi.models.topics.chain import Corpus, Round, TopicChain, TopicDraws, drawn_proportions, matched
+from sksvi.models.topics.chain import ChainDocuments, Round, TopicChain, TopicDraws, drawn_proportions, matched
 from sksvi.models.topics.correlated import CorrelatedTopics
 from sksvi.models.topics.correlated_chain import CorrelatedSampler, wishart
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, each_given, symmetric_given
-from sksvi.models.topics.loops.slices import log_joint
+from sksvi.models.topics.loops.draws import log_joint
 
 TOPICS = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
 DOCUMENT = sp.csr_matrix(np.array([[2.0, 1.0, 2.0]]))
@@ -152,7 +152,7 @@ def test_the_joint_posterior_of_a_tiny_corpus_is_that_of_enumeration():
         shares.append((alpha + N)[0, 0] / (alpha + N)[0].sum())
     weight = np.exp(np.array(weights) - logsumexp(weights))
     model = LatentDirichlet(2, 2, alpha=alpha, eta=eta)
-    sampler, corpus = LDASampler(model, ""), Corpus(sp.csr_matrix(X), [np.arange(2)], 3, 1)
+    sampler, corpus = LDASampler(model, ""), ChainDocuments(sp.csr_matrix(X), [np.arange(2)], 3, 1)
     first = Round(np.full((2, 2), 0.5), {"alpha": alpha}, np.ones((2, 2)), np.zeros((2, 2)))
     found = []
 

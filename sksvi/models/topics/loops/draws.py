@@ -1,8 +1,8 @@
-"""Compiled moves of a document's log odds given topics and population: elliptical slices (Murray, Adams, MacKay 2010).
+"""Compiled moves of documents for chains: topics of words and θ, or log odds by elliptical slices.
 
-The normal distribution whose ellipses they are is q(η), independent and widened, not the population: the more words a
-document has the nearer it is to the posterior (Nishihara, Murray and Adams 2014). Any such distribution leaves the
-posterior as it is.
+Log odds move on ellipses (Murray, Adams and MacKay 2010) of their q(η), independent and widened, not of the population:
+the more words a document has the nearer that is to the posterior (Nishihara, Murray and Adams 2014). Any such
+distribution leaves the posterior as it is.
 """
 
 from __future__ import annotations
@@ -11,13 +11,125 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.models.numbers import GOLDEN, mixed, normal, uniform_of
-from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled
 from sksvi.models.topics.loops.bound import SMALLEST_PRODUCT
-from sksvi.models.topics.loops.cells import binomial_of
+from sksvi.models.topics.loops.cells import binomial_of, gamma_of
 
 Array = np.ndarray
 
+#: Tells these random numbers from those of a sweep of the same key.
+APART = np.uint64(0x5851F42D4C957F2D)
+#: Words of a document below which a sweep with θ integrated out is done twice: where it mixes slowest, and costs least.
+SHORT = 32
 
+
+@entry("alpha (K) f", "counts (n, K) f", "streams (n) i", "out (n, K) f")
+@compiled
+def gamma_numbers(alpha: Array, counts: Array, key: int, streams: Array, out: Array) -> None:
+    """Gamma(α + N, 1) numbers of every document, into `out`; a sum of 0 becomes that of the largest shape's topic."""
+    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    for i in range(len(counts)):
+        state[0] = mixed((np.uint64(key) ^ APART) + np.uint64(streams[i]) * GOLDEN)
+        spare[0], total, most = 0.0, 0.0, 0
+        for k in range(len(alpha)):
+            out[i, k] = gamma_of(alpha[k] + counts[i, k], state, spare)
+            total += out[i, k]
+            most = k if alpha[k] + counts[i, k] > alpha[most] + counts[i, most] else most
+        if total == 0.0:  # tiny shapes underflow
+            out[i, most] = 1.0
+
+
+@compiled
+def _topic(weight: Array, row: Array, ends: Array, u: float) -> int:
+    """A topic with probability ∝ `weight` b."""
+    K, total = len(ends), 0.0
+    for k in range(K):
+        total += weight[k] * row[k]
+        ends[k] = total
+    u *= total
+    k = 0
+    while k < K - 1 and u >= ends[k]:
+        k += 1
+    return k
+
+
+@compiled
+def _whole(counts: Array, first: np.uint64, whole: Array) -> int:
+    """Counts rounded up with the probability of their fraction, into `whole`; their sum."""
+    total = 0
+    for w in range(len(counts)):
+        low = np.floor(counts[w])
+        up = counts[w] > low and uniform_of(first, w + 1) < counts[w] - low
+        whole[w] = int(low) + (1 if up else 0)
+        total += whole[w]
+    return total
+
+
+@compiled
+def _sweep(
+    its: Array, cells: Array, topics: Array, weight: Array, taken: float, z: Array, ends: Array, state: np.uint64
+) -> np.uint64:
+    """A topic for every word by `weight`, each first taken away, or, where `taken` is 0, none; the random state."""
+    at = 0
+    for w in range(len(cells)):
+        row = topics[its[w]]
+        for _ in range(cells[w]):
+            state += GOLDEN
+            weight[z[at]] -= taken
+            z[at] = _topic(weight, row, ends, uniform_of(state, 0))
+            weight[z[at]] += taken
+            at += 1
+    return state
+
+
+@compiled
+def _add_words(its: Array, cells: Array, z: Array, word_counts: Array) -> None:
+    at = 0
+    for w in range(len(cells)):
+        for _ in range(cells[w]):
+            word_counts[its[w], z[at]] += 1.0
+            at += 1
+
+
+@entry(*LDA_DOCUMENTS, "streams (n) i", "word_counts (V|0, K) f")
+@compiled
+def few_topics(
+    indptr: Array,
+    words: Array,
+    counts: Array,
+    topics: Array,
+    alpha: Array,
+    key: int,
+    streams: Array,
+    counts_of_topics: Array,
+    word_counts: Array,
+) -> None:
+    """Topics of all words given α + `counts_of_topics`, then sweeps with θ integrated out: what `gibbs_documents` does.
+
+    Every topic is visited, and words of a cell are visited one by one: for few topics, and cells of few words.
+    Documents of fewer than `SHORT` words are swept twice.
+    """
+    ends = np.empty(len(alpha))
+    for i in range(len(counts_of_topics)):
+        start, stop = indptr[i], indptr[i + 1]
+        its, cells, N = words[start:stop], np.empty(stop - start, np.int64), counts_of_topics[i]
+        state = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN)
+        z = np.zeros(_whole(counts[start:stop], state, cells), np.int64)
+        state += np.uint64(stop - start) * GOLDEN
+        state = _sweep(its, cells, topics, alpha + N, 0.0, z, ends, state)
+        weight = alpha.copy()
+        for k in z:
+            weight[k] += 1.0
+        for _ in range(1 + (len(z) < SHORT)):
+            state = _sweep(its, cells, topics, weight, 1.0, z, ends, state)
+        N[:] = 0.0
+        for k in z:
+            N[k] += 1.0
+        if len(word_counts):
+            _add_words(its, cells, z, word_counts)
+
+
+# ---- log odds
 @compiled
 def _proportions(eta: Array, theta: Array) -> None:
     """theta = softmax(η, 0)."""
