@@ -73,6 +73,7 @@ def test_every_estimator_converts(cls):
     assert set(model.posterior_) - {"biases", "components"} <= set(data["posterior"].data_vars)
     for group in data["posterior"].data_vars.values():
         assert group.dims[:2] == ("chain", "draw") and group.shape[:2] == (1, 200)
+        assert not {"column", "labels", "forest"} & set(group.dims)  # plot_forest of ArviZ 1.x has them for itself
         for dim, size in zip(group.dims[2:], group.shape[2:], strict=True):
             assert size == 1 or len(group.coords[dim]) == size
     assert data["posterior"].attrs["estimator"] == cls.__name__ and "draws" in data["posterior"].attrs
@@ -92,7 +93,11 @@ def test_both_majors_of_arviz_get_named_draws(version, table, monkeypatch):
     found, again = (to_arviz(model, X, y, n_samples=7, random_state=0) for _ in range(2))
     posterior = found["posterior"]
     assert posterior.values["weights"].shape == (1, 7, 3) and posterior.values["groups"].shape == (1, 7, 16)
-    assert posterior.dims["weights"] == ["column"] and list(posterior.coords["column"]) == ["age", "dose", "intercept"]
+    assert posterior.dims["weights"] == ["coefficient"] and list(posterior.coords["coefficient"]) == [
+        "age",
+        "dose",
+        "intercept",
+    ]
     assert list(posterior.coords["group_effect"])[:2] == ["site[a] intercept", "site[a] dose"]
     assert {"std(site, intercept)", "std(site, dose)", "std(residual)"} <= set(posterior.values)
     assert found["log_likelihood"].values["y"].shape == (1, 7, 80)
@@ -163,7 +168,7 @@ def test_labels_and_named_levels_are_positions(table):
     X, y = table
     labels = np.array(["high", "low", "middle"])[np.digitize(y, [0.0, 1.5])]
     data = BayesianGLMClassifier().fit(X[["age", "dose"]], labels).to_arviz(X[["age", "dose"]], labels, n_samples=9)
-    assert data["posterior"]["weights"].dims[2:] == ("class", "column")
+    assert data["posterior"]["weights"].dims[2:] == ("class", "coefficient")
     assert data["posterior"].attrs["classes"] == ["high", "low", "middle"]
     np.testing.assert_array_equal(data["observed_data"]["y"], np.unique(labels, return_inverse=True)[1])
     levels = pd.Series(pd.Categorical(labels, categories=["low", "middle", "high"], ordered=True), index=X.index)

@@ -117,6 +117,26 @@ def rows_of(name: str, case: Case, found: RankResult, seconds: float) -> list[di
     return out
 
 
+def summaries(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A line per row: what its intervals hold, and what is not calibrated."""
+    out = []
+    for name in dict.fromkeys(row["row"] for row in rows):
+        part = [row for row in rows if row["row"] == name]
+        shares = [row["90 % interval"] for row in part]
+        bad = [f"{row['quantity']}: {row['verdict']}" for row in part if row["verdict"] != "calibrated"]
+        out.append(
+            {
+                "model": name,
+                "simulations": part[0]["simulations"],
+                "quantities": sum(row["entries"] for row in part),
+                "90 % interval, lowest": min(shares),
+                "highest": max(shares),
+                "not calibrated": "; ".join(bad) or "nothing",
+            }
+        )
+    return out
+
+
 def picture(results: dict[str, RankResult]) -> None:
     """Distribution functions of ranks of some rows beside their band."""
     import matplotlib.pyplot as plt
@@ -149,6 +169,7 @@ def main(quick: bool = False) -> None:
         "find the unit of their own data.",
     ]
     report("truth/sbc", "Simulation-based calibration", rows, notes, quick)
+    report("truth/sbc_summary", "Simulation-based calibration, model by model", summaries(rows), notes, quick)
     if not quick:
         picture(results)
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Entries of a variable that have ranks: the first ones.
 MOST_ENTRIES = 8
+#: Relative difference of equal numbers.
+SAME = 1e-9
 #: What all quantities together are accused of wrongly, at most.
 LEVEL = 0.05
 #: Standard errors by which the mean or the spread of ranks differs where it is named.
@@ -286,4 +288,5 @@ def ranks_of(
 
 def rank(truth: float, values: Array, rng: Any) -> float:
     """How many values are below the truth; of those that equal it some, at random."""
-    return float(np.sum(values < truth) + rng.randint(int(np.sum(values == truth)) + 1))
+    equal = np.abs(values - truth) <= SAME * np.abs(truth)  # what a prior fixes differs by rounding
+    return float(np.sum((values < truth) & ~equal) + rng.randint(int(np.sum(equal)) + 1))

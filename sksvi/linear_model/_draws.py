@@ -28,7 +28,7 @@ def weight_axes(estimator: Any, ndim: int) -> dict[str, Any]:
     """Name and labels of each axis of the weights: (classes,) coefficients with the intercept last."""
     names = estimator._column_names()
     names = names + [own_name("intercept", names)] * estimator.fit_intercept
-    axes = {"column": np.array(names, dtype=object)}
+    axes = {"coefficient": np.array(names, dtype=object)}  # "column" is a name of ArviZ 1.x's own
     return axes if ndim == 1 else {"class": np.asarray(estimator.classes_)} | axes
 
 

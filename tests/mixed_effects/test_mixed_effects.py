@@ -707,7 +707,7 @@ def test_draws_for_arviz(frame):
     data = GMERegressor(likelihood="poisson", groups=["school", "city"], bound="simple").fit(X, y).to_arviz(20)
     posterior = data["posterior"]
     assert posterior["weights"].shape == (1, 20, 3) and posterior["groups"].shape == (1, 20, 12)
-    assert list(posterior["weights"].coords["column"].values) == ["x", "z", "intercept"]
+    assert list(posterior["weights"].coords["coefficient"].values) == ["x", "z", "intercept"]
     assert posterior["noise"].shape == (1, 20, 1)
 
 
