@@ -3,6 +3,7 @@
 from sksvi.inspection._bounds import BoundReport, bound_report
 from sksvi.inspection._certificate import FixedPointCertificate, fixed_point_certificate
 from sksvi.inspection._compare import compare
+from sksvi.inspection._diagnose import Diagnosis, diagnose
 from sksvi.inspection._effects import marginal_effects
 from sksvi.inspection._future import leave_future_out
 from sksvi.inspection._kfold import kfold
@@ -12,6 +13,7 @@ from sksvi.inspection._simulation import RankResult, sbc
 
 __all__ = [
     "BoundReport",
+    "Diagnosis",
     "ElpdResult",
     "FixedPointCertificate",
     "PosteriorCheck",
@@ -19,6 +21,7 @@ __all__ = [
     "bound_report",
     "check_posterior",
     "compare",
+    "diagnose",
     "fixed_point_certificate",
     "kfold",
     "leave_future_out",
