@@ -10,6 +10,7 @@ from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 from sksvi.inspection._simulation import RankResult, sbc
+from sksvi.inspection._power import power_scale
 
 __all__ = [
     "BoundReport",
@@ -28,4 +29,5 @@ __all__ = [
     "loo",
     "marginal_effects",
     "sbc",
+    "power_scale",
 ]

@@ -185,9 +185,9 @@ class _Look:
         if hasattr(inner, "proportion_k_hat"):
             self.k_hats = {"documents": inner.proportion_k_hat(self.X)}
             return findings.plates(self.k_hats, {})
-        draws = getattr(inner, "draws_", None)
-        if getattr(draws, "k_hats", None):
-            self.k_hats = dict(draws.k_hats)
+        k_hats = getattr(getattr(inner, "draws_", None), "k_hats", None)
+        if k_hats:
+            self.k_hats = dict(k_hats)
             return findings.plates(self.k_hats, {})
         if hasattr(inner, "weights_") and hasattr(inner, "predict_proba"):
             return findings.groups(inner.predict_proba(self.X))
@@ -213,9 +213,10 @@ class _Look:
         """Transforms of y, left out where that is to be had."""
         if self.left_out is not None and "pit_lower" in self.left_out.pointwise:
             frame = self.left_out.pointwise[["pit_lower", "pit_upper"]].dropna()
-            return findings.calibration(*frame.to_numpy().T, self.rng, "left-out rows")
+            below, at_most = frame.to_numpy().T
+            return findings.calibration((below, at_most), self.rng, "left-out rows")
         if hasattr(self.inner, "_steps_ahead"):
-            return findings.calibration(*self.inner._steps_ahead(), self.rng, "points one step ahead")
+            return findings.calibration(self.inner._steps_ahead(), self.rng, "points one step ahead")
         return absent("calibration", "y has no order, or rows have no messages")
 
     def dispersion(self) -> Finding:

@@ -187,8 +187,9 @@ def _z(found: float, simulated: Array) -> float:
     return float((found - simulated.mean()) / (simulated.std() + 1e-12))
 
 
-def calibration(below: Array, at_most: Array, rng: np.random.Generator, source: str) -> Finding:
+def calibration(steps: tuple[Array, Array], rng: np.random.Generator, source: str) -> Finding:
     """Probability integral transforms beside the uniform distribution, and the shape of their normal scores."""
+    below, at_most = steps
     n = len(below)
     if n < LEAST_ROWS:
         return absent("calibration", f"{n} rows are too few for a shape")
