@@ -9,8 +9,8 @@ from sksvi.inspection._future import leave_future_out
 from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
-from sksvi.inspection._simulation import RankResult, sbc
 from sksvi.inspection._power import power_scale
+from sksvi.inspection._simulation import RankResult, sbc
 
 __all__ = [
     "BoundReport",
@@ -28,6 +28,6 @@ __all__ = [
     "leave_future_out",
     "loo",
     "marginal_effects",
-    "sbc",
     "power_scale",
+    "sbc",
 ]
