@@ -199,6 +199,8 @@ def test_latents_of_processes_and_series(global_random_seed):
         mean, variance = model.predict_latent(rows)
         assert np.all(np.abs(f.mean(1) - mean) < 5 * np.sqrt(variance / 4000))
         np.testing.assert_allclose(f.var(1) + left, variance, rtol=0.2, atol=1e-6)
+    latents = draws.variables["latents"].values  # those of the series
+    assert np.all(np.abs(latents.mean(0) - mean) < 5 * np.sqrt(variance / 4000))
     with pytest.raises(ValueError, match="which are not the 60 of positive weight"):
         full.to_arviz(X[:5], (y > 0)[:5])
 

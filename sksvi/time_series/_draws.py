@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorDraws:
-    """Draws of the hyperparameters and of f without offset.
+    """Draws of the hyperparameters and of f, with what a fit subtracts from y and the user's offset.
 
     Parameters
     ----------
@@ -27,7 +27,8 @@ def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorD
     used = [k for k, own in enumerate(at) if len(own)]
     at = [at[k] for k in used]
     parts = [np.asarray(views[k].block.sample(len(own), rng)) for k, own in zip(used, at, strict=True)]
-    variables = {"latents": Variable(in_draw_order(parts, at), {"time": np.asarray(series.index)})}
+    f, beside = in_draw_order(parts, at), series.series.offset
+    variables = {"latents": Variable(f if beside is None else f + beside, {"time": np.asarray(series.index)})}
     if series.nodes is not None:
         values = between(series.nodes, series.nodes.values[which], rng)
         variables |= scalars(series.hyperparameter_columns(values))
