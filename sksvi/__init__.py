@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
     from sksvi.displays import (
         BeforeAfterDisplay as BeforeAfterDisplay,
         CoefficientDisplay as CoefficientDisplay,
+        ContrastDisplay as ContrastDisplay,
         DictionaryDisplay as DictionaryDisplay,
         FactorDisplay as FactorDisplay,
         GroupEffectsDisplay as GroupEffectsDisplay,
@@ -114,7 +115,7 @@ _DEFINED = {
     "gaussian_process": "GPClassifier SparseGPClassifier SparseGPRegressor",
     "topics": "CorrelatedTopicModel StructuredLDA",
     "displays": (
-        "CoefficientDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
+        "CoefficientDisplay ContrastDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
         "IntervalCoverageDisplay LooDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay "
         "PosteriorPredictiveDisplay PredictionBandDisplay RankDisplay TimeSeriesDisplay TopicGraphDisplay "
         "TopicWordsDisplay"

@@ -8,6 +8,7 @@ from sksvi.displays.bands import PredictionBandDisplay
 from sksvi.displays.bound import LowerBoundDisplay
 from sksvi.displays.calibration import IntervalCoverageDisplay
 from sksvi.displays.coefficients import CoefficientDisplay
+from sksvi.displays.contrasts import ContrastDisplay
 from sksvi.displays.factors import FactorDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
@@ -23,6 +24,7 @@ from sksvi.displays.topics import TopicGraphDisplay
 __all__ = [
     "BeforeAfterDisplay",
     "CoefficientDisplay",
+    "ContrastDisplay",
     "DictionaryDisplay",
     "FactorDisplay",
     "GroupEffectsDisplay",

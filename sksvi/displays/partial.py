@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
 from sksvi.displays._common import COLORS, axes_for, legend_outside
 from sksvi.estimators.checks import check_count
-from sksvi.inspection._effects import LEAST_DRAWS, ChangedRowMeans, constant, frame_of, levelled_columns, with_column
+from sksvi.inspection._changed_rows import ChangedRowMeans, constant, frame_of, levelled_columns, with_column
+from sksvi.inspection._effects import LEAST_DRAWS
 from sksvi.predictive.plain import tail_of
 
 #: Share of the data beyond the ends of the curve of a column of numbers, on either side.

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from sksvi._names import categorical_columns, grouping_columns
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
-from sksvi.estimators.checks import check_count, check_row_values
-from sksvi.estimators.offsets import with_exposure
-from sksvi.estimators.tables import as_table, framed
+from sksvi.estimators.checks import check_choice, check_count, check_row_values
+from sksvi.inspection._changed_rows import (
+    MOST_VALUES,
+    STEP,
+    ChangedRowMeans,
+    category_columns,
+    constant,
+    group_columns,
+    groups_of,
+    levelled_columns,
+    with_column,
+)
+from sksvi.inspection._grid import rows_to_average
+from sksvi.inspection._means import MeansByLevel
 from sksvi.predictive.plain import tail_of
-from sksvi.predictive.wrappers import unwrapped
 
 Array = np.ndarray
 
-#: Step of a slope, in standard deviations of its column: the error of a difference to both sides is its square.
-STEP = 1e-4
 #: Draws without which there is no spread.
 LEAST_DRAWS = 2
-#: Values of a column of numbers without a slope, or with fractions in groups, up to which they are compared.
-MOST_VALUES = 40
 
 
 def marginal_effects(
     model: BaseEstimator,
-    X: MatrixLike,
+    X: MatrixLike | None,
     features: Sequence[str | int] | None = None,
     by: str | int | ArrayLike | None = None,
     *,
+    kind: str = "effects",
+    grid: str = "observed",
+    scale: str = "response",
     coverage: float = 0.9,
     sample_weight: PerRow | None = None,
     offset: PerRow | None = None,
@@ -43,7 +50,7 @@ def marginal_effects(
     n_draws: int = 400,
     random_state: RandomState = 0,
 ) -> DataFrame:
-    """Average slopes of columns of numbers and contrasts between values of others, on the scale of the mean of y.
+    """Average slopes of columns of numbers and contrasts between values of others, or marginal means of these.
 
     For a column of numbers: the derivative of E[y | x] in it, averaged over the rows of X. For words, categories, truth
     values, numbers of two values and numbers that the pipeline makes categories or bins of: the difference of E[y | x]
@@ -56,13 +63,22 @@ def marginal_effects(
     model : fitted estimator
         A linear model, one with mixed effects or a sparse Gaussian process; or a Pipeline or search around one, whose
         transformers see the changed rows, so that columns are those that the user has.
-    X : {DataFrame, array-like} of shape (n, D)
-        Rows over which is averaged, as the model's `predict` takes them.
+    X : {DataFrame, array-like} of shape (n, D), or None
+        Rows over which is averaged, as the model's `predict` takes them. None: a balanced grid of the levels and means
+        that the fit has of its columns; a pipeline needs X.
     features : list of str or int, default=None
         Columns, by name, or by number in an array. None: all but those that name groups, or have missing values.
     by : str, int or array-like of shape (n,), default=None
         A column of X, or a value per row: averages within the rows of each of its values, of which there may be 40 at
         most where they are numbers with fractions.
+    kind : {"effects", "means"}, default="effects"
+        "means": in the place of differences E[y | x] itself, or f, with the column at each of its levels in turn, under
+        the joint posterior: estimated marginal means.
+    grid : {"observed", "balanced"}, default="observed"
+        Average over the rows of X, or over every combination of the levels that they have (of up to 20,000), numbers at
+        their means and groups without a level: the reference grid of emmeans.
+    scale : {"response", "link"}, default="response"
+        Of means: E[y], averaged over the rows; or f, whose average is exact, as those of y are where y = f + noise.
     coverage : float, default=0.9
         Of the equal-tailed interval (lower, upper).
     sample_weight : array-like of shape (n,), default=None
@@ -78,7 +94,7 @@ def marginal_effects(
     DataFrame
         A row per column and contrast (and value of `by`, and label), with the columns mean, std, lower, upper and
         direction, the probability of the mean's sign. Slopes are in units of y, or in probability, per unit of the
-        column.
+        column. Of means a row per level, without direction.
 
     Raises
     ------
@@ -112,14 +128,22 @@ def marginal_effects(
     [-0.08, -0.02]
     """
     tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
+    check_choice(kind, "kind", ("effects", "means"))
+    if check_choice(scale, "scale", ("response", "link")) == "link" and kind == "effects":
+        raise ValueError("scale='link' is for kind='means': differences of f are those of contrasts() and summary().")
     seed = drawn_seed(random_state)
     answers = ChangedRowMeans(model, n_draws, seed, offset, exposure)
-    table, named = frame_of(X)
+    table, named = rows_to_average(answers, X, grid)
     weight = check_row_values(sample_weight, len(table), "sample_weight", weights=True)
-    groups, names = _groups(by, table)
+    groups, names = groups_of(by, table)
+    by_name = None if by is None else by if isinstance(by, str | int) else "by"
+    if kind == "means":
+        question = MeansByLevel(answers, table, named, (groups, names, by_name), weight, scale == "link")
+        chosen = _features(features, table, by, answers.inner)
+        return question.table(chosen if features is not None else question.with_levels(chosen), coverage)
     found = {}
     for feature in _features(features, table, by, answers.inner):
-        for contrast, low, high, unit in _contrasts(answers, table, feature, named):
+        for contrast, low, high, unit in differences(answers, table, feature, named):
             low, high = (with_column(table, feature, values, named) for values in (low, high))
             effect = answers.effect_of(low, high)
             ends = (answers.averages(changed, groups, len(names), weight, effect) for changed in (high, low))
@@ -127,130 +151,7 @@ def marginal_effects(
             for g, name in enumerate(names):
                 for label, own in zip(answers.names, np.asarray(draws)[g].T / unit, strict=True):
                     found[feature, contrast, name, label] = own
-    return _table(found, tail, None if by is None else by if isinstance(by, str | int) else "by", answers.names)
-
-
-@dataclass
-class ChangedRowMeans:
-    """Means of y of changed rows, draw by draw.
-
-    Parameters
-    ----------
-    model : fitted estimator, or a wrapper around it
-    n_draws, seed : int
-    offset, exposure : array-like or None
-    """
-
-    model: Any
-    n_draws: int
-    seed: int
-    offset: Any = None
-    exposure: Any = None
-
-    def __post_init__(self) -> None:
-        self.inner, self.steps, inverses = unwrapped(self.model)
-        if not hasattr(self.inner, "_mean_draws"):
-            raise TypeError(
-                f"{type(self.inner).__name__} has no draws of its latents: marginal effects are there of linear "
-                "models, mixed effects and sparse Gaussian processes."
-            )
-        if inverses:
-            raise TypeError(
-                "marginal effects on the scale of a transformed target are not there: give the regressor_ inside, for "
-                "those on the scale that it was fitted on."
-            )
-        self.names = self.inner._response_names()
-
-    def of(self, X: Any, effect: Any = None) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows and their means, (n, S, labels); `effect`: of `effect_of`."""
-        X = self.transformed(X)
-        offset = with_exposure(self.inner, self.offset, self.exposure, X)
-        options = {} if effect is None else {"effect": effect}
-        yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset, **options)
-
-    def transformed(self, X: Any) -> Any:
-        """Rows as the estimator inside takes them."""
-        for step in self.steps:
-            X = step.transform(X)
-        return X
-
-    def effect_of(self, low: Any, high: Any) -> Any:
-        """What of a linear model is under a weak prior of its own where these rows are compared; None: nothing."""
-        if not hasattr(self.inner, "_effect_of"):
-            return None
-        return self.inner._effect_of(self.transformed(low), self.transformed(high))
-
-    def smooth(self, table: Any, feature: Any, named: bool, x: Any, step: float) -> bool:
-        """Whether a small step of a column in all rows, either way, changes the mean of y by as much and by little.
-
-        Behind an encoder of categories any step leads to none of them, behind bins some rows jump: neither has a slope.
-        """
-        try:
-            below, here, above, one_std_above = (
-                self.row_means(with_column(table, feature, x + by, named)) for by in (-step, 0.0, step, step / STEP)
-            )
-        except ValueError:  # an encoder that refuses what it does not know
-            self.row_means(with_column(table, feature, table[feature], named))
-            return False
-        up, down = above - here, here - below
-        size = np.abs(up).sum() + np.abs(down).sum()
-        if size == 0.0:
-            return bool(np.all(one_std_above == here))
-        return bool(np.abs(up - down).sum() < 0.1 * size)
-
-    def row_means(self, X: Any) -> Array:
-        """Means of y of each row at the mean of a few draws, (n, labels)."""
-        few = replace(self, n_draws=2)
-        return np.concatenate([means.mean(axis=1) for _, means in few.of(X)])
-
-    def averages(self, X: Any, groups: Array, n_groups: int, weight: Array | None, effect: Any = None) -> Array:
-        """Weighted means over the rows of each group, (groups, S, labels); `effect`: of `effect_of`."""
-        weight = np.ones(len(groups)) if weight is None else weight
-        total = np.zeros((n_groups, self.n_draws, len(self.names)))
-        for rows, means in self.of(X, effect):
-            for g in np.unique(groups[rows]):
-                own = np.where(groups[rows] == g, weight[rows], 0.0)
-                total[g] += np.tensordot(own, means.astype(float), 1)
-        return total / np.bincount(groups, weight, n_groups)[:, None, None]
-
-
-def levelled_columns(inner: Any) -> list[Any]:
-    """Columns whose values are names, though they may be numbers: those of groups, and categorical ones."""
-    return group_columns(inner) + category_columns(inner)
-
-
-def category_columns(inner: Any) -> list[Any]:
-    """Columns of which the model itself makes indicators."""
-    own = categorical_columns(inner)
-    if own is None:
-        return []
-    encoded = np.delete(np.arange(inner.n_features_in_), grouping_columns(inner)).tolist()
-    at = [encoded[j] for j in own.columns]
-    names = getattr(inner, "feature_names_in_", None)
-    return at if names is None else [names[j] for j in at]
-
-
-def group_columns(inner: Any) -> list[Any]:
-    """Columns that name groups, as the parameter `groups` of the model has them."""
-    groups = getattr(inner, "groups", None)
-    groups = [groups] if isinstance(groups, str | int) else list(groups or [])
-    return [part for name in groups for part in str(name).split(":")] + groups
-
-
-def frame_of(X: Any) -> tuple[Any, bool]:
-    """X as a DataFrame, whose columns may be changed one by one, and whether it has names of its own."""
-    named = framed(X)
-    if hasattr(named, "iloc"):
-        return named, True
-    X = as_table(X)
-    return pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X), False
-
-
-def with_column(table: Any, feature: Any, values: Any, named: bool) -> Any:
-    """The rows with another column in the place of one, in the type that was given."""
-    changed = table.copy(deep=False)
-    changed[feature] = values
-    return changed if named else changed.to_numpy()
+    return _table(found, tail, by_name, answers.names)
 
 
 def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
@@ -271,29 +172,8 @@ def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
     return features
 
 
-def _groups(by: Any, table: Any) -> tuple[Array, list[Any]]:
-    """Number of each row's group, and what the groups are called."""
-    if by is None:
-        return np.zeros(len(table), int), [None]
-    if isinstance(by, str | int) and by not in list(table.columns):
-        raise ValueError(f"by={by!r} is no column of X: {list(table.columns)[:20]}.")
-    values = pd.Series(table[by].to_numpy() if isinstance(by, str | int) else np.asarray(by))
-    if len(values) != len(table):
-        raise ValueError(f"by has {len(values)} values and X has {len(table)} rows: one value per row.")
-    if pd.api.types.is_float_dtype(values) and values.nunique() > MOST_VALUES and np.any(values % 1 != 0):
-        what = f"by={by!r}" if isinstance(by, str | int) else "by"
-        raise ValueError(
-            f"{what} has {values.nunique()} values with fractions, and averages are within the rows of each: give "
-            f"groups, at most {MOST_VALUES} of such numbers, as by=pandas.qcut(values, 4) makes them."
-        )
-    codes, names = pd.factorize(values, sort=True)
-    if np.any(codes < 0):
-        raise ValueError(f"by is missing in row {int(np.argmax(codes < 0))}.")
-    return codes, list(names)
-
-
-def _contrasts(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
-    """Contrasts of a column: the name of each, the column's values at either end, and their distance."""
+def differences(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:
+    """Slope or differences of a column: the name of each, its values at either end, and their distance."""
     column = table[name]
     if column.isna().any() and name not in category_columns(answers.inner):
         raise ValueError(f"column {name!r} of X has missing values: fill them in, to say where effects are taken.")
@@ -314,11 +194,6 @@ def _contrasts(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> 
     for value in values[1:]:
         low, high = (constant(column, end) for end in (values[0], value))
         yield f"{value} - {values[0]}", low, high, 1.0
-
-
-def constant(column: Any, value: Any, number: bool = False) -> Any:
-    """The column with one value in all rows, in its own type, or as a number."""
-    return pd.Series([value] * len(column), index=column.index, dtype=float if number else column.dtype)
 
 
 def _table(found: dict[Any, Array], tail: float, by: Any, labels: Sequence[Any]) -> Any:

@@ -45,6 +45,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
+from sksvi.linear_model._combinations import LinearEffects
 from sksvi.linear_model._design import in_basis, in_subspace, informed, with_equal_prior
 from sksvi.linear_model._draws import posterior_draws, weight_axes
 from sksvi.linear_model._encoding import GLMEncoding
@@ -63,7 +64,13 @@ from sksvi.linear_model._integrated import (
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
 from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
 from sksvi.linear_model._prior_draws import prior_draws
-from sksvi.linear_model._summaries import effects_table, likelihood_tables, scale_columns, shown_coefficients
+from sksvi.linear_model._summaries import (
+    effects_table,
+    likelihood_tables,
+    scale_columns,
+    shown_coefficients,
+    shown_reference,
+)
 from sksvi.models.base import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.low_rank import LowRankModel
@@ -468,6 +475,11 @@ class BayesianGLM(BaseSVI):
     def _effect_of(self, low: Any, high: Any) -> Array | None:
         return moved_effect(self, low, high)
 
+    @property
+    def _linear_effects(self) -> LinearEffects:
+        """What its coefficients, and combinations of them, say of columns and levels."""
+        return LinearEffects(self)
+
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f = Xw + offset under the posterior.
 
@@ -552,8 +564,7 @@ class BayesianGLM(BaseSVI):
         check_choice(effects, "effects", (None, "own", "joint"))
         check_choice(contrasts, "contrasts", ("reference", "mean", "none"))
         tail_of(coverage)
-        if reference is None and self._prior_kind == "flat" and self.likelihood_.n_latents > 1:
-            reference = self.classes_[0]
+        reference = shown_reference(self, reference)
         table = effects_table(self, coverage, reference, effects, contrasts, reference_levels)
         if check_flag(exponentiate, "exponentiate"):
             if reference is None and self.likelihood_.n_latents > 1:

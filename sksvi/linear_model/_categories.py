@@ -78,6 +78,14 @@ class CategoricalColumns:
         """First coefficient of a column of the table."""
         return int(self.counts[:column].sum())
 
+    def with_other_levels(self, at: Array) -> Array:
+        """Coefficients `at`, and those of the other levels of the columns among them."""
+        for column, size in zip(self.columns, self.counts[self.columns], strict=True):
+            levels = self.at(column) + np.arange(size)
+            if np.any(np.isin(levels, at)):
+                at = np.union1d(at, levels)
+        return at
+
     def for_each(self, values: Array) -> Array:
         """One value per column of the table as one per coefficient."""
         return np.repeat(values, self.counts)

@@ -349,12 +349,8 @@ def moved_effect(estimator: Any, low: Any, high: Any) -> Array | None:
     low, high = (estimator._encoding.fixed_part(estimator._validated(part)) for part in (low, high))
     off = abs(low - high)
     moved = np.flatnonzero(np.asarray(off.max(axis=0).todense() if hasattr(off, "todense") else off.max(axis=0)))
-    own = estimator._encoding.categorical
-    for column, size in () if own is None else zip(own.columns, own.counts[own.columns], strict=True):
-        levels = own.at(column) + np.arange(size)
-        if np.any(np.isin(levels, moved)):
-            moved = np.union1d(moved, levels)
-    return moved
+    categories = estimator._encoding.categorical
+    return moved if categories is None else categories.with_other_levels(moved)
 
 
 def own_draws(estimator: Any, fit: NodeFit, draws: Array, effect: Array | None) -> Array:

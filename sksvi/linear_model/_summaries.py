@@ -81,6 +81,12 @@ def degrees_of_freedom(estimator: Any) -> float | None:
     return max(1.0, estimator.n_samples_seen_ - estimator.fit_intercept - determined)
 
 
+def shown_reference(estimator: Any, reference: Any) -> Any:
+    """The class that others are compared with: under a flat prior the first one where none is given."""
+    several = estimator.likelihood_.n_latents > 1
+    return estimator.classes_[0] if reference is None and several and estimator._prior_kind == "flat" else reference
+
+
 def class_contrasts(estimator: Any, reference: Any, several: bool, own: bool) -> tuple[Array, list[int]]:
     """Rows (C, K) that make contrasts of classes, and the classes that rows are called by."""
     classes: Any = getattr(estimator, "classes_", None)

@@ -256,7 +256,7 @@ def summary(model: BaseEstimator, **options: Any) -> DataFrame:
     TypeError
         If there is no estimator with ``summary`` inside.
     """
-    return _method(_with_names(model), "summary")(**options)
+    return _method(with_names(model), "summary")(**options)
 
 
 def summary_text(model: BaseEstimator, **options: Any) -> str:
@@ -278,7 +278,7 @@ def summary_text(model: BaseEstimator, **options: Any) -> str:
     TypeError
         If there is no estimator with ``summary_text`` inside.
     """
-    return str(_method(_with_names(model), "summary_text")(**options))
+    return str(_method(with_names(model), "summary_text")(**options))
 
 
 def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> None:
@@ -307,7 +307,7 @@ def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> No
         If there are transformers, which are not saved.
     """
     inner, steps, inverses = unwrapped(model)
-    _method(_with_names(model), "save")(path, training_rows)
+    _method(with_names(model), "save")(path, training_rows)
     if steps or inverses:
         left = [*(name for step in steps for name in step.named_steps), *(type(one).__name__ for one in inverses)]
         warnings.warn(
@@ -318,7 +318,7 @@ def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> No
         )
 
 
-def _with_names(model: Any) -> Any:
+def with_names(model: BaseEstimator) -> Any:
     """A copy of the estimator inside, its columns named as the steps before it do."""
     inner, steps, _ = unwrapped(model)
     named = copy.copy(inner)

@@ -1,0 +1,77 @@
+"""Marginal means: f or the mean of y with a column at each of its levels, averaged over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sksvi.inspection._answers import ChangedLevels, identity_link
+from sksvi.inspection._changed_rows import ChangedRowMeans, constant, with_column
+from sksvi.inspection._grid import compared_levels, has_levels, levels_of
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class MeansByLevel:
+    """Means under the joint posterior.
+
+    Parameters
+    ----------
+    answers : ChangedRowMeans
+    rows : DataFrame
+    named : bool
+        Whether their columns have names.
+    groups : tuple
+        Number of each row's group, what the groups are called, and what they are of, or None.
+    weight : ndarray of shape (n,) or None
+    latent : bool
+        Whether means are of f; else of y.
+    """
+
+    answers: ChangedRowMeans
+    rows: Any
+    named: bool
+    groups: tuple[Array, list[Any], Any]
+    weight: Array | None
+    latent: bool
+
+    def with_levels(self, features: list[Any]) -> list[Any]:
+        """Those of the columns that have several levels.
+
+        Raises
+        ------
+        ValueError
+            None of them has.
+        """
+        found = [name for name in features if has_levels(self.answers, self.rows[name], name)]
+        found = [name for name in found if len(levels_of(self.rows[name])) > 1]
+        if not found:
+            raise ValueError("no column has levels to take means at: name columns of numbers in features.")
+        return found
+
+    def table(self, features: list[Any], coverage: float) -> Any:
+        """Mean, spread and interval by column, level, group and class."""
+        return pd.concat([part for feature in features for part in self._of(feature, coverage)])
+
+    def _of(self, feature: Any, coverage: float) -> list[Any]:
+        codes, groups, by = self.groups
+        levels = compared_levels(self.answers, self.rows, feature)
+        column = self.rows[feature]
+        changed = [with_column(self.rows, feature, constant(column, level), self.named) for level in levels]
+        question = ChangedLevels(self.answers, changed, np.eye(len(levels)), codes, len(groups), self.weight)
+        if self.latent or identity_link(self.answers.inner):
+            found: Any = question.linear("joint", None).plus(question.mean_offset())
+        else:
+            found = question.draws("joint")
+        parts = []
+        for c, label in enumerate(found.classes):
+            keys = [(feature, level, group, label) for group in groups for level in levels]
+            at = [0, 1] + [2] * (by is not None) + [3] * (label is not None)
+            names = ["feature", "level", by, "class"]
+            index = pd.MultiIndex.from_tuples([tuple(key[i] for i in at) for key in keys], names=[names[i] for i in at])
+            parts.append(found.pointwise(c, slice(None), coverage).drop(columns="direction").set_axis(index, axis=0))
+        return parts
