@@ -6,7 +6,7 @@ import json
 
 from benchmarks._lib.tables import RESULTS
 from benchmarks.truth import diagnose
-from benchmarks.truth._fits import BAD, GOOD
+from benchmarks.truth._fits import BAD, GOOD, OTHER_BAD, OTHER_GOOD
 
 
 def test_the_quick_run_goes_through(capsys):
@@ -16,8 +16,9 @@ def test_the_quick_run_goes_through(capsys):
 
 def test_the_stored_table_has_every_kind():
     rows = json.loads((RESULTS / "truth/diagnose.json").read_text())["rows"]
-    assert [row["case"] for row in rows] == [kind.name for kind in [*BAD, *GOOD]]
+    assert [row["case"] for row in rows] == [kind.name for kind in [*BAD, *GOOD, *OTHER_BAD, *OTHER_GOOD]]
     assert all(row["sets"] == len(diagnose.SEEDS) for row in rows)
+    rows = [row for row in rows if row["thresholds"] == "other seeds"]
     bad = [row for row in rows if row["misleads"] == "yes"]
     assert sum(2 * row["reason right"] > row["sets"] for row in bad) >= 13
     assert sum(2 * row["flagged"] > row["sets"] for row in rows if row["misleads"] == "no") <= 1

@@ -161,7 +161,7 @@ BAD = [
     Kind("a row of high leverage", leverage, "outlier|hangs"),
     Kind("separated labels", separated, "separate"),
     Kind("diag, correlated columns", correlated, "not the posterior"),
-    Kind("factors, 4 cells a user", cells(60, 40, 4), "too few cells"),
+    Kind("factors, 4 cells a user", cells(60, 40, 4), "Too few cells"),
     Kind("mixture of overlapping groups", binary_groups(0.1), "overlap"),
     Kind("not converged", cut_off, "converge"),
 ]
@@ -170,7 +170,7 @@ BAD = [
 def _glm(likelihood: str, n: int, target: Callable[[Array, np.random.Generator], Array]) -> Any:
     def make(rng: np.random.Generator) -> Made:
         X, f = _lines(rng, n)
-        labels = likelihood in ("logit", "probit", "ordinal", "softmax")
+        labels = likelihood in ("logit", "probit", "softmax")
         cls = BayesianGLMClassifier if labels else BayesianGLMRegressor
         return cls(likelihood=likelihood), X, target(f, rng)
 
@@ -206,4 +206,60 @@ GOOD = [
     Kind("GP labels", gp_labels),
     Kind("factors, 20 cells a user", cells(60, 40, 20)),
     Kind("mixture of distinct groups", binary_groups(0.35)),
+]
+
+
+# ---- kinds that no threshold was chosen on
+def _uneven(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 200)
+    return BayesianGLMRegressor(), X, f + np.exp(1.5 * X[:, 1]) * rng.normal(size=200)
+
+
+def _bend(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 200)
+    return BayesianGLMRegressor(), X, f + 2.0 * X[:, 0] ** 2 + 0.5 * rng.normal(size=200)
+
+
+def _regular(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 200)
+    return BayesianGLMRegressor(likelihood="poisson"), X, rng.binomial(8, 1 / (1 + np.exp(-1.0 - f)))
+
+
+def _one_count(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 100)
+    y = rng.poisson(np.exp(1.0 + f))
+    y[5] = 80
+    return BayesianGLMRegressor(likelihood="poisson"), X, y
+
+
+def _autocorrelated(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 100)
+    return BayesianGLMRegressor(), X, f + np.cumsum(0.5 * rng.normal(size=100))
+
+
+OTHER_BAD = [
+    Kind("noise grows with a column", _uneven, "Tails|calibrated"),
+    Kind("a column's square is missing", _bend, "skewed|calibrated"),
+    Kind("Poisson on binomial counts", _regular, "underdispersed"),
+    Kind("a count of 80", _one_count, "outlier|hangs"),
+    Kind("residuals follow in time", _autocorrelated, "time|series"),
+]
+
+
+def _wide(rng: np.random.Generator) -> Made:
+    X = rng.normal(size=(60, 30))
+    return BayesianGLMRegressor(), X, X[:, 0] - X[:, 1] + rng.normal(size=60)
+
+
+def _levels(rng: np.random.Generator) -> Made:
+    X, y, g = rng.normal(size=300), np.zeros(300), np.repeat(np.arange(25), 12)
+    y = rng.poisson(np.exp(0.5 + 0.5 * X + 0.6 * rng.normal(size=25)[g]))
+    return GMERegressor(groups="g", likelihood="poisson", noise=False), pd.DataFrame({"x": X, "g": g}), y
+
+
+OTHER_GOOD = [
+    Kind("30 columns, 60 rows", _wide),
+    Kind("ordered levels", _glm("ordinal", 200, lambda f, rng: np.digitize(f + rng.logistic(size=len(f)), [-1, 1]))),
+    Kind("counts of 25 levels", _levels),
+    Kind("topics", topics),
 ]

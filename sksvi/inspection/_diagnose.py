@@ -184,11 +184,20 @@ class _Look:
         inner = self.inner
         if hasattr(inner, "proportion_k_hat"):
             self.k_hats = {"documents": inner.proportion_k_hat(self.X)}
-            return findings.plates(self.k_hats, {})
+            if getattr(inner, "uncertainty", None) == "corrected":
+                return Finding("plates", _share(self.k_hats) + "; proportions are of a chain that begins at q")
+            return findings.plates(self.k_hats, {}, inner.n_components)
         k_hats = getattr(getattr(inner, "draws_", None), "k_hats", None)
         if k_hats:
             self.k_hats = dict(k_hats)
-            return findings.plates(self.k_hats, {})
+            X = np.asarray(self.X) if not hasattr(self.X, "tocsr") else np.empty((0, 0))
+            cells = {}
+            if X.ndim == 2 and X.shape[1] == 2 and set(k_hats) == {"users", "items"}:
+                sides = ("users", "items")
+                cells = {side: np.unique(X[:, at], return_counts=True)[1] for at, side in enumerate(sides)}
+            if not cells:
+                return Finding("plates", _share(self.k_hats) + "; variances are of a chain that begins at q")
+            return findings.plates(self.k_hats, cells, inner.n_components)
         if hasattr(inner, "weights_") and hasattr(inner, "predict_proba"):
             return findings.groups(inner.predict_proba(self.X))
         return absent("plates", "there are no plates with draws of their own")
@@ -254,6 +263,11 @@ class _Look:
         lengths = any("length_scale" in str(name) for name in table.columns)
         reach = float(np.ptp(np.asarray(self.X, dtype=float), axis=0).max()) if lengths else np.inf
         return findings.hyperparameters(table, reach, n)
+
+
+def _share(k_hats: dict[str, Array]) -> str:
+    """How often k-hat is large, by plate."""
+    return "; ".join(f"k-hat of q above 0.7 in {np.mean(k > 0.7):.0%} of {name}" for name, k in k_hats.items())
 
 
 def _reason(error: Exception) -> str:

@@ -22,6 +22,8 @@ WIDE, PER_LENGTH = 0.5, 20
 WORTH, WORTH_DIAGONAL = 0.1, 0.25
 #: Share of plates whose k-hat is above 0.7 from which on it is an alarm.
 OFTEN = 0.25
+#: Cells per component in the median of a side, at least.
+PER_COMPONENT = 2.0
 #: Normal scores beyond which a residual is an outlier, and at which shapes are cut.
 OUTLIER, CUT = 4.0, 2.5
 #: Nats and share of all influence above which a fit hangs on a row.
@@ -90,19 +92,19 @@ def posterior(check: Any, diagonal: bool) -> Finding:
     return Finding("posterior", text, "The variational posterior is not the posterior", remedy)
 
 
-def plates(k_hats: dict[str, Array], counts: dict[str, Array]) -> Finding:
-    """k-hat per plate, such as users, items, documents."""
-    shares = {name: float(np.mean(k > 0.7)) for name, k in k_hats.items()}
-    text = "; ".join(f"k-hat above 0.7 in {share:.0%} of {len(k_hats[name])} {name}" for name, share in shares.items())
-    few = {name: float(np.median(each)) for name, each in counts.items()}
+def plates(k_hats: dict[str, Array], cells: dict[str, Array], n_components: int) -> Finding:
+    """k-hat per plate, such as users, items, documents, and how many cells each has, where these are counted."""
+    text = "; ".join(f"k-hat of q above 0.7 in {np.mean(k > 0.7):.0%} of {name}" for name, k in k_hats.items())
+    few = {name: float(np.median(count)) for name, count in cells.items()}
     text += "".join(f"; {count:.0f} cells in the median of {name}" for name, count in few.items())
-    worst = max(shares, key=lambda name: shares[name])
-    if shares[worst] <= OFTEN:
-        return Finding("plates", text)
-    return Finding(
-        "plates", text, f"Factors of many {worst} have too few cells for their variational posterior",
-        'use uncertainty="corrected", fewer components, or more cells',
-    )  # fmt: skip
+    scarce = [name for name, count in few.items() if count < PER_COMPONENT * n_components]
+    if scarce:
+        alarm = f"Too few cells in the median of {scarce[0]} for {n_components} components: the prior places them"
+        return Finding("plates", text, alarm, "fewer components, or more cells")
+    often = [name for name, k in k_hats.items() if np.mean(k > 0.7) > OFTEN]
+    if often and not cells:
+        return Finding("plates", text, f"q is not the posterior in many {often[0]}", 'uncertainty="corrected"')
+    return Finding("plates", text)
 
 
 def groups(proba: Array) -> Finding:
