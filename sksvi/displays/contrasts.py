@@ -13,7 +13,7 @@ from sksvi.displays._common import axes_for
 from sksvi.inspection import Contrasts, contrasts
 
 #: Ends of the two kinds of interval, and how their lines are drawn.
-LINES = {
+LINES: dict[tuple[str, str], dict[str, Any]] = {
     ("simultaneous_lower", "simultaneous_upper"): {"linewidth": 1.2},
     ("lower", "upper"): {"linewidth": 3.5},
 }
@@ -82,11 +82,12 @@ class ContrastDisplay:
         keys = [key if isinstance(key, tuple) else (key,) for key in table.index]
         at, names = np.arange(len(table)), [", ".join(map(str, (key[-1], *key[:-1]))) for key in keys]
         ax = axes_for(ax, (6.4, max(2.4, 1.2 + 0.25 * len(table))))
-        style = {"color": "C0"} | line_kwargs
+        style: dict[str, Any] = {"color": "C0"} | line_kwargs
+        dots: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"} | style
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         for ends, width in LINES.items():
             ax.hlines(at, *(table[end] for end in ends), **(width | style))
-        (self.points_,) = ax.plot(table["mean"], at, "o", **({"markersize": 5, "markeredgecolor": "white"} | style))
+        (self.points_,) = ax.plot(table["mean"], at, "o", **dots)
         firsts = [row for row in at[1:] if keys[row][:-1] != keys[row - 1][:-1]]
         ax.hlines(np.array(firsts) - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6)
         ax.set_yticks(at, apart(names))

@@ -46,7 +46,7 @@ class ResponseDraws:
         return np.mean(self.draws[:, c] > 0.0, axis=0)
 
     def plus(self, constants: Array) -> ResponseDraws:
-        """The combinations with constants (R,) added."""
+        """Combinations with constants (R,) added."""
         return replace(self, draws=self.draws + constants)
 
     def joint(self, c: int, rows: slice, coverage: float) -> float:
@@ -86,7 +86,7 @@ class LinearMixture:
         return np.tensordot(self.found.weights, ndtr(ratio) if self.df is None else stdtr(self.df, ratio), 1)
 
     def plus(self, constants: Array) -> LinearMixture:
-        """The combinations with constants (R,) added."""
+        """Combinations with constants (R,) added."""
         return LinearMixture(replace(self.found, means=self.found.means + constants))
 
     def joint(self, c: int, rows: slice, coverage: float) -> float:

@@ -54,7 +54,7 @@ class Contrasts:
     """
 
     table: DataFrame
-    feature: Any
+    feature: str | int
     scale: str
     effects: str
     coverage: float
