@@ -86,7 +86,8 @@ class ContrastDisplay:
         dots: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"} | style
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         for ends, width in LINES.items():
-            ax.hlines(at, *(table[end] for end in ends), **(width | style))
+            low, high = (table[end].to_numpy() for end in ends)
+            ax.hlines(at, low, high, **(width | style))
         (self.points_,) = ax.plot(table["mean"], at, "o", **dots)
         firsts = [row for row in at[1:] if keys[row][:-1] != keys[row - 1][:-1]]
         ax.hlines(np.array(firsts) - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6)

@@ -58,7 +58,7 @@ def joint_coverage(means: Array, covs: Array, weights: Array, df: float | None, 
 
 
 def joint_coverage_of(draws: Array, coverage: float) -> float:
-    """Coverage of each at which intervals of draws (S, R) hold together, by ranks (Besag, Green, Higdon & Mengersen 1995, section 6.3)."""
+    """Coverage of each at which intervals of draws (S, R) hold together, by ranks (Besag et al. 1995)."""
     spread = np.ptp(draws, axis=0) > 0
     if np.count_nonzero(spread) < 2:
         return coverage

@@ -110,8 +110,8 @@ class LinearEffects:
         share = np.ones(len(groups)) if weight is None else weight
         share = share / np.bincount(groups, share, n_groups)[groups]
         by_group = sp.csr_matrix((share, (groups, np.arange(len(groups)))), (n_groups, len(groups)))
-        sums = by_group @ design
-        means: Any = sums.toarray() if sp.issparse(sums) else np.asarray(sums, np.float64)
+        sums: Any = by_group @ design
+        means: Any = sums.toarray() if hasattr(sums, "toarray") else np.asarray(sums, np.float64)
         return np.hstack([means, np.ones((n_groups, int(estimator.fit_intercept)))])
 
     def named_rows(self, names: Sequence[tuple[str, Any]]) -> Array:
@@ -167,7 +167,7 @@ class LinearEffects:
         names = list(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_)))
         others = [name for j, name in enumerate(names) if j not in grouping]
         values: dict[Any, list[Any]] = {names[j]: [None] for j in grouping}
-        coefficients = range(len(others)) if categories is None else np.flatnonzero(categories.numeric)
+        coefficients = np.arange(len(others)) if categories is None else np.flatnonzero(categories.numeric)
         numbers = [name for j, name in enumerate(others) if categories is None or j not in categories.columns]
         if stats is None and numbers and means:
             raise ValueError(f"the means of columns {numbers[:5]} are not in this fit: give rows as X.")
