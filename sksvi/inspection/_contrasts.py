@@ -113,7 +113,8 @@ def contrasts(
         "sequential": each level less the one before. A matrix, with a row of weights of the L levels in order for each
         contrast, which sum to 0; a DataFrame or dict of rows names them.
     X : {DataFrame, array-like} of shape (n, D), default=None
-        Rows over which is averaged. None: a balanced grid of the levels and means that the fit has; a pipeline needs X.
+        Rows over which is averaged. None: a balanced grid of the levels and means that the fit has, or the encoders and
+        scalers of a pipeline.
     grid : {"observed", "balanced"}, default="observed"
         Average over the rows of X, or over every combination of the levels that they have, numbers at their means.
     scale : {"link", "response"}, default="link"

@@ -65,7 +65,7 @@ def marginal_effects(
         transformers see the changed rows, so that columns are those that the user has.
     X : {DataFrame, array-like} of shape (n, D), or None
         Rows over which is averaged, as the model's `predict` takes them. None: a balanced grid of the levels and means
-        that the fit has of its columns; a pipeline needs X.
+        that the fit, or a pipeline's encoders and scalers, have of the columns.
     features : list of str or int, default=None
         Columns, by name, or by number in an array. None: all but those that name groups, or have missing values.
     by : str, int or array-like of shape (n,), default=None

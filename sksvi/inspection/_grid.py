@@ -22,6 +22,8 @@ from sksvi.inspection._changed_rows import (
 #: Rows that a balanced grid has at most.
 MOST_ROWS = 20_000
 GRIDS = ("observed", "balanced")
+#: Attributes by which transformers have the middle of their columns.
+MIDDLES = ("mean_", "center_", "statistics_")
 
 
 def rows_to_average(
@@ -33,7 +35,7 @@ def rows_to_average(
     ----------
     answers : ChangedRowMeans
     X : rows, or None
-        None: a balanced grid of what the fit itself has of its columns.
+        None: a balanced grid of what the fit itself, or the encoders and scalers of its pipeline, have of the columns.
     grid : {"observed", "balanced"}
         The rows, or one for every combination of levels, with numbers at their means; groups have no level there.
     columns : list, optional
@@ -51,14 +53,55 @@ def rows_to_average(
             return table, named
         values = {name: _values(answers, table[name], name) for name in table.columns}
         return _balanced(values).astype(_types(table, values)), named
-    if answers.steps or not hasattr(answers.inner, "_linear_effects"):
-        what = "a pipeline" if answers.steps else type(answers.inner).__name__
+    if not hasattr(answers.inner, "_linear_effects"):
         raise ValueError(
-            f"X is needed: {what} does not have the levels of its columns; give rows, such as those of the fit."
+            f"X is needed: {type(answers.inner).__name__} does not have the levels of its columns; give rows, such as "
+            "those of the fit."
         )
+    if answers.steps:
+        values = _values_of_steps(answers.steps)
+        return _balanced(values), True
     names, values = answers.inner._linear_effects.typical_values(columns is None)
     some = {name: values[name] if columns is None or name in columns else values[name][:1] for name in names}
     return _balanced(some), hasattr(answers.inner, "feature_names_in_")
+
+
+def _values_of_steps(steps: list[Any]) -> dict[Any, list[Any]]:
+    """Levels and means of the columns of a pipeline, of those of its fitted transformers that have them.
+
+    Raises
+    ------
+    ValueError
+        Where a column is not that of an encoder of levels, nor of what has its mean or median.
+    """
+    names = list(getattr(steps[0], "feature_names_in_", []))
+    found: dict[Any, list[Any]] = {}
+    for part in _transformers(steps[0]):
+        own = list(getattr(part, "feature_names_in_", []))
+        for name, levels in zip(own, getattr(part, "categories_", [])):
+            found.setdefault(name, list(levels))
+        for attribute in MIDDLES:
+            for name, middle in zip(own, np.atleast_1d(getattr(part, attribute, None))):
+                if isinstance(middle, float):
+                    found.setdefault(name, [float(middle)])
+    unknown = [name for name in names if name not in found]
+    if unknown or not names:
+        raise ValueError(
+            f"X is needed: a pipeline that does not have levels or means of columns {unknown[:5] or 'without names'}; "
+            "give rows, such as those of the fit."
+        )
+    return {name: found[name] for name in names}
+
+
+def _transformers(step: Any) -> list[Any]:
+    """The fitted transformers that see columns of X."""
+    if hasattr(step, "transformers_"):
+        inside = [part for _, part, _ in step.transformers_ if not isinstance(part, str)]
+    elif hasattr(step, "steps"):
+        inside = [part for _, part in step.steps]
+    else:
+        return [step]
+    return [found for part in inside for found in _transformers(part)]
 
 
 def _values(answers: ChangedRowMeans, column: Any, name: Any) -> list[Any]:

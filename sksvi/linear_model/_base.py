@@ -16,7 +16,7 @@ from sksvi import likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.base import BaseSVI, Phase
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_seed, n_rows
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, Part
@@ -80,6 +80,8 @@ from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
 
+#: Greatest tolerance under a flat prior: noise and standard errors are compared with those of least squares.
+FLAT_TOL = 1e-9
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
 #: of two q's mean, root, precision, covariance and what a step makes of them.
 COVARIANCES = 14.5
@@ -389,6 +391,10 @@ class BayesianGLM(BaseSVI):
         """Power p of the prior covariance 0.1 I + 0.9 (XᵀX)ᵖ of the coefficients, up to a factor; 0: all are alike."""
         check_is_fitted(self)
         return prior_power(self.state_.shown)
+
+    def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
+        tol = min(self.tol, FLAT_TOL) if self._prior_kind == "flat" else self.tol
+        return [Phase(problem, passes, tol)]
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""

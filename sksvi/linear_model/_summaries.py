@@ -55,25 +55,36 @@ def effects_table(
     if several:
         labels = [classes[k] for k in shown_classes]
         index = pd.MultiIndex.from_product([labels, names], names=["class", "coefficient"])
-    weights = np.ones(1) if estimator._fitted.nodes is None else estimator._fitted.nodes.weights
+    weights = np.ones(1) if len(parts) == 1 else estimator._fitted.nodes.weights
     df = degrees_of_freedom(estimator) if len(parts) == 1 else None
     return mixture_table(means[..., order], stds[..., order], weights, coverage, index, df)
 
 
 def views_and_priors(estimator: Any, view: Any) -> list[tuple[Any, Array]]:
-    """The weights in the user's units and the precision of their prior, (D,), of every node."""
+    """The weights in the user's units and the precision of their prior, (D,), of every node that tables show.
+
+    Under a flat prior beside Gaussian noise that is the fit itself: its t distribution is exact, nodes approximate it.
+    """
+    fits = node_fits(estimator)
+    if isinstance(view, NodeMixture) and _least_squares(estimator):
+        return [(view.view, prior_at(estimator, fits[0]))]
     views = view.components if isinstance(view, NodeMixture) else [view]
-    return [(part, prior_at(estimator, fit)) for part, fit in zip(views, node_fits(estimator), strict=True)]
+    return [(part, prior_at(estimator, fit)) for part, fit in zip(views, fits, strict=True)]
+
+
+def _least_squares(estimator: Any) -> bool:
+    """Whether a noise was learned beside coefficients under a flat prior, and nothing else."""
+    alone = estimator._prior_kind == "flat" and set(estimator._fitted.places) <= {"likelihood"}
+    return alone and estimator.likelihood_.noise_variance is not None
 
 
 def degrees_of_freedom(estimator: Any) -> float | None:
-    """Degrees of freedom of t quantiles where a noise without nodes was learned; None: quantiles are normal."""
-    learned = "likelihood" in estimator.state_.q and "likelihood" not in estimator._fitted.places
-    if estimator.likelihood_.noise_variance is None or not learned:
+    """Degrees of freedom of t quantiles where a noise was learned that tables show no nodes of; None: normal ones."""
+    nodes = "likelihood" in estimator._fitted.places and not _least_squares(estimator)
+    if estimator.likelihood_.noise_variance is None or nodes or "likelihood" not in estimator.state_.q:
         return None
-    view = estimator.posterior_["weights"]
-    precision, d = views_and_priors(estimator, view)[0][1], len(estimator._encoding.columns.scale)
-    variance = view.variance
+    view, precision = views_and_priors(estimator, estimator.posterior_["weights"])[0]
+    d, variance = len(estimator._encoding.columns.scale), view.variance
     if view.correlated_prior:  # off the subspace, where it is not, no data determine a thing
         precision, variance = view.inner.prior_precision, view.inner.inner.variance
         d = len(precision)

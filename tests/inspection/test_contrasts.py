@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm, studentized_range, t
+from sklearn.compose import make_column_transformer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPRegressor
 from sksvi.inspection import contrasts, marginal_effects
@@ -15,7 +17,7 @@ from sksvi.inspection._simultaneous import joint_coverage, joint_coverage_of
 from tests.inspection.peers import pigs, warpbreaks
 
 #: As R fits: no prior, the residual variance RSS / (n - p), t quantiles.
-AS_R = {"prior_precision": "flat", "hyperparameters": "point", "tol": 1e-10, "max_iter": 1000}
+AS_R = {"prior_precision": "flat"}
 MEANS, PAIRS = ["mean", "std", "lower", "upper"], ["mean", "std", "simultaneous_lower", "simultaneous_upper"]
 
 
@@ -70,6 +72,23 @@ def test_warpbreaks_has_the_intervals_of_emmeans_within_each_wool():
     tukey += [[-21.91730907, 3.02842018], [-22.47286462, 2.47286462], [-13.02842018, 11.91730907]]
     np.testing.assert_allclose(found[["simultaneous_lower", "simultaneous_upper"]], tukey, atol=0.02)
     np.testing.assert_allclose(found["std"], 5.15729935, rtol=1e-4)
+
+
+def test_a_pipeline_has_the_levels_of_its_encoders():
+    """Without rows the grid is what encoders and scalers have; a column of none of them is named."""
+    X, y = warpbreaks()
+    X["length"] = np.linspace(3.0, 4.0, len(X))
+    encoder, products = OneHotEncoder(drop="first", sparse_output=False), PolynomialFeatures(interaction_only=True)
+    columns = make_column_transformer((encoder, ["wool", "tension"]), (StandardScaler(), ["length"]))
+    steps = [products, VarianceThreshold(), BayesianGLMRegressor(**AS_R)]
+    model = make_pipeline(columns, *steps).fit(X, y)
+    found = contrasts(model, "tension", by="wool").table
+    given = contrasts(model, "tension", by="wool", X=X, grid="balanced").table
+    np.testing.assert_allclose(found, given, rtol=1e-6)
+    columns = make_column_transformer((encoder, ["wool", "tension"]), remainder="passthrough")
+    model = make_pipeline(columns, *steps).fit(X, y)
+    with pytest.raises(ValueError, match=r"levels or means of columns \['length'\]"):
+        contrasts(model, "tension", by="wool")
 
 
 def test_rates_of_warpbreaks_are_those_of_emmeans_and_their_logarithms_posterior_means():
