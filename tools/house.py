@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 372,
-    "lines of code": 51_500,
+    "files": 386,
+    "lines of code": 52_150,
     "functions of more than 40 lines": 23,
     "names that inference reads off a model": 25,
     "names of Likelihood": 46,
@@ -40,7 +40,7 @@ LIMITS = {
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
     "files that a fit of a GLM enters": 68,
-    "changes of file among a GLM's own classes": 17,
+    "changes of file among a GLM's own classes": 19,
 }
 
 #: Names that no statistician and no contributor to scikit-learn would look for.

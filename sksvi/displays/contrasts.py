@@ -88,7 +88,7 @@ class ContrastDisplay:
         for ends, width in LINES.items():
             low, high = (table[end].to_numpy() for end in ends)
             ax.hlines(at, low, high, **(width | style))
-        (self.points_,) = ax.plot(table["mean"], at, "o", **dots)
+        self.points_: Any = ax.plot(table["mean"], at, "o", **dots)[0]
         firsts = [row for row in at[1:] if keys[row][:-1] != keys[row - 1][:-1]]
         ax.hlines(np.array(firsts) - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6)
         ax.set_yticks(at, apart(names))

@@ -147,7 +147,7 @@ class ChangedLevels:
         return ResponseDraws(draws.reshape(*draws.shape[:2], -1), list(self.answers.names), effect is not None)
 
 
-def joined(found: Any, n_groups: int, coverage: float, index: Any) -> Any:
+def intervals_table(found: Any, n_groups: int, coverage: float, index: Any) -> Any:
     """Table of pointwise and simultaneous intervals, of groups of rows in turn, class by class."""
     size, frames = len(index) // n_groups, []
     for c, label in enumerate(found.classes):

@@ -73,7 +73,7 @@ class ChangedRowMeans:
         return self.inner._effect_of(self.transformed(low), self.transformed(high))
 
     def effect_of_all(self, ends: Sequence[tuple[Any, Any]], effects: str | None) -> Array | None:
-        """What is under weak priors of its own where several pairs of rows are compared; None: nothing.
+        """Effect that is under weak priors of its own where several pairs of rows are compared; None: nothing.
 
         Raises
         ------

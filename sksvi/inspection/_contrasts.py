@@ -15,7 +15,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_row_values
 from sksvi.estimators.summaries import exponentiated
-from sksvi.inspection._answers import ROUNDING, SIMULTANEOUS, ChangedLevels, identity_link, joined
+from sksvi.inspection._answers import ROUNDING, SIMULTANEOUS, ChangedLevels, identity_link, intervals_table
 from sksvi.inspection._changed_rows import (
     ChangedRowMeans,
     constant,
@@ -186,8 +186,8 @@ def contrasts(
         raise ValueError("exponentiate=True is for differences on the link scale: set scale='link'.")
     answers = ChangedRowMeans(model, n_draws, drawn_seed(random_state), offset, exposure)
     linear = scale == "link" or identity_link(answers.inner)
-    needs_grid = not linear or X is not None  # else no column changes what another one does
-    table, named = rows_to_average(answers, X, grid, None if needs_grid else [feature, by])
+    # Of a linear f no other column changes what these do.
+    table, named = rows_to_average(answers, X, grid, [feature, by] if linear and X is None else None)
     levels = compared_levels(answers, table, feature)
     names, matrix = _matrix(pairs, levels, reference_level)
     codes, values = groups_of(by, table)
@@ -195,14 +195,16 @@ def contrasts(
     changed = [with_column(table, feature, constant(table[feature], level), named) for level in levels]
     question = ChangedLevels(answers, changed, matrix, codes, len(values), weight)
     found: Any = question.linear(effects, reference) if linear else question.draws(effects)
-    index = pd.MultiIndex.from_product(
-        [values, names], names=["by" if not isinstance(by, str | int) else by, "contrast"]
-    )
-    whole = joined(found, len(values), coverage, index if by is not None else index.droplevel(0))
-    if exponentiate:
-        whole = exponentiated(whole, answers.inner.likelihood_, type(answers.inner).__name__)
-        whole = whole.assign(**{f"exp({name})": np.exp(whole[name]) for name in SIMULTANEOUS})
+    index = pd.MultiIndex.from_product([values, names], names=[by if isinstance(by, str | int) else "by", "contrast"])
+    whole = intervals_table(found, len(values), coverage, index if by is not None else index.droplevel(0))
+    whole = _with_ratios(whole, answers.inner) if exponentiate else whole
     return Contrasts(whole, feature, scale, "own" if found.own else "joint", coverage, found.df)
+
+
+def _with_ratios(table: Any, inner: Any) -> Any:
+    """The table with exp of means and of all ends."""
+    table = exponentiated(table, inner.likelihood_, type(inner).__name__)
+    return table.assign(**{f"exp({name})": np.exp(table[name]) for name in SIMULTANEOUS})
 
 
 # ---- which levels, and what of them

@@ -146,9 +146,9 @@ def diagnose(
 
 def _check_rows(inner: Any, X: Any) -> None:
     """An error where the fit had another number of rows, for estimators whose bound is not compared."""
-    seen = getattr(inner, "n_samples_seen_", None)
-    if not hasattr(inner, "_joint") and seen is not None and hasattr(X, "shape") and X.shape[0] != seen:
-        raise ValueError(f"X has {X.shape[0]} rows and the fit had {seen}: give the rows of the fit.")
+    fitted = getattr(inner, "n_samples_seen_", None)
+    if not hasattr(inner, "_joint") and fitted is not None and hasattr(X, "shape") and X.shape[0] != fitted:
+        raise ValueError(f"X has {X.shape[0]} rows and the fit had {fitted}: give the rows of the fit.")
 
 
 class _Look:

@@ -131,18 +131,17 @@ def marginal_effects(
     check_choice(kind, "kind", ("effects", "means"))
     if check_choice(scale, "scale", ("response", "link")) == "link" and kind == "effects":
         raise ValueError("scale='link' is for kind='means': differences of f are those of contrasts() and summary().")
-    seed = drawn_seed(random_state)
-    answers = ChangedRowMeans(model, n_draws, seed, offset, exposure)
+    answers = ChangedRowMeans(model, n_draws, drawn_seed(random_state), offset, exposure)
     table, named = rows_to_average(answers, X, grid)
     weight = check_row_values(sample_weight, len(table), "sample_weight", weights=True)
     groups, names = groups_of(by, table)
     by_name = None if by is None else by if isinstance(by, str | int) else "by"
+    chosen = _features(features, table, by, answers.inner)
     if kind == "means":
         question = MeansByLevel(answers, table, named, (groups, names, by_name), weight, scale == "link")
-        chosen = _features(features, table, by, answers.inner)
         return question.table(chosen if features is not None else question.with_levels(chosen), coverage)
     found = {}
-    for feature in _features(features, table, by, answers.inner):
+    for feature in chosen:
         for contrast, low, high, unit in differences(answers, table, feature, named):
             low, high = (with_column(table, feature, values, named) for values in (low, high))
             effect = answers.effect_of(low, high)

@@ -25,21 +25,21 @@ LEVEL = re.compile(r"\s*(`[^`]*`|\"[^\"]*\"|'[^']*'|[^\[\]]+?)\s*\]")
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearFunction:
     """A linear function of effects: weights by name, and a constant."""
 
     weights: dict[Name, float]
     constant: float
 
-    def plus(self, other: Linear, sign: float = 1.0) -> Linear:
+    def plus(self, other: LinearFunction, sign: float = 1.0) -> LinearFunction:
         """The sum with `sign` times another."""
         names = [*self.weights, *(name for name in other.weights if name not in self.weights)]
         weights = {name: self.weights.get(name, 0.0) + sign * other.weights.get(name, 0.0) for name in names}
-        return Linear(weights, self.constant + sign * other.constant)
+        return LinearFunction(weights, self.constant + sign * other.constant)
 
-    def times(self, factor: float) -> Linear:
+    def times(self, factor: float) -> LinearFunction:
         """A multiple."""
-        return Linear({name: factor * weight for name, weight in self.weights.items()}, factor * self.constant)
+        return LinearFunction({name: factor * weight for name, weight in self.weights.items()}, factor * self.constant)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Comparison:
     """Whether a linear function is positive (``sign=1``), negative (-1), or how large (0: an equation, or no claim)."""
 
     text: str
-    function: Linear
+    function: LinearFunction
     sign: int
 
 
@@ -120,7 +120,7 @@ class _Reader:
         self._next()
         return token
 
-    def sum(self) -> Linear:
+    def sum(self) -> LinearFunction:
         """Terms added or taken away."""
         found = self.product()
         while self.token in ("+", "-") and self.kind == "mark":
@@ -128,7 +128,7 @@ class _Reader:
             found = found.plus(self.product(), sign)
         return found
 
-    def product(self) -> Linear:
+    def product(self) -> LinearFunction:
         """Factors, all but one of which are numbers."""
         found = self.factor()
         while self.token in ("*", "/") and self.kind == "mark":
@@ -148,20 +148,20 @@ class _Reader:
             self.refuse("it takes a power")
         return found
 
-    def factor(self) -> Linear:
+    def factor(self) -> LinearFunction:
         """A number, an effect, or what stands in brackets, with signs ahead."""
         sign = 1.0
         while self.token in ("+", "-") and self.kind == "mark":
             sign = -sign if self.take() == "-" else sign
         if self.kind == "number":
-            return Linear({}, sign * float(self.take()))
+            return LinearFunction({}, sign * float(self.take()))
         if self.token == "(":
             return self._bracket().times(sign)
         if self.kind not in ("name", "quoted"):
             self.refuse("a number or an effect is missing")
-        return Linear({self._name(): sign}, 0.0)
+        return LinearFunction({self._name(): sign}, 0.0)
 
-    def _bracket(self) -> Linear:
+    def _bracket(self) -> LinearFunction:
         self.depth += 1
         if self.depth > DEEPEST:
             self.refuse(f"brackets are more than {DEEPEST} deep")

@@ -81,7 +81,7 @@ def _values_of_steps(steps: list[Any]) -> dict[Any, list[Any]]:
         for name, levels in zip(own, getattr(part, "categories_", [])):
             found.setdefault(name, list(levels))
         for attribute in MIDDLES:
-            for name, middle in zip(own, np.atleast_1d(getattr(part, attribute, None))):
+            for name, middle in zip(own, np.ravel(getattr(part, attribute, []))):
                 if isinstance(middle, float):
                     found.setdefault(name, [float(middle)])
     unknown = [name for name in names if name not in found]

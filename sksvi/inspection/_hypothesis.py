@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_choice, check_count
-from sksvi.inspection._answers import LinearMixture, ResponseDraws, joined
+from sksvi.inspection._answers import LinearMixture, ResponseDraws, intervals_table
 from sksvi.inspection._changed_rows import ChangedRowMeans, frame_of, with_column
 from sksvi.inspection._contrasts import LEAST_DRAWS, SCALES
 from sksvi.inspection._effects import differences
@@ -162,51 +162,57 @@ def hypothesis(
     check_choice(effects, "effects", (None, "own", "joint"))
     n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
     given = [hypotheses] if isinstance(hypotheses, str) else list(hypotheses)
-    asked = [parsed(text) for text in given]
-    if not asked:
+    statements = [parsed(text) for text in given]
+    if not statements:
         raise ValueError("hypotheses is empty: give at least one.")
     answers = ChangedRowMeans(model, n_draws, drawn_seed(random_state), offset, exposure)
     if not hasattr(answers.inner, "_linear_effects"):
         raise TypeError(
             f"{type(answers.inner).__name__} has no coefficients to combine: hypotheses are of linear models."
         )
-    found: Any = _linear(model, asked, effects, reference) if scale == "link" else _response(answers, X, asked, effects)
-    index = pd.Index([one.text for one in asked], name="hypothesis")
-    sign = np.array([one.sign for one in asked], float)
+    found: Any = (
+        _linear(model, statements, effects, reference)
+        if scale == "link"
+        else _response(answers, X, statements, effects)
+    )
+    index = pd.Index([one.text for one in statements], name="hypothesis")
+    table = intervals_table(found, 1, coverage, index).drop(columns="direction")
+    table = table.assign(**_probabilities(found, statements))
+    return Hypothesis(table, scale, "own" if found.own else "joint", coverage)
+
+
+def _probabilities(found: Any, statements: list[Comparison]) -> dict[str, Array]:
+    """Probability that each statement holds, class by class, and its odds; NaN of equations."""
+    sign = np.tile([float(one.sign) for one in statements], len(found.classes))
     positive = np.concatenate([found.positive(c) for c in range(len(found.classes))])
-    sign = np.tile(sign, len(found.classes))
     probability = np.select([sign > 0, sign < 0], [positive, 1.0 - positive], np.nan)
     with np.errstate(divide="ignore"):
-        odds = probability / (1.0 - probability)
-    table = joined(found, 1, coverage, index).drop(columns="direction")
-    return Hypothesis(
-        table.assign(probability=probability, evidence_ratio=odds), scale, "own" if found.own else "joint", coverage
-    )
+        return {"probability": probability, "evidence_ratio": probability / (1.0 - probability)}
 
 
-def _linear(model: Any, asked: list[Comparison], effects: str | None, reference: Any) -> LinearMixture:
+def _linear(model: Any, statements: list[Comparison], effects: str | None, reference: Any) -> LinearMixture:
     """Combinations of coefficients."""
-    ask, names = with_names(model)._linear_effects, _names(asked)
-    rows = _weights(asked, names) @ ask.named_rows(names)
-    for one, row in zip(asked, rows, strict=True):
+    ask, names = with_names(model)._linear_effects, _names(statements)
+    rows = _weights(statements, names) @ ask.named_rows(names)
+    for one, row in zip(statements, rows, strict=True):
         if not row.any():
             raise ValueError(f"hypothesis {one.text!r} compares a first level with itself: no effect is left in it.")
-    return LinearMixture(ask.combinations(rows, effects, reference)).plus(_constants(asked))
+    return LinearMixture(ask.combinations(rows, effects, reference)).plus(_constants(statements))
 
 
-def _response(answers: ChangedRowMeans, X: Any, asked: list[Comparison], effects: str | None) -> ResponseDraws:
+def _response(answers: ChangedRowMeans, X: Any, statements: list[Comparison], effects: str | None) -> ResponseDraws:
     """Combinations of average slopes and differences of the mean of y, draw by draw."""
     if X is None:
         raise ValueError("X is needed: effects on the response scale are averages over rows; give those of the fit.")
-    (table, named), names = frame_of(X), _names(asked)
+    (table, named), names = frame_of(X), _names(statements)
     pairs = [_changed(answers, table, named, *name) for name in names]
     effect = answers.effect_of_all([(low, high) for low, high, _ in pairs], effects)
     group = (np.zeros(len(table), int), 1, None, effect)
     found = [
         np.subtract(*(answers.averages(end, *group)[0] for end in (high, low))) / unit for low, high, unit in pairs
     ]
-    draws = np.einsum("rn,nsc->scr", _weights(asked, names), np.array(found))
-    return ResponseDraws(draws, list(answers.names), effect is not None).plus(_constants(asked))
+    draws = np.einsum("rn,nsc->scr", _weights(statements, names), np.array(found))
+    return ResponseDraws(draws, list(answers.names), effect is not None).plus(_constants(statements))
 
 
 def _changed(answers: ChangedRowMeans, table: Any, named: bool, name: str, level: str | None) -> tuple[Any, Any, float]:
@@ -229,15 +235,15 @@ def _changed(answers: ChangedRowMeans, table: Any, named: bool, name: str, level
     return with_column(table, feature, low, named), with_column(table, feature, high, named), unit
 
 
-def _names(asked: list[Comparison]) -> list[Name]:
+def _names(statements: list[Comparison]) -> list[Name]:
     """Effects of all, each once."""
-    return list(dict.fromkeys(name for one in asked for name in one.function.weights))
+    return list(dict.fromkeys(name for one in statements for name in one.function.weights))
 
 
-def _weights(asked: list[Comparison], names: list[Name]) -> Array:
+def _weights(statements: list[Comparison], names: list[Name]) -> Array:
     """(hypotheses, names)."""
-    return np.array([[one.function.weights.get(name, 0.0) for name in names] for one in asked])
+    return np.array([[one.function.weights.get(name, 0.0) for name in names] for one in statements])
 
 
-def _constants(asked: list[Comparison]) -> Array:
-    return np.array([one.function.constant for one in asked])
+def _constants(statements: list[Comparison]) -> Array:
+    return np.array([one.function.constant for one in statements])

@@ -40,7 +40,7 @@ class MeansByLevel:
     latent: bool
 
     def with_levels(self, features: list[Any]) -> list[Any]:
-        """Those of the columns that have several levels.
+        """Columns that have several levels, of those given.
 
         Raises
         ------

@@ -119,13 +119,9 @@ def power_scale(
         {name: sensitivity(values, np.concatenate(log)) for name, log in zip(("prior", "likelihood"), logs)},
         index=joint.index,
     )
-    leans = table >= LEANS
-    table["diagnosis"] = np.select(
-        [leans["prior"] & leans["likelihood"], leans["prior"]],
-        ["prior-data conflict", "strong prior / weak likelihood"],
-        "-",
-    )
-    return table
+    prior_leans, likelihood_leans = (table[name] >= LEANS for name in ("prior", "likelihood"))
+    names = ["prior-data conflict", "strong prior / weak likelihood"]
+    return table.assign(diagnosis=np.select([prior_leans & likelihood_leans, prior_leans], names, "-"))
 
 
 def sensitivity(draws: Array, log_density: Array) -> Array:
