@@ -28,7 +28,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 LIMITS = {
     "files": 386,
     "lines of code": 52_150,
-    "functions of more than 40 lines": 23,
+    "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 46,
     "writes to a model from outside": 0,
