@@ -20,7 +20,7 @@ GUIDE = ROOT / "doc" / "guide"
 LONG_PAGES = {"tasks.md", "howto/unseen_groups.md"}
 PAGES = [page.relative_to(GUIDE).as_posix() for page in sorted(GUIDE.rglob("*.md"))]
 #: Other packages that pages compare with, where they may be absent. Blocks that need one run in a test of their own.
-PEERS = {"statsmodels"}
+PEERS = {"statsmodels", "mapie"}
 #: Packages of an extra that a whole page needs.
 NEEDS = {"howto/big_data.md": "dask.dataframe"}
 FENCE = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
@@ -125,7 +125,11 @@ def test_blocks_are_found_with_what_they_print():
     assert blocks_of(text) == [("print(1)\n", "1\n"), ("x = 2\n", None)]
     with pytest.raises(AssertionError):
         run("page", [("print(1)\n", "2\n")])
-    assert with_peers(["import statsmodels.api as sm\ny = 1", "x = 1", "z = x + y"]) == [PEERS, set(), PEERS]
+    assert with_peers(["import statsmodels.api as sm\ny = 1", "x = 1", "z = x + y"]) == [
+        {"statsmodels"},
+        set(),
+        {"statsmodels"},
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("coming_from/")])
