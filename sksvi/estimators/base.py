@@ -322,9 +322,14 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         state = self._continued(problem)
         return with_scale_inside_range(problem, state) if state.finished else state
 
+    @property
+    def _tolerance(self) -> float:
+        """Relative change of the bound at which a fit has settled."""
+        return self.tol
+
     def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
         """The passes of a fit from `state` up to number `passes`, on one problem after another."""
-        return [Phase(problem, passes, self.tol)]
+        return [Phase(problem, passes, self._tolerance)]
 
     def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """The state after what an estimator does once the passes of a fit, up to number `passes`, have ended."""

@@ -167,7 +167,7 @@ def loo(
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> found = loo(BayesianGLMRegressor().fit(X, y), X, y)
     >>> print(f"{found.elpd_loo:.0f} ± {found.se:.0f}, {found.p_loo:.0f} parameters")
-    -2397 ± 14, 10 parameters
+    -2398 ± 14, 11 parameters
     """
     check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
     inner, rows = inner_and_rows(model, X, "_sites", "has no messages of single rows", SUPPORTED)

@@ -16,7 +16,7 @@ from sksvi import likelihoods
 from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.base import BaseSVI, Phase
+from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_seed, n_rows
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import GivenRows, Part
@@ -392,9 +392,9 @@ class BayesianGLM(BaseSVI):
         check_is_fitted(self)
         return prior_power(self.state_.shown)
 
-    def _phases(self, problem: Problem, state: State, passes: int) -> list[Phase]:
-        tol = min(self.tol, FLAT_TOL) if self._prior_kind == "flat" else self.tol
-        return [Phase(problem, passes, tol)]
+    @property
+    def _tolerance(self) -> float:
+        return min(self.tol, FLAT_TOL) if self._prior_kind == "flat" else self.tol
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""

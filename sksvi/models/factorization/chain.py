@@ -30,6 +30,8 @@ HELD = 5
 #: Factors whose product has the scale of f a priori. Of more each has so much less that all together have about as
 #: much; what is fitted with 3 of 3 factors, and with 20 for 3, covers from 0.86 to 0.93 (`benchmarks.truth.factors`).
 FEW = 3.0
+#: Longest step of a likelihood's unconstrained parameters, either way.
+FARTHEST = 20.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class FactorChain(ConditionalDraws[FactorPoint]):
         noise, level = rng.standard_normal((1, len(now))), np.log(rng.random())
         zero = np.zeros((1, len(now)))
         step, log_step, _, value = _parameter_step(point.likelihood, entries, f, noise, zero)
-        if not np.all(np.isfinite(step)):  # no maximum in the neighbourhood: no step is proposed from here
+        if not np.all(np.abs(step) < FARTHEST):  # no maximum in the neighbourhood: no step is proposed from here
             return point.likelihood
         trial = point.likelihood.replace(now + step[0])
         _, _, log_back, trial_value = _parameter_step(trial, entries, f, noise, -step)
