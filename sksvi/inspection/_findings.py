@@ -140,7 +140,7 @@ def hyperparameters(table: Any, reach: float, n: int) -> Finding:
 
 def degrees(text: str) -> Finding:
     """Degrees of freedom that reach those of a normal distribution."""
-    alarm = "Degrees of freedom are not known from below: the noise may well be normal"
+    alarm = "Degrees of freedom are not known from above: the noise may well be normal"
     return Finding("hyperparameters", text, alarm, 'likelihood="gaussian"')
 
 
