@@ -17,7 +17,7 @@ from sksvi._names import feature_names
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import ArrayLike, DataFrame
 from sksvi.algorithms.specs import SVI
-from sksvi.decomposition._joint_draws import JointDraws, affordable, chain_length
+from sksvi.decomposition._joint_draws import JointDraws, affordable, chain_length, draws_bytes
 from sksvi.estimators.base import BaseSVI, BatchRule
 from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.posterior import Posterior
@@ -131,7 +131,9 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         """Raise an error where K components of F columns and these counts take more memory than there is."""
         what = f"n_components={self.n_components} for {F} {self._columns_called}{start_text}"
         rows = 0.0 if X is None else self._numbers_of_row * K * X.shape[0] + OF_COUNTS * X.counts.nnz
-        memory.need(8.0 * (OF_COLUMNS * K * F + rows), what, f"lower n_components{remedy}")
+        numbers = float(K * (F + (X.shape[0] if X is not None and self._stores_rows else 0)))
+        draws = draws_bytes(numbers, 0.0) if X is not None and self.uncertainty == "corrected" else 0.0
+        memory.need(8.0 * (OF_COLUMNS * K * F + rows) + draws, what, f"lower n_components{remedy}")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         return self._model(data.X.shape[1]), data

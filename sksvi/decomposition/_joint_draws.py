@@ -30,6 +30,12 @@ def chain_length(numbers: int, q_bytes: float) -> ChainLength | None:
     return ChainLength(BURN_IN, int(np.clip(max(BYTES, q_bytes) // (4 * numbers), LEAST, MOST)))
 
 
+def draws_bytes(numbers: float, q_bytes: float) -> float:
+    """Bytes of the draws of a chain of this length."""
+    length = chain_length(int(numbers), q_bytes)
+    return 0.0 if length is None else 4.0 * length.draws * numbers
+
+
 def affordable(length: ChainLength | None, work: float, passes: int) -> ChainLength | None:
     """The length whose sweeps cost about what the fit did, or little; None: that of the shortest would be much.
 
@@ -45,8 +51,11 @@ def affordable(length: ChainLength | None, work: float, passes: int) -> ChainLen
 
 
 def about(draws: Array, mean: Array) -> Array:
-    """Mean square (P, F) of draws (P, S, F) about `mean` (P, F)."""
-    return np.mean(np.square(draws - mean[:, None]), axis=1)
+    """Mean square (P, F) of draws (P, S, F) about `mean` (P, F), one by one: all at once take twice their room."""
+    total = np.zeros(mean.shape)
+    for draw in np.moveaxis(draws, 1, 0):
+        total += np.square(draw - mean)
+    return total / draws.shape[1]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sksvi import algorithms, likelihoods
 from sksvi._runtime import memory, parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.decomposition._joint_draws import JointDraws, chain_length
+from sksvi.decomposition._joint_draws import JointDraws, chain_length, draws_bytes
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
 from sksvi.estimators.base import BatchRule
@@ -380,7 +380,10 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         numbers = float(width) * (width + 1) / 2 + width if full else 2.0 * width
         remedy = "set covariance='diag', or lower n_components" if full else "lower n_components"
         what = f"n_components={self.n_components} for {plates} users and items"
-        memory.need((2 if full else 3) * 8.0 * plates * numbers, what, remedy)
+        drawn = full and self.uncertainty == "corrected"
+        draws = draws_bytes(float(plates * width), 8.0 * plates * (numbers - width)) if drawn else 0.0
+        draws += 8.0 * plates * width * width * drawn  # a draw of all columns from q
+        memory.need((2 if full else 3) * 8.0 * plates * numbers + draws, what, remedy)
 
     def _build_model(self, data: Ratings) -> tuple[FactorModel, Ratings]:
         priors = {}

@@ -26,7 +26,7 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import LEAST_DRAWS
 from sksvi.models.base import Blocks, Table
-from sksvi.models.topics.chain import TopicDraws
+from sksvi.models.topics.chain import TopicDraws, n_stored
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
@@ -220,6 +220,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         K, (n, words) = float(self.n_components), data.X.shape
         numbers = K * (self._numbers_of_word * words + self._numbers_of_document * (n if data.at_hand else 0))
         remedy = "lower n_components, or leave rare words out"
+        if self.uncertainty == "corrected" and data.at_hand:
+            numbers += 0.5 * n_stored(K * words) * K * words  # draws of topics, in single precision
         memory.need(8.0 * numbers, f"n_components={self.n_components} for {words} words", remedy)
 
     # ---- what a fit leaves behind

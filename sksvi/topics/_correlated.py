@@ -161,6 +161,7 @@ class CorrelatedTopicModel(TopicModel):
         TopicModel.LAYOUT
         + """
         state_.q.population.sums (k,k) f; topic_log_odds_ (w) f where w == k - 1; topic_covariance_ (w,w) f
+        _draws.prior.location? (_,w) f; _draws.prior.precision? (_,w,w) f
         state_.locals.values? (_,2*w|3*w|4*w|2*w+w^|2*w+2*w^) f
     """
     )

@@ -40,7 +40,7 @@ OPTIONS = {
     "BernoulliMixture": {"n_components": 4, "random_state": 0},
     "BetaProcessFA": {"n_components": 4, "random_state": 0},
     "CategoricalMixture": {"n_components": 4, "random_state": 0},
-    "CorrelatedTopicModel": {"n_components": 3, "random_state": 0},
+    "CorrelatedTopicModel": {"n_components": 3, "uncertainty": "variational", "random_state": 0},
     "DynamicGLM": {},
     "GMEClassifier": {"groups": "g", "algorithm": "h-mc-ssvi"},
     "GMERegressor": {"groups": "g", "likelihood": "poisson", "noise": False, "algorithm": "h-mc-ssvi"},
@@ -51,7 +51,7 @@ OPTIONS = {
     "GeneralizedPMF": {"n_components": 2, "random_state": 0},
     "PoissonFactorization": {"n_components": 3, "random_state": 0},
     "SparseGPClassifier": GP,
-    "StructuredLDA": {"n_components": 3, "random_state": 0},
+    "StructuredLDA": {"n_components": 3, "uncertainty": "variational", "random_state": 0},
     "SparseGPRegressor": {**GP, "likelihood": "poisson"},
 }
 MORE = {"BetaProcessFA": {"algorithm": "gibbs"}, "SparseGPRegressor": {"optimize_hyperparameters": False}}

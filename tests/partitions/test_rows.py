@@ -109,8 +109,8 @@ SAME = {
     "poisson-rows": (made(GammaPoissonFactorization, 5, init="rows", **OF_Q), "counts with holes"),
     "mean-field": (sparse_factors(local_step="mean-field", init="random"), "measured with holes"),
     "spike-slab": (sparse_factors(local_step="spike-slab", init="data"), "measured with holes"),
-    "lda": (made(StructuredLDA, 3), "documents"),
-    "lda-learned": (made(StructuredLDA, 3, **LEARNED), "documents"),
+    "lda": (made(StructuredLDA, 3, **OF_Q), "documents"),
+    "lda-learned": (made(StructuredLDA, 3, **LEARNED, **OF_Q), "documents"),
     "ctm": (made(CorrelatedTopicModel, 3, max_iter=3, algorithm="cvi", bound="simple", **OF_Q), "documents"),
 }
 #: Attributes of fits, with the relative difference that another order of sums may make.

@@ -61,7 +61,12 @@ RIGHT = {
     "SpectralPrior": {"squares": TWO},
     "DrawnBlock": {"draws": np.ones((4, 2), np.float32)},
     "TopicDraws": {"topics": np.full((4, 2, 2), 0.5, np.float32), "prior": {"alpha": np.ones((4, 2))}},
-    "JointDraws": {"users": np.ones((2, 3, 1), np.float32), "items": np.ones((1, 3, 1), np.float32)},
+    "JointDraws": {
+        "users": np.ones((2, 3, 1), np.float32),
+        "items": np.ones((1, 3, 1), np.float32),
+        "weights": np.ones((3, 1), np.float32),
+        "k_hats": {},
+    },
     "LowRankGaussian": {"mean": THREE, "diagonal": TWO, "basis": np.ones((2, 1)), "inner": EYE},
     "ChosenRows": {"rows": ROWS, "block": BLOCK},
     "SiteGaussian": {"prior_cov": EYE, "dual": TWO, "weights": TWO},

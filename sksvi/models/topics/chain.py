@@ -171,16 +171,21 @@ class TopicChain:
 
     def drawn(self, phase: int) -> TopicDraws:
         """Evenly spaced rounds, fewer of many topics and words."""
-        n = int(np.clip(MOST_NUMBERS // self.first.topics.size, FEWEST, STORED))
-        found: list[tuple[Array, Prior]] = []
-        walk(
-            self,
-            ChainLength(0, n, self.corpus.thin * STORED // n),
-            parallel.stream(self.corpus.seed, CHAIN, phase),
-            lambda _, at: found.append((at.topics.astype(np.float32), at.prior)),
-        )
-        prior = {name: np.stack([own[name] for _, own in found]) for name in found[0][1]}
-        return TopicDraws(np.stack([own for own, _ in found]), prior)
+        n = n_stored(self.first.topics.size)
+        topics, priors = np.empty((n, *self.first.topics.shape), np.float32), []
+
+        def store(number: int, point: Round) -> None:
+            topics[number] = point.topics
+            priors.append(point.prior)
+
+        length = ChainLength(0, n, self.corpus.thin * STORED // n)
+        walk(self, length, parallel.stream(self.corpus.seed, CHAIN, phase), store)
+        return TopicDraws(topics, {name: np.stack([own[name] for own in priors]) for name in priors[0]})
+
+
+def n_stored(numbers: float) -> int:
+    """How many draws are stored of topics of so many numbers."""
+    return int(np.clip(MOST_NUMBERS // numbers, FEWEST, STORED))
 
 
 def _key(seed: int, number: int) -> int:
