@@ -73,7 +73,7 @@ class Mixture(DensityMixin, FirstRows):
         state_.q.value_prior.value? (1) f; _encoding.sizes items d; categories_[*]? labels
         state_.q where {b: np.shape(q.mean) for b, q in it.items() if b != 'value_prior'} == self._encoding.shapes(k)
         posterior_._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
-        posterior_._blocks where len({len(getattr(q, 'draws', ())) for q in it.values()}) == 1
+        posterior_._blocks where len({len(vars(q).get('draws', ())) for q in it.values()}) <= 1
         _own._blocks where {b: np.shape(q.mean) for b, q in it.items()} == self._encoding.shapes(k)
         weights_ (k) f >=0; n_components_ count >=1 <=k
         state_.locals.values? (_,1) f >=0 where (it < k) & (it % 1 == 0)
