@@ -89,7 +89,7 @@ def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
 def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     X = sounds().data
     monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "available", lambda: 3.5e5)  # enough for 10 components, not for 20
+    monkeypatch.setattr(memory, "available", lambda: 6e5)  # enough for 10 components and their draws, not for 20
     with pytest.raises(ValueError, match=r'begun with 20, needs.*lower n_components, or take init="random"'):
         GammaProcessNMF(10, max_iter=2, random_state=0).fit(X)
     GammaProcessNMF(10, init="random", max_iter=2, random_state=0).fit(X)
