@@ -20,7 +20,7 @@ from sksvi.likelihoods import (
     Softmax,
     StudentT,
 )
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 
 #: A likelihood with every parameter a number, to simulate from.

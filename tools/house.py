@@ -26,7 +26,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 386,
+    "files": 387,
     "lines of code": 52_150,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,

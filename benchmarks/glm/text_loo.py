@@ -101,7 +101,7 @@ def refits(data: TextSet) -> dict[str, Any]:
 
 def approximate(data: TextSet) -> dict[str, Any]:
     """Leave-one-out by self-consistent variances, beside that by matrices of rows."""
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.linear.low_rank import LowRankModel, WideFit
 
     X, y, _, _ = next(data.drawn(1))

@@ -63,7 +63,7 @@ def path(
 def rows_of(name: str, batches: tuple[int | None, ...], most: int) -> list[dict[str, Any]]:
     """A row per size of a step and rate."""
     from sksvi.likelihoods import Bernoulli
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.gp.full import FullGP
 
     X, y = split_of(name)[:2]

@@ -155,7 +155,7 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
     from scipy.stats import beta
 
     from sksvi import BernoulliMixture
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.mixture.sampler import MixtureSampler
 
     groups, n = 3, 300

@@ -175,7 +175,7 @@ def difference_at(nodes: Any, X: np.ndarray, y: np.ndarray, q: dict[str, Any], l
     from sksvi.inference import plan
     from sksvi.inference.engine import exact_bound
     from sksvi.inference.state import State
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.mixed.glm import MixedModel
     from sksvi.testing.networks import Bound
 

@@ -39,7 +39,7 @@ def test_regression_on_draws_ends_close_to_the_optimum(task: Task, factorized: b
 
 def test_a_path_ends_where_the_bound_is_close(global_random_seed: int) -> None:
     from sksvi.likelihoods import Bernoulli
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.gp.full import FullGP
 
     rng = np.random.default_rng(global_random_seed)

@@ -41,7 +41,7 @@ def least(call: Callable[[], Any]) -> tuple[float, float]:
 def local_steps(X: Any, topics: Array) -> list[dict[str, Any]]:
     """Millions of tokens a second of CPU, and how much faster two threads are by the clock."""
     from sksvi.families import Dirichlet
-    from sksvi.models.base import Table
+    from sksvi.models.data import Table
     from sksvi.models.topics.lda import LOCAL_STEPS, DocumentVisit, LatentDirichlet, local_step
 
     q, rows = {"topics": Dirichlet(topics)}, []

@@ -23,8 +23,8 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, SamplingState
 from sksvi.inference.state import State
-from sksvi.models.base import Table
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess, data_start, given_factors, start_at
+from sksvi.models.data import Table
 
 Array = np.ndarray
 

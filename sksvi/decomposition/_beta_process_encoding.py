@@ -10,7 +10,7 @@ import numpy as np
 from sksvi.estimators.checks import LARGEST_UNIT, check_magnitudes
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.validation import validate_data
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray

@@ -20,9 +20,9 @@ from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, halved_entries
 from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.encoding import WHOLE, GivenRows
-from sksvi.models.base import Table
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 from sksvi.models.beta_process.sampler import Globals, at_values, draw, expected
+from sksvi.models.data import Table
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles

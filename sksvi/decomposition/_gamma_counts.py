@@ -21,7 +21,7 @@ from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.refit import STREAMED
 from sksvi.estimators.validation import validate_data
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells, table
 from sksvi.partitions.lazy import added

@@ -10,7 +10,7 @@ import numpy as np
 from sksvi._runtime import memory, parallel
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.validation import validate_data
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gamma_factor.density import Scatter, scatter_of
 from sksvi.models.gamma_factor.model import MANY_POINTS, POINTS
 from sksvi.partitions.summary import DataSummary

@@ -29,8 +29,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.models.base import Table
 from sksvi.models.chains import UNCERTAINTY
+from sksvi.models.data import Table
 from sksvi.models.nmf.cells import (
     CHOSEN_AMONG,
     GROUPED,

@@ -19,7 +19,7 @@ from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import Locals, State
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.poisson import DRAWS, LEAST_ROWS, GammaPoisson, TightGammaPoisson
 from sksvi.models.nmf.rows import CHUNKS

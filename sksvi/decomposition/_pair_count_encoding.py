@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from sksvi.decomposition._ids import grown_ids, id_columns, positions
 from sksvi.estimators.checks import check_magnitudes, check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.nmf.cells import CountMatrix, cells, table
 from sksvi.partitions.summary import DataSummary, Total
 

@@ -17,7 +17,7 @@ from sksvi.estimators.targets import TargetRows, ValueTarget
 from sksvi.estimators.unseen import check_table
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import weighted_median
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.ratings import Ratings
 from sksvi.models.targets import starting

@@ -26,7 +26,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.start import restarted
 from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.nmf.cells import CountMatrix, table
 from sksvi.models.nmf.poisson import GammaPoisson
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.partitions.collections import in_memory
 from sksvi.partitions.summary import DataSummary
 

@@ -18,7 +18,7 @@ from sksvi.estimators.refit import ANEW
 from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import NO_LOCALS, State
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 #: Rows that are enough.
 ENOUGH = 2000

@@ -26,7 +26,7 @@ from sksvi.estimators.levels import (
     positions,
 )
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.targets import starting
 from sksvi.partitions.summary import DataSummary, Targets, Union
 

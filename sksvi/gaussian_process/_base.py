@@ -59,7 +59,7 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.inference.stream_state import StreamState
 from sksvi.likelihoods.scales import weighted_moments
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened

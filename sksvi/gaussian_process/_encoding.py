@@ -24,7 +24,7 @@ from sksvi.gaussian_process._start import (
     spread_of,
 )
 from sksvi.likelihoods.scales import own_unit
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.targets import starting
 from sksvi.partitions.summary import DataSummary, Moments

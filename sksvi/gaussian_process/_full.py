@@ -39,7 +39,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
 

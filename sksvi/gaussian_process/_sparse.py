@@ -27,7 +27,7 @@ from sksvi.gaussian_process._base import SparseGP
 from sksvi.gaussian_process._encoding import LabelProcessEncoding, ValueProcessEncoding
 from sksvi.gaussian_process._start import OPTIMAL_ROWS, checked_noise, noiseless, refused
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel

@@ -10,7 +10,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.likelihoods.scales import weighted_moments
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import JITTERS
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE

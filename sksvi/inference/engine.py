@@ -26,7 +26,8 @@ from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.problem import Problem, divergence, prior_of
 from sksvi.inference.records import replace
 from sksvi.inference.state import NO_LOCALS, NoLocals, State, StepInfo, check_finite, recorded
-from sksvi.models.base import Blocks, Gradient, Linear, Model, Rows, Segment
+from sksvi.models.base import Blocks, Gradient, Linear, Model, Segment
+from sksvi.models.data import Rows
 
 # ---- hyperparameters between two looks at the data: what needs none, and what they remember
 #: When closed-form steps stop, in the largest change of a coordinate.

@@ -27,7 +27,8 @@ from sksvi.inference.search import search
 from sksvi.inference.site_updates import LatentUpdates, SiteUpdates
 from sksvi.inference.start import initialized
 from sksvi.inference.state import LookEnd, State, with_own_lists
-from sksvi.models.base import Bipartite, Data, Linear, Lost, Model, Sampleable
+from sksvi.models.base import Bipartite, Linear, Model, Sampleable
+from sksvi.models.data import Data, Lost
 
 
 def problem(

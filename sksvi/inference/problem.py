@@ -18,7 +18,8 @@ from sksvi.expectations import Expectation
 from sksvi.inference.messages import NO_FACTORS, NoFactors
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
-from sksvi.models.base import Blocks, Data, Gradient, Local, Model, Segment
+from sksvi.models.base import Blocks, Gradient, Local, Model, Segment
+from sksvi.models.data import Data
 
 
 class ExpectedGlobals:

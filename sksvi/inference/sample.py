@@ -14,7 +14,8 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.families.base import Message
 from sksvi.inference.records import replace
-from sksvi.models.base import Blocks, LinearTerms, Rows, Table
+from sksvi.models.base import Blocks, LinearTerms
+from sksvi.models.data import Rows, Table
 
 Array = np.ndarray
 

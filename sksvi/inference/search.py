@@ -19,7 +19,8 @@ from sksvi.inference.passes.stochastic import Noisy, averaging_state
 from sksvi.inference.problem import DIRECT, Problem, divergence
 from sksvi.inference.records import AveragingState, Evaluation, LineSearchState, replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
-from sksvi.models.base import Blocks, Data, Gradient, Linear
+from sksvi.models.base import Blocks, Gradient, Linear
+from sksvi.models.data import Data
 
 Array = np.ndarray
 Tick = Callable[[float], bool]

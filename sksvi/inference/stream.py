@@ -26,7 +26,8 @@ from sksvi.inference.start import counting_on, first_state, with_scale_inside_ra
 from sksvi.inference.state import NO_LOCALS, State, StepInfo, recorded, thinned
 from sksvi.inference.stream_state import StreamState, beyond_reach, sampled
 from sksvi.inference.wide_stream import absorb_chunk
-from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment, Table
+from sksvi.models.base import Bipartite, Blocks, Gradient, Linear, LinearTerms, Segment
+from sksvi.models.data import Table
 
 #: The sample is looked at again when so many rows have come since, in shares of its size.
 SAMPLE_SHARE = 0.25

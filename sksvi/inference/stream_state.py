@@ -20,7 +20,8 @@ from sksvi.inference.messages import NO_FACTORS, BlockFactors
 from sksvi.inference.records import replace
 from sksvi.inference.sample import Sample, sites_of, trailing
 from sksvi.inference.site_updates import RecordedTerms
-from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms, Table
+from sksvi.models.base import Blocks, Gradient, Linear, LinearTerms
+from sksvi.models.data import Table
 
 if TYPE_CHECKING:
     from sksvi.inference.problem import Problem

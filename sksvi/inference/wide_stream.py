@@ -17,7 +17,7 @@ from sksvi.inference.passes.path import ERRORS, FACTOR, PathState, ScalePath, ch
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import check_due, replace
 from sksvi.inference.state import State, StepInfo
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.wide_stream import ChunkPath, Left, diagonal_block
 
 Array = np.ndarray

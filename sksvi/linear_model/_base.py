@@ -71,7 +71,7 @@ from sksvi.linear_model._summaries import (
     shown_coefficients,
     shown_reference,
 )
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.low_rank import LowRankModel
 from sksvi.models.linear.scales import SpectralPrior, prior_power

@@ -21,7 +21,7 @@ from sksvi.estimators.validation import check_table, columns_named, validate_dat
 from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, ProjectedGaussian, StandardGaussian
 from sksvi.linear_model._categories import CategoricalColumns, by_type, plain
 from sksvi.linear_model._prior import prior_kind
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.rows import Design, informed_subspace
 
 Array = np.ndarray

@@ -21,7 +21,7 @@ from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.targets import starting
 from sksvi.partitions.summary import DataSummary

@@ -17,7 +17,7 @@ from sksvi.inference.stream_state import StreamState
 from sksvi.inference.wide_stream import WideStream
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._prior import covariance_of
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from typing import Any
 from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
 from sksvi.linear_model._prior import covariance_of, prior_kind
-from sksvi.models.base import Table, nbytes
+from sksvi.models.data import Table, nbytes
 from sksvi.models.linear.cavity import FEW_DIRECTIONS, directions_of
 from sksvi.models.linear.row_matrices import affordable
 from sksvi.models.linear.wide_rows import filled_columns

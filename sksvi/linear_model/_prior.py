@@ -12,7 +12,7 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import own_unit, weighted_median
 from sksvi.linear_model._columns import ColumnStats
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import best_constant
 from sksvi.models.linear.scales import WIDEST, ScalePrior
 

@@ -30,7 +30,8 @@ from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
-from sksvi.models.base import Table, summed
+from sksvi.models.base import summed
+from sksvi.models.data import Table
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
 from sksvi.models.mixed.noise_bounds import BOUNDS
 from sksvi.predictive.plain import tail_of

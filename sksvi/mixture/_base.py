@@ -34,8 +34,8 @@ from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
 from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.mixture._joint import joint_posterior
-from sksvi.models.base import Table
 from sksvi.models.chains import UNCERTAINTY
+from sksvi.models.data import Table
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of

@@ -14,7 +14,7 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding
 from sksvi.estimators.tables import as_table, hashed
 from sksvi.estimators.validation import validate_data
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.mixture.cells import ColumnGroups, MixtureRows, compact
 from sksvi.partitions.summary import DataSummary, Union
 

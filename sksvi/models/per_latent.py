@@ -15,7 +15,8 @@ import numpy as np
 
 from sksvi.algorithms.ascent import WINDOW, ascend
 from sksvi.algorithms.line_search import backtrack
-from sksvi.models.base import Blocks, Fit, Linear, LinearTerms, Table, summed
+from sksvi.models.base import Blocks, Fit, Linear, LinearTerms, summed
+from sksvi.models.data import Table
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 
 # ---- Newton steps and the model

@@ -13,7 +13,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import REAL
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 Array = np.ndarray
 

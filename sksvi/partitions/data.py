@@ -18,7 +18,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.inference.state import NO_LOCALS, Locals
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.partitions.executor import Executor
 
 Array = np.ndarray

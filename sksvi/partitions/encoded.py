@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.targets import drawn
 from sksvi.partitions.collections import aligned, drop_zero_weight
 from sksvi.partitions.data import Partitioned, RemoteDesign

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sksvi._runtime import memory, parallel
-from sksvi.models.base import Lost
+from sksvi.models.data import Lost
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -14,7 +14,7 @@ import numpy as np
 from sksvi._typing.arrays import NUMBERS
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models import targets as rule
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.targets import Summary
 
 Array = np.ndarray

@@ -120,7 +120,7 @@ REGISTRY: dict[str, str] = {
     "BlockFactors": "sksvi.inference.messages:BlockFactors",
     "StreamState": "sksvi.inference.stream_state:StreamState",
     "Sample": "sksvi.inference.sample:Sample",
-    "Table": "sksvi.models.base:Table",
+    "Table": "sksvi.models.data:Table",
     "ValueCells": "sksvi.models.mixture.cells:MixtureRows",
     "CountCells": "sksvi.models.nmf.cells:CountMatrix",
     "LinearTerms": "sksvi.models.base:LinearTerms",

@@ -17,7 +17,7 @@ from sksvi.estimators.offsets import offset_of, with_exposure
 from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.families.base import NotPositiveDefinite, messages_at
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.integrated import one_step_ahead
 from sksvi.models.time_series.search import first_messages
 from sksvi.predictive import Predictive

@@ -28,7 +28,7 @@ from sksvi.inference.records import START, replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood, NegativeBinomial
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.components import dominant_period
 from sksvi.models.time_series.integrated import all_parameters, nodes_of
 from sksvi.models.time_series.model import DynamicModel

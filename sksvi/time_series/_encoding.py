@@ -16,7 +16,7 @@ from sksvi.estimators.offsets import offset_of
 from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import unit_of, weighted_moments
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.components import WIDE, Dynamics
 from sksvi.models.time_series.search import first_messages
 from sksvi.partitions.summary import DataSummary, Total

@@ -13,7 +13,7 @@ import numpy as np
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import Chain
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.search import first_messages
 from sksvi.time_series import _filter_loops as loops
 from sksvi.time_series._filter_loops import ASKS, BEYOND, MILD, NOWHERE, SETTLED

@@ -14,7 +14,7 @@ from sksvi.estimators.fitting import check_finished
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import building
 from sksvi.likelihoods.traits import LARGEST_TARGET, SMALLEST_COUNT
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._filter import PointMessage, Steps, filter_step, states, value_of
 from sksvi.time_series._index import extended_record

@@ -18,7 +18,7 @@ from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.inference.records import replace
 from sksvi.integrals.nodes import Nodes
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.integrated import Ahead, all_parameters, one_step_ahead
 from sksvi.models.time_series.model import DynamicModel

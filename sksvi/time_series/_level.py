@@ -17,7 +17,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.start import first_state
 from sksvi.integrals.nodes import Nodes
 from sksvi.likelihoods import Likelihood
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.integrated import nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior

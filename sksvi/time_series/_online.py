@@ -22,7 +22,7 @@ from sksvi.inference import engine, plan
 from sksvi.inference.records import replace
 from sksvi.inference.start import continued, first_state
 from sksvi.inference.state import StepInfo, recorded, thinned, with_own_lists
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._encoding import SeriesEncoding

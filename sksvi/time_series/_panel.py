@@ -25,7 +25,7 @@ from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.panel import JointPanel
 from sksvi.partitions.lazy import at_hand

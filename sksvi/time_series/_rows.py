@@ -15,7 +15,7 @@ from sksvi.estimators.validation import columns_named
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.search import first_messages
 
 Array = np.ndarray

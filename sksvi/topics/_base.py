@@ -25,7 +25,8 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import LEAST_DRAWS
-from sksvi.models.base import Blocks, Table
+from sksvi.models.base import Blocks
+from sksvi.models.data import Table
 from sksvi.models.topics.chain import TopicDraws, n_stored
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added

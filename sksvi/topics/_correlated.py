@@ -23,8 +23,9 @@ from sksvi.inference.engine import exact_bound
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
-from sksvi.models.base import Blocks, Table
+from sksvi.models.base import Blocks
 from sksvi.models.chains import UNCERTAINTY
+from sksvi.models.data import Table
 from sksvi.models.topics.anchors import first_counts
 from sksvi.models.topics.correlated import (
     BATCH_STEPS,

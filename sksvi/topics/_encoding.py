@@ -13,7 +13,7 @@ from sksvi._runtime.user import warn_user
 from sksvi.estimators.checks import check_counts, n_rows
 from sksvi.estimators.encoding import GivenRows, Part, RowEncoding, TypedTable
 from sksvi.estimators.validation import check_table, validate_data
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.partitions.collections import is_collection, partitions
 from sksvi.partitions.summary import DataSummary, Total
 

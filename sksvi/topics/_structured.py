@@ -25,8 +25,9 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.start import first_state
 from sksvi.inference.state import Locals, RemoteLocals, State
-from sksvi.models.base import Blocks, Table
+from sksvi.models.base import Blocks
 from sksvi.models.chains import UNCERTAINTY
+from sksvi.models.data import Table
 from sksvi.models.gamma_factor.density import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal

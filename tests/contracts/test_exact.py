@@ -21,7 +21,8 @@ from sksvi.inference.site_updates import SiteUpdates
 from sksvi.inference.state import State
 from sksvi.integrals import race
 from sksvi.likelihoods import Gaussian
-from sksvi.models.base import Segment, Table
+from sksvi.models.base import Segment
+from sksvi.models.data import Table
 from sksvi.models.linear import glm
 from sksvi.models.linear.scales import SpectralPrior
 from sksvi.schedules import Constant

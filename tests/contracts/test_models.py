@@ -26,9 +26,9 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.integrals import race
 from sksvi.models import MODELS, base
-from sksvi.models.base import Table
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.model import BetaProcess
+from sksvi.models.data import Table
 from sksvi.models.factorization import columns
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel

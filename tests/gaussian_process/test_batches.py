@@ -14,7 +14,7 @@ from sksvi.callbacks import Checkpoint
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp.full import FullGP
 from sksvi.persistence import load
 from sksvi.schedules import Constant

@@ -23,7 +23,7 @@ from sksvi.gaussian_process._start import distinct, hyperparameters
 from sksvi.inference.records import ROUNDING
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp.full import FullGP
 from sksvi.schedules import Constant
 from tests.cases import expected_log_prob, fitted, problem_for

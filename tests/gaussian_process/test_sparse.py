@@ -27,7 +27,8 @@ from sksvi.inference.records import LineSearchState
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.models.base import Segment, Table
+from sksvi.models.base import Segment
+from sksvi.models.data import Table
 from sksvi.models.gp.bounds import BOUNDS, JITTERS, Geometry, log_evidence
 from sksvi.models.gp.inducing import choose, unwhitened
 from sksvi.models.gp.integrated import CollapsedSearch, learned

@@ -20,7 +20,8 @@ from sksvi.inference.passes import line_search
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, Poisson
-from sksvi.models.base import Segment, Table
+from sksvi.models.base import Segment
+from sksvi.models.data import Table
 from tests.cases import NAMES, data_for, design, fitted, model_for, problem_for, simulate
 
 FULL = pytest.mark.parametrize("full", [True, False], ids=["full", "diag"])

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
 from sksvi.linear_model._prior import row_information
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.scales import FREE_COLUMNS, ROWS_PER_COLUMN, WIDEST, ScalePrior
 
 

@@ -15,7 +15,7 @@ from sksvi.likelihoods import Bernoulli
 from sksvi.likelihoods import Gaussian as GaussianNoise
 from sksvi.linear_model._design import informed, with_equal_prior
 from sksvi.linear_model._prior import own_precision
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear import glm
 from sksvi.models.linear.scales import POWERS, PROBABILITIES, REST, SpectralPrior
 from sksvi.testing import check_model

@@ -21,7 +21,7 @@ from sksvi import BernoulliMixture, CategoricalMixture
 from sksvi.estimators.validation import validate_data
 from sksvi.mixture._base import ALGORITHMS
 from sksvi.mixture._bernoulli import BinaryEncoding
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.mixture.cells import MixtureRows
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.moves import Moves

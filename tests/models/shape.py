@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from sksvi.families import Gamma
-from sksvi.models.base import InMemory, Model
+from sksvi.models.base import Model
+from sksvi.models.data import InMemory
 
 
 @dataclass(frozen=True)

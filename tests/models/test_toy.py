@@ -22,7 +22,7 @@ from tests.models.toy import Counts, GammaPoisson
 
 SHAPE, RATE, A, N = 2.0, 1.0, 2.0, 1000
 MODEL = GammaPoisson(SHAPE, RATE, A)
-SEAMS = {"sksvi.families", "sksvi.models.base"}
+SEAMS = {"sksvi.families", "sksvi.models.base", "sksvi.models.data"}
 #: Quadrature over logarithms: step and numbers.
 STEP = 2e-3
 GRID = np.exp(np.arange(-14.0, 6.0, STEP))

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from sksvi.families import Gamma
-from sksvi.models.base import InMemory, Local
+from sksvi.models.base import Local
+from sksvi.models.data import InMemory
 
 #: Rows whose sum is formed at once.
 CHUNK_ROWS = 256

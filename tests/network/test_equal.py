@@ -13,7 +13,7 @@ from sksvi import BayesianGLMRegressor, likelihoods
 from sksvi.algorithms import SVI
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.traits import Warmup

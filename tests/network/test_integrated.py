@@ -13,7 +13,7 @@ from sksvi.algorithms.steps import natural_step
 from sksvi.inference import plan
 from sksvi.inference.engine import exact_bound
 from sksvi.inference.state import State
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.mixed.glm import MixedModel
 from sksvi.network import Function, Gamma, Gaussian, Likelihood, Link, Network, Rayleigh
 from sksvi.testing.networks import Bound

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sksvi import GMEClassifier, GMERegressor
 from sksvi.likelihoods import Poisson
 from sksvi.mixed_effects._encoding import arrow_of
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixed.noise_table import NoiseTable
 

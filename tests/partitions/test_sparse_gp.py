@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sksvi import SparseGPClassifier, SparseGPRegressor
 from sksvi._runtime import parallel
 from sksvi.gaussian_process import _base, _encoding, _start
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp import inducing
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.partitions.executor import Executor

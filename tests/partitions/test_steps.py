@@ -7,7 +7,7 @@ import pytest
 
 from sksvi import BayesianGLMClassifier
 from sksvi.estimators.encoding import PARTITION
-from sksvi.models.base import Lost
+from sksvi.models.data import Lost
 from sksvi.partitions.data import Partitioned
 from sksvi.partitions.encoded import encoded_by_part
 

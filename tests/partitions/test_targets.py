@@ -14,7 +14,7 @@ from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GeneralizedPMF, G
 from sksvi._runtime import parallel
 from sksvi.likelihoods import Gaussian
 from sksvi.models import targets
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 pytest.importorskip("dask", reason="needs the extra dask")
 pytest.importorskip("pyarrow", reason="needs the extra dask")

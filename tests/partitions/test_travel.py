@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sksvi.families import Gaussian
 from sksvi.inference.messages import Sites
 from sksvi.likelihoods import Softmax
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.rows import Rescaled
 from sksvi.models.mixture.moves import Shares

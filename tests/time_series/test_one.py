@@ -9,7 +9,7 @@ from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.likelihoods import NegativeBinomial, StudentT
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.time_series._filter import Steps, filter_step, states, value_of

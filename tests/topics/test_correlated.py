@@ -21,7 +21,7 @@ from sksvi import CorrelatedTopicModel
 from sksvi.callbacks import Checkpoint
 from sksvi.datasets import make_ctm
 from sksvi.estimators.completion import halved
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.topics.loops.records import Effort
 from sksvi.topics import _correlated as correlated
 

@@ -21,7 +21,8 @@ from sksvi.inference.passes.line_search import DAMPING_GROWTH, SHORTEST, LineSea
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import ROUNDING, BlockwiseState, Evaluation, check_due, replace
 from sksvi.inference.state import NonFinite, PlateMemory, State, StepInfo, chosen, put
-from sksvi.models.base import Bipartite, Gradient, Segment, TwoSided
+from sksvi.models.base import Bipartite, Gradient, Segment
+from sksvi.models.data import TwoSided
 
 
 # ---- segments

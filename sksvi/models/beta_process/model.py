@@ -17,8 +17,9 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import REAL
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.models.base import Sampleable, Segment, Table, default_sweep
+from sksvi.models.base import Sampleable, Segment, default_sweep
 from sksvi.models.beta_process.sampler import Globals, draw, expected
+from sksvi.models.data import Table
 from sksvi.models.traits import BoundTraits, StepTraits, Traits
 from sksvi.schedules import RobbinsMonro
 

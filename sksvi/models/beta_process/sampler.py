@@ -17,7 +17,8 @@ from scipy.special import digamma
 from sksvi._runtime import parallel
 from sksvi.algorithms.steps import natural_step
 from sksvi.families import Beta, DiagonalGaussian, Gamma
-from sksvi.models.base import Blocks, Gradient, Rows, Table
+from sksvi.models.base import Blocks, Gradient
+from sksvi.models.data import Rows, Table
 
 # ---- globals as local steps read them
 Array = np.ndarray

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.base import InMemory
+from sksvi.models.data import InMemory
 
 Array = np.ndarray
 

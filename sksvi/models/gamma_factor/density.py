@@ -17,7 +17,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.families.base import NotPositiveDefinite
-from sksvi.models.base import InMemory
+from sksvi.models.data import InMemory
 
 # ---- sufficient statistics
 Array = np.ndarray

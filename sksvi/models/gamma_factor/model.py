@@ -21,7 +21,8 @@ from sksvi.algorithms.ascent import ascend
 from sksvi.algorithms.rules import Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.integrals.gamma_nodes import nodes, orders
-from sksvi.models.base import Blocks, Gradient, Model, Rows
+from sksvi.models.base import Blocks, Gradient, Model
+from sksvi.models.data import Rows
 from sksvi.models.gamma_factor.density import Scatter, information, log_density, noise_information
 from sksvi.models.traits import BoundTraits, Traits
 

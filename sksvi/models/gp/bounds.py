@@ -19,7 +19,7 @@ from scipy.linalg import blas, lapack
 
 from sksvi._runtime.parallel import over_triangle
 from sksvi.families.gaussian.dense import NotPositiveDefinite
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 
 # ---- inducing points in white coordinates

@@ -12,7 +12,8 @@ from scipy.linalg import lapack
 from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.models.base import Fit, LinearTerms, Rows, Table
+from sksvi.models.base import Fit, LinearTerms
+from sksvi.models.data import Rows, Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.per_latent import MeanTrial, PerLatent, ProfileSearch

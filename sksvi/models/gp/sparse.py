@@ -16,7 +16,8 @@ import numpy as np
 
 from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule, Searched
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.models.base import Fit, LinearTerms, Table, summed
+from sksvi.models.base import Fit, LinearTerms, summed
+from sksvi.models.data import Table
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, Geometry, left_over, whitened_rows
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import candidates, choose

@@ -12,7 +12,8 @@ import numpy as np
 from sksvi.algorithms.rules import ClosedForm, Fixed, Newton, Rule
 from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
-from sksvi.models.base import Data, Fit, LinearTerms, Table, summed
+from sksvi.models.base import Fit, LinearTerms, summed
+from sksvi.models.data import Data, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power

@@ -15,7 +15,8 @@ import numpy as np
 
 from sksvi.families import Point
 from sksvi.families.gaussian.low_rank import LowRankGaussian
-from sksvi.models.base import Blocks, Table
+from sksvi.models.base import Blocks
+from sksvi.models.data import Table
 from sksvi.models.linear.cavity import Cavities, Sketch, cavities, sketched
 from sksvi.models.linear.climb import Climb
 from sksvi.models.linear.few_rows import RowMode, row_mode

@@ -15,7 +15,7 @@ import numpy as np
 
 from sksvi._runtime.parallel import chunk_rows, slices, times_triangle
 from sksvi._typing.arrays import is_compressed
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 Array = np.ndarray
 

@@ -31,7 +31,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from sksvi.algorithms.rules import Rule
 from sksvi.families.base import Message, NotPositiveDefinite
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 # ---- prior and limits of scales
 Array = np.ndarray

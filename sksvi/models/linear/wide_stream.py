@@ -17,7 +17,7 @@ import numpy as np
 
 from sksvi.algorithms.line_search import backtrack
 from sksvi.families.gaussian.low_rank import LowRankGaussian
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.low_rank import LowRankModel, PathPoint, WideFit
 
 Array = np.ndarray

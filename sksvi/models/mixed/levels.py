@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi.families.gaussian.arrow import ArrowMatrix
-from sksvi.models.base import nbytes, stacked
+from sksvi.models.data import nbytes, stacked
 from sksvi.models.linear.rows import DenseRows, Design, _RowBlock, stays_sparse
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._typing.arrays import is_compressed
-from sksvi.models.base import Rows, nbytes, stacked
+from sksvi.models.data import Rows, nbytes, stacked
 
 Array = np.ndarray
 

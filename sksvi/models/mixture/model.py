@@ -20,7 +20,8 @@ from scipy.special import digamma, wrightomega
 from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Beta, Dirichlet, Point
-from sksvi.models.base import Blocks, Gradient, Sampleable, Table
+from sksvi.models.base import Blocks, Gradient, Sampleable
+from sksvi.models.data import Table
 from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro

@@ -19,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, softmax, xlogy
 
-from sksvi.models.base import Blocks, InMemory, Table
+from sksvi.models.base import Blocks
+from sksvi.models.data import InMemory, Table
 from sksvi.models.mixture.model import MixtureModel, MixtureView
 
 # ---- responsibilities of rows

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from sksvi.families import Point
-from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.base import Blocks, Gradient
 from sksvi.models.chains import sliced
+from sksvi.models.data import Table
 from sksvi.models.mixture.cells import ColumnGroups
 
 Array = np.ndarray

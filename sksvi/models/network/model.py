@@ -21,7 +21,8 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.expectations import Expectation
-from sksvi.models.base import Blocks, Gradient, InMemory, Model, Segment, default_sweep
+from sksvi.models.base import Blocks, Gradient, Model, Segment, default_sweep
+from sksvi.models.data import InMemory
 from sksvi.models.traits import BoundTraits, StepTraits, Traits
 
 # ---- factors

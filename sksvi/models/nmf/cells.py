@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln, xlogy
 
 from sksvi._typing.arrays import is_compressed
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 # ---- cells
 Array = np.ndarray

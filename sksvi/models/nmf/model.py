@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from sksvi.families import Gamma
-from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.base import Blocks, Gradient
+from sksvi.models.data import Table
 from sksvi.models.nmf.rows import VISIT, CountChunk, CountRows, FactorView, RowTerms
 from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro

@@ -24,7 +24,8 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Gamma, Point
 from sksvi.families.base import Draw
-from sksvi.models.base import Blocks, Gradient, Table
+from sksvi.models.base import Blocks, Gradient
+from sksvi.models.data import Table
 from sksvi.models.nmf.rows import CHUNKS, SETTLE, SINGLE, CountChunk, CountRows, FactorView, RowVisit
 from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro

@@ -24,7 +24,8 @@ from scipy.special import digamma, gammaln, polygamma
 
 from sksvi._runtime import parallel
 from sksvi.families.dirichlet import log_gammas
-from sksvi.models.base import Blocks, Local, Table
+from sksvi.models.base import Blocks, Local
+from sksvi.models.data import Table
 from sksvi.models.nmf.cells import CountMatrix
 from sksvi.models.traits import BoundTraits, Traits
 

@@ -18,7 +18,7 @@ from sksvi.algorithms.line_search import backtrack, halved
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.integrals.nodes import Nodes, nodes_about
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.search import ConjugateOptimum
 
 # ---- one-step-ahead predictions

@@ -12,7 +12,8 @@ import numpy as np
 from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
 from sksvi.families.gaussian.chain import ChainGaussian
-from sksvi.models.base import Fit, LinearTerms, Starts, Table
+from sksvi.models.base import Fit, LinearTerms, Starts
+from sksvi.models.data import Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.search import (

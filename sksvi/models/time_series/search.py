@@ -12,7 +12,8 @@ from sksvi.algorithms.ascent import WINDOW, climb, finite
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.continuous import expected_from_squares
-from sksvi.models.base import Fit, Table
+from sksvi.models.base import Fit
+from sksvi.models.data import Table
 from sksvi.models.per_latent import ProfileSearch
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 
 Array = np.ndarray
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population, Simplex
-from sksvi.models.base import Local, Table
+from sksvi.models.base import Local
+from sksvi.models.data import Table
 from sksvi.models.topics.lda import document_chunks
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates

@@ -19,7 +19,8 @@ from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Newton, Rule
 from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
-from sksvi.models.base import Blocks, Gradient, Local, Table
+from sksvi.models.base import Blocks, Gradient, Local
+from sksvi.models.data import Table
 from sksvi.models.topics.scores import shares_of_topics, word_scores
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro

@@ -17,10 +17,11 @@ from sksvi.families import Beta, DiagonalGaussian, Gamma
 from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.models.base import Segment, Table
+from sksvi.models.base import Segment
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.model import BetaProcess, split
 from sksvi.models.beta_process.sampler import BetaProcessDraw, BetaProcessSampler, at_values, draw, expected
+from sksvi.models.data import Table
 from sksvi.testing import check_family
 from tests.chance import assert_drawn, errors_allowed
 

@@ -16,7 +16,7 @@ from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.integrals import race
 from sksvi.likelihoods import Softmax
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.gp.integrated import CollapsedSearch
 from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.testing import check_model

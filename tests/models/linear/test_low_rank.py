@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from sksvi.likelihoods import Bernoulli, Softmax
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.cavity import cavities, sketched
 from sksvi.models.linear.climb import Climb
 from sksvi.models.linear.loo import points_of

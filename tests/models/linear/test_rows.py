@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sksvi._runtime import parallel
 from sksvi.families import DiagonalGaussian, Gaussian, ProjectedGaussian
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.rows import (
     DenseRows,
     SparseRows,

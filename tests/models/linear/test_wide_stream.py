@@ -7,7 +7,7 @@ from scipy.optimize import check_grad, minimize
 
 from sksvi.inference.wide_stream import Compared
 from sksvi.likelihoods import Bernoulli, Softmax
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear import wide_stream
 from sksvi.models.linear.low_rank import LowRankModel
 from sksvi.models.linear.wide_stream import ChunkPath, Left, diagonal_block, under

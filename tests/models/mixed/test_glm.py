@@ -21,7 +21,7 @@ from sksvi.inference import engine
 from sksvi.inference.problem import divergence
 from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, NegativeBinomial
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed.glm import GROUP_PRIOR_SCALE, Groups, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign

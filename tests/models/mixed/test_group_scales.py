@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from sksvi.estimators.summaries import node_table
 from sksvi.families import Gaussian, Point
 from sksvi.integrals.nodes import Nodes
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.hyperposterior import SHARP, LinearHyperposterior
 from sksvi.models.mixed.glm import Groups, LogScales, MixedModel
 from sksvi.models.mixed.levels import GroupedDesign

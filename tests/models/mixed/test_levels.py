@@ -18,7 +18,7 @@ from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.likelihoods import Bernoulli
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.rows import DenseRows, design, project, pull_back, row_slices, stays_sparse
 from sksvi.models.mixed.levels import GROUPED_ROWS, GroupedDesign, GroupedRows

@@ -14,7 +14,7 @@ from sksvi.families import Beta, Dirichlet, Point
 from sksvi.inference import engine, plan
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.mixture.cells import ColumnGroups
 from sksvi.models.mixture.model import MixtureModel
 

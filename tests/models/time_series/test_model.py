@@ -12,7 +12,7 @@ from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.likelihoods import StudentT
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.search import SeriesSearch

@@ -15,7 +15,7 @@ from sksvi.algorithms import CVI, MCSSVI, SDSVI, FixedPoint, HybridMCSSVI
 from sksvi.datasets import make_ctm, make_lda
 from sksvi.families.implicit import corrected_counts, log_slope
 from sksvi.inference.problem import GLOBALS
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.topics import anchors, correlated
 from sksvi.models.topics.loops import records
 from sksvi.schedules import AdaGrad

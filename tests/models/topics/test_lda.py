@@ -18,7 +18,7 @@ from sksvi.families.dirichlet import Draw
 from sksvi.inference import engine, plan
 from sksvi.inference.problem import GLOBALS
 from sksvi.inference.start import first_state
-from sksvi.models.base import Table
+from sksvi.models.data import Table
 from sksvi.models.topics import lda
 from sksvi.models.topics.lda import DocumentVisit, LatentDirichlet, LDADocuments, LDAView, dirichlet_marginal
 from sksvi.models.topics.loops import gibbs
