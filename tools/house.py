@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 387,
-    "lines of code": 52_150,
+    "lines of code": 52_200,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 46,
@@ -39,7 +39,7 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 68,
+    "files that a fit of a GLM enters": 69,
     "changes of file among a GLM's own classes": 19,
 }
 
