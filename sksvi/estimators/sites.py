@@ -99,6 +99,8 @@ class SiteFit:
     place, copies : ndarray of shape (N,), optional
         Where the rows as users have them are among these, -1: they do not count; and how often each counts. None: they
         are the same.
+    caution : str
+        What leaving rows out does not tell of hyperparameters that were learned from them; empty: nothing is known.
     """
 
     y: Array
@@ -110,6 +112,7 @@ class SiteFit:
     learned: LearnedPoint | None = None
     place: Array | None = None
     copies: Array | None = None
+    caution: str = ""
 
     def expected(self, node: SiteNode, rows: Array) -> Array:
         """E log p(y | f) of one copy of rows at a node, (m,)."""

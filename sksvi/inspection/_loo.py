@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ class ElpdResult:
         there are some.
     method : str
         What was left out.
+    caution : str
+        Why `elpd_loo` may be too high although no k-hat tells; empty where there is no reason.
     """
 
     elpd_loo: float
@@ -61,6 +63,7 @@ class ElpdResult:
     p_loo: float
     pointwise: DataFrame = field(repr=False)
     method: str = "leave-one-out"
+    caution: str = ""
 
     @property
     def k_hat(self) -> Array:
@@ -83,6 +86,11 @@ class ElpdResult:
         if "k_hat" not in self.pointwise:
             return start
         rows = self.untrusted
+        if not len(rows) and self.caution:
+            return (
+                f"{start} No k-hat is above {TRUSTED}, but {self.caution}: elpd may be too high, by up to about half a "
+                "standard error. kfold(model, X, y) learns it anew."
+            )
         if not len(rows):
             return f"{start} Every k-hat is at most {TRUSTED}: these numbers can be trusted."
         named = ", ".join(map(repr, rows[:NAMED].tolist())) + (", ..." if len(rows) > NAMED else "")
@@ -182,7 +190,8 @@ def loo(
         frame["weight"] = copies
     if labels is not None:
         frame["group"] = labels
-    return summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
+    found = summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
+    return replace(found, caution=fit.caution)
 
 
 def group_labels(X: Any, groups: Any, n: int) -> Array:

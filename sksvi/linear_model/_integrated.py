@@ -34,6 +34,8 @@ Array = np.ndarray
 
 #: Rows that are looked at for parameters of a likelihood at most: those of more leave them no spread worth a node.
 MOST_ROWS = 20_000
+#: Columns a row beyond which what is learned of their prior leans on every row.
+MANY_COLUMNS = 0.5
 
 
 @dataclass(frozen=True)
@@ -243,9 +245,20 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
         for fit, share, precision in zip(fits, blocks.information, blocks.precisions, strict=True):
             prior = DiagonalGaussian(blocks.prior_mean, precision)
             nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior))
-    return linear_sites(
+    fit = linear_sites(
         problem, estimator.state_.shown, nodes, bound, lambda m, v, own: estimator._distribution(m, v, own)
     )
+    return replace(fit, caution=_caution(estimator))
+
+
+def _caution(estimator: Any) -> str:
+    """What the messages of rows do not tell of a prior that was learned from them."""
+    if estimator._prior_kind == "ard":
+        return 'prior_precision="ard" has a precision of each column, which stay without the row'
+    d, n = len(estimator._encoding.columns.scale), estimator.n_samples_seen_
+    if estimator._prior_kind == "auto" and d > MANY_COLUMNS * n:
+        return f"the scale of the prior is learned, and {n:g} rows are few for {d} columns"
+    return ""
 
 
 def prior_at(estimator: Any, fit: NodeFit) -> Array:

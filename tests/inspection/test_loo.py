@@ -360,3 +360,15 @@ def test_long_rows_of_a_likelihood_with_a_point_are_named():
     y[3] += 5.0
     model = BayesianGLMRegressor(prior_precision=1.0, hyperparameters="point").fit(X, y)
     assert 3 in loo(model, X, y).untrusted
+
+
+@pytest.mark.parametrize(("rows", "options"), [(40, {}), (120, {"prior_precision": "ard"})])
+def test_a_prior_that_leans_on_every_row_is_named(rows, options, global_random_seed):
+    """Elpd is half a standard error too high there, and no k-hat tells (`truth.loo`)."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(rows, 30 if not options else 10))
+    y = X[:, 0] + rng.normal(size=rows)
+    found = loo(BayesianGLMRegressor(**options).fit(X, y), X, y)
+    assert found.caution and "kfold" in str(found) and found.caution in str(found)
+    wide = loo(BayesianGLMRegressor(prior_precision=1.0).fit(X, y), X, y)
+    assert not wide.caution
