@@ -245,10 +245,10 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
         for fit, share, precision in zip(fits, blocks.information, blocks.precisions, strict=True):
             prior = DiagonalGaussian(blocks.prior_mean, precision)
             nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior))
-    fit = linear_sites(
+    sites = linear_sites(
         problem, estimator.state_.shown, nodes, bound, lambda m, v, own: estimator._distribution(m, v, own)
     )
-    return replace(fit, caution=_caution(estimator))
+    return replace(sites, caution=_caution(estimator))
 
 
 def _caution(estimator: Any) -> str:
