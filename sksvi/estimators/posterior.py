@@ -102,7 +102,8 @@ class PosteriorTarget:
 
     ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
     of it. ``shown`` : these coordinates (S, C) of draws of the block. ``final_bound`` : the bound that the fit ended
-    at, without the log density of the hyperparameters; None: it is no number to compare with.
+    at, without the log density of the hyperparameters; None: it is no number to compare with. ``levels`` : coordinates
+    that are effects of levels, whose prior is a part of the model.
     """
 
     problem: Problem
@@ -113,6 +114,7 @@ class PosteriorTarget:
     std: Array
     shown: Callable[[Array], Array]
     final_bound: float | None = None
+    levels: slice = field(default_factory=lambda: slice(0))
 
     def check_bound(self, found: float) -> None:
         """Warn where the bound at these rows differs from the one that the fit ended at."""

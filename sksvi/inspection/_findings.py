@@ -152,7 +152,7 @@ def dispersion(y: Array, mean: Array, variance: Array, draws: Array, count: bool
     y, mean, variance, draws = y[good], mean[good], variance[good], draws[good]
     found, simulated = (_pearson(v, mean, variance) for v in (y[:, None], draws))
     p, ratio = _tail(found[0], simulated), found[0] / simulated.mean()
-    text = f"Pearson statistic {ratio:.2f} of what the model expects (p {p:.3f})"
+    text = f"Pearson statistic {ratio:.2f} of what the model expects ({_shown(p)})"
     zeros, none = float(np.mean(y == 0)), np.mean(draws == 0, axis=0)
     if not count:
         return Finding("dispersion", text)
@@ -184,6 +184,11 @@ def _tail(found: float, simulated: Array) -> float:
     return float(min(1.0, 2.0 * min(above, below)))
 
 
+def _shown(p: float) -> str:
+    """A p-value to three digits, which none is zero to."""
+    return f"p {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
 def _z(found: float, simulated: Array) -> float:
     """Distance of a statistic from simulated ones, in their standard deviations."""
     return float((found - simulated.mean()) / (simulated.std() + 1e-12))
@@ -200,7 +205,7 @@ def calibration(steps: tuple[Array, Array], rng: np.random.Generator, source: st
     z = stats.norm.ppf(np.clip(pit, 1e-9, 1 - 1e-9))
     cut = np.clip(z, -CUT, CUT)  # a heavy tail on one side by chance is no skewness
     skew, tails = float(stats.skew(cut)), float(stats.kurtosis(z))
-    text = f"{source}: uniform with p {p:.3f}, skewness {skew:.2f}, excess kurtosis {tails:.2f} of normal scores"
+    text = f"{source}: uniform with {_shown(p)}, skewness {skew:.2f}, excess kurtosis {tails:.2f} of normal scores"
     no_skew, no_tails = stats.skewtest(cut).pvalue, stats.kurtosistest(z).pvalue
     if bimodal(z):
         return Finding("calibration", text, "Residuals have two clusters: a group or column is missing",

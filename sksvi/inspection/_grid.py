@@ -161,8 +161,8 @@ def compared_levels(answers: ChangedRowMeans, table: Any, feature: Any) -> list[
     levels = levels_of(column) + [None] * bool(missing)
     if len(levels) < 2:
         raise ValueError(
-            f"column {feature!r} has one value only, {levels}: there is nothing to compare. Of a column of numbers "
-            "give rows as X, and grid='observed'."
+            f"column {feature!r} has one value only: there is nothing to compare. Of a column of numbers a fit keeps "
+            "no values, and the balanced grid the mean alone: give rows as X, and grid='observed'."
         )
     if pd.api.types.is_float_dtype(column) and len(levels) > MOST_VALUES:
         raise ValueError(f"column {feature!r} has {len(levels)} values: of numbers {MOST_VALUES} are compared at most.")

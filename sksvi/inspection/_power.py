@@ -111,6 +111,7 @@ def power_scale(
         logs: tuple[list[Array], list[Array]] = ([], [])
         for _, draws, excess in drawn(joint.problem, joint.q, n_draws, seed):
             away = draws[joint.block] - prior.mean
+            away[..., joint.levels] = 0.0
             logs[0].append(-0.5 * np.sum((away * prior.dot(away)).reshape(len(away), -1), axis=1))
             logs[1].append(_log_likelihood(joint.problem, joint.q, draws, len(excess)))
             shown.append(joint.shown(draws[joint.block]))

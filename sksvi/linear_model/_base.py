@@ -709,6 +709,7 @@ class BayesianGLM(BaseSVI):
             std=weights.std.ravel(),
             shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
             final_bound=bound,
+            levels=slice(len(self._encoding.columns.scale), -1 if self.fit_intercept else None),
         )
 
     def _sites(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> SiteFit:

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, StructuredLDA
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, StructuredLDA
 from sksvi.inspection import power_scale
 from sksvi.inspection._power import POWER
 from sksvi.likelihoods import Gaussian
@@ -58,6 +58,17 @@ def test_what_is_said(global_random_seed):
     labels = (y[:6] > 0).astype(int)
     alone = power_scale(BayesianGLMClassifier(prior_precision=50.0).fit(X[:6, 1:], labels), X[:6, 1:], labels)
     assert alone["diagnosis"].iloc[0] == "strong prior / weak likelihood"
+
+
+def test_the_prior_of_levels_is_not_scaled(global_random_seed):
+    """A weak prior of coefficients is weak beside thirty levels too, whose own prior is a part of the model."""
+    rng = np.random.default_rng(global_random_seed)
+    site = np.repeat(np.arange(30.0), 8)
+    X = np.column_stack([rng.normal(size=240), site])
+    y = X[:, 0] + rng.normal(size=30)[site.astype(int)] + rng.normal(size=240)
+    model = GMERegressor(groups=1, prior_precision=0.01, intercept_precision=0.01).fit(X, y)
+    # Below 0.005 but for weights that differ from draw to draw; 0.06 to 0.09 where levels are scaled too.
+    assert (power_scale(model, X, y)["prior"] < 0.03).all()
 
 
 def test_what_has_no_draws_is_refused():
