@@ -35,7 +35,7 @@ from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, 
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
 from sksvi.estimators.targets import TargetEncoding
-from sksvi.estimators.validation import ENCODE, StrOptions
+from sksvi.estimators.validation import ENCODE, StrOptions, validate_data
 from sksvi.families import InUnits, Point, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import plan
@@ -688,6 +688,7 @@ class BayesianGLM(BaseSVI):
         check_is_fitted(self)
         twin = copy.copy(self)  # validation writes to it
         twin._record = replace(self._record, streams=False)
+        validate_data(twin, X, skip_check_array=True, reset=False)  # columns of the fit
         given, part = GivenRows(X, y, sample_weight, offset), Part(whole=False, remote=True)
         encoding = self._encoding_for(given)
         data = encoding.encode(twin, encoding.read(twin, given, encoding, part), part)

@@ -55,8 +55,8 @@ def test_what_is_said(global_random_seed):
     assert (weak["diagnosis"] == "-").all() and (weak["prior"] < 0.05).all()
     strong = power_scale(BayesianGLMRegressor(prior_precision=100.0).fit(X, y), X, y)
     assert strong["diagnosis"].iloc[0] == "prior-data conflict"
-    labels = (y[:6] > 0).astype(int)
-    alone = power_scale(BayesianGLMClassifier(prior_precision=50.0).fit(X[:6, 1:], labels), X[:6, 1:], labels)
+    few, labels = np.repeat([[-1.0], [0.0], [1.0]], 2, axis=0), np.tile([0, 1], 3)  # which say that there is no effect
+    alone = power_scale(BayesianGLMClassifier(prior_precision=50.0).fit(few, labels), few, labels)
     assert alone["diagnosis"].iloc[0] == "strong prior / weak likelihood"
 
 
