@@ -84,6 +84,9 @@ def power_scale(
     Hyperparameters stay where the fit has them, so that the prior is that of coefficients given these; of mixed
     effects the levels' prior stays too. Draws are weighted as those of q, which is taken for the posterior.
 
+    Every level of a categorical column has a coefficient, and what they share with the intercept is divided by the
+    prior alone: they lean on it where their differences do not. A column of 0 and 1 has the difference itself.
+
     Source: Kallioinen, Paananen, Bürkner and Vehtari 2024 (Statistics and Computing 34:57).
 
     Examples
