@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import sksvi
 from sksvi import likelihoods as lk
+from sksvi.models.topics.chain import drawn_proportions
 
 Array = np.ndarray
 #: Rows and columns of linear models.
@@ -135,6 +137,95 @@ def counted(rng: Any) -> tuple[Array, Array, dict[str, Any]]:
     return pairs, rng.poisson(rate), {"f": np.log(rate[:6])}
 
 
+# ---- rows without a target
+def answers(rng: Any) -> tuple[pd.DataFrame, None, dict[str, Any]]:
+    """Two components of five columns of three values, 80 rows, from the priors of a CategoricalMixture(2)."""
+    weights, p = rng.dirichlet([10.0, 10.0]), rng.dirichlet(np.ones(3), (2, 5))
+    ends, labels = p.cumsum(-1)[..., :-1], rng.choice(2, 80, p=weights)
+    codes = np.sum(rng.random_sample((80, 5, 1)) > ends[labels], axis=-1)
+    density = np.log(np.prod(p[:, np.arange(5), codes], axis=-1).T @ weights)
+    X = pd.DataFrame({f"x{j}": pd.Categorical.from_codes(codes[:, j], list("abc")) for j in range(5)})
+    return X, None, {"log density": density[:4], "total log density": density.sum(), "largest weight": weights.max()}
+
+
+def documents(rng: Any, correlated: bool) -> tuple[Array, None, dict[str, Any]]:
+    """30 documents of 20 words of ten, two topics Dir(1/2); proportions Dir(1/2), or logistic normal of variance 1."""
+    topics = rng.dirichlet(np.full(10, 0.5), 2)
+    share = 1.0 / (1.0 + np.exp(rng.standard_normal(30))) if correlated else rng.beta(0.5, 0.5, 30)
+    words = np.column_stack([share, 1.0 - share]) @ topics
+    X = np.array([rng.multinomial(20, row) for row in words], float)
+    return X, None, {"log probability of a word": np.log(words[:2, :4])}
+
+
+def words_of(model: Any, X: Array, n: int, rng: Any) -> dict[str, Array]:
+    """Log probabilities of four words in two documents, at draws of topics and proportions together."""
+    draws = model._draws
+    each = drawn_proportions(model._sampler(model._fitted_model), draws, sp.csr_matrix(X), 1)
+    share = np.concatenate([part for _, part in each], axis=1)[:, :2]
+    topics = np.repeat(draws.topics.astype(float), len(share) // len(draws.topics), axis=0)
+    words = np.log(np.einsum("snk,skv->snv", share, topics)[:, :, :4])
+    return {"log probability of a word": words[rng.randint(len(words), size=n)]}
+
+
+def cells(rng: Any, weights: bool) -> tuple[Array, None, dict[str, Any]]:
+    """Counts of 20 rows and 15 columns from two gamma components of shape 1/2; `weights`: with means and weights."""
+    of = rng.gamma(0.5, 2.0, 2) if weights else np.ones(2)
+    rate = (rng.gamma(0.5, 2.0, (20, 2)) * of) @ rng.gamma(0.5, 2.0, (2, 15))
+    return rng.poisson(rate).astype(float), None, {"expected count": rate[0, :6]}
+
+
+def rates_of(model: Any, X: Array, n: int, rng: Any) -> dict[str, Array]:
+    """Expected counts of six cells: gamma, of their means and standard deviations."""
+    mean, std = (part[0, :6] for part in model.reconstruct(X, return_std=True))
+    return {"expected count": rng.gamma(np.square(mean / std), np.square(std) / mean, (n, 6))}
+
+
+def pixels(rng: Any) -> tuple[Array, None, dict[str, Any]]:
+    """60 rows of six columns, four factors from the priors of a BetaProcessFA(4), noise of deviation 0.3."""
+    use = rng.random_sample((60, 4)) < rng.beta(2.5, 7.5, 4)
+    clean = (use * rng.standard_normal((60, 4))) @ (rng.standard_normal((4, 6)) / np.sqrt(6.0))
+    return clean + 0.3 * rng.standard_normal(clean.shape), None, {"entry without noise": clean[0]}
+
+
+def entries_of(model: Any, X: Array, n: int, rng: Any) -> dict[str, Array]:
+    """Entries of a row without noise: normal, of their means and standard deviations."""
+    mean, std = (part[0] for part in model.reconstruct(X, return_std=True))
+    return {"entry without noise": mean + std * rng.standard_normal((n, len(mean)))}
+
+
+def factors(rng: Any) -> tuple[Array, None, dict[str, Any]]:
+    """40 rows of five columns, two factors with loadings Gamma(1, 1), noise of variance 1/2."""
+    loadings = rng.gamma(1.0, 1.0, (2, 5))
+    X = rng.standard_normal((40, 2)) @ loadings + np.sqrt(0.5) * rng.standard_normal((40, 5))
+    return X, None, {"covariance": (loadings.T @ loadings)[np.triu_indices(5)][:6]}
+
+
+def covariances_of(model: Any, X: Array, n: int, rng: Any) -> dict[str, Array]:
+    """Six entries of the covariance of columns that factors explain."""
+    drawn = model._posterior_draws(n, rng).variables["loadings"].values
+    both = np.einsum("ski,skj->sij", drawn, drawn)
+    return {"covariance": both[:, *np.triu_indices(5)][:, :6]}
+
+
+# ---- likelihoods whose parameters have no prior: these stand at one value
+def robust(X: pd.DataFrame, rng: Any) -> tuple[pd.DataFrame, Array, dict[str, Any]]:
+    """Coefficients N(0, 1), Student-t noise with four degrees of freedom of scale 1."""
+    weights = rng.standard_normal(COLUMNS + 1)
+    return X, X.to_numpy() @ weights[:-1] + weights[-1] + rng.standard_t(4.0, len(X)), {"weights": weights}
+
+
+def ordered(X: pd.DataFrame, rng: Any) -> tuple[pd.DataFrame, Array, dict[str, Any]]:
+    """Coefficients N(0, 1), three levels behind cut points at -1 and 1."""
+    weights = rng.standard_normal(COLUMNS)
+    y = np.searchsorted([-1.0, 1.0], X.to_numpy() @ weights + rng.logistic(size=len(X)))
+    return X, y, {"slopes": weights}
+
+
+def slopes_of(model: Any, X: Any, n: int, rng: Any) -> dict[str, Array]:
+    """Coefficients without the intercept."""
+    return {"slopes": model._posterior_draws(n, rng).variables["weights"].values[:, :COLUMNS]}
+
+
 def cases() -> dict[str, Case]:
     """All of them by name."""
     weak: dict[str, Any] = {"intercept_precision": 1.0}
@@ -242,5 +333,54 @@ def cases() -> dict[str, Case]:
             simulate=counted,
             quantities=f_of_pairs,
             note="rates learned, drawn at 1/2",
+        ),
+        "CategoricalMixture, priors given": Case(
+            sksvi.CategoricalMixture(2, concentration=20.0, probability_prior=1.0),
+            simulate=answers,
+            quantities=of_mixture,
+        ),
+        "StructuredLDA, priors given": Case(
+            sksvi.StructuredLDA(2, doc_topic_prior=0.5, topic_word_prior=0.5),
+            simulate=partial(documents, correlated=False),
+            quantities=words_of,
+        ),
+        "CorrelatedTopicModel": Case(
+            sksvi.CorrelatedTopicModel(2, topic_word_prior=0.5),
+            simulate=partial(documents, correlated=True),
+            quantities=words_of,
+            note="mean and covariance of proportions learned, drawn at 0 and 1",
+        ),
+        "GammaPoissonFactorization": Case(
+            sksvi.GammaPoissonFactorization(2, component_shape=0.5, activation_shape=0.5),
+            simulate=partial(cells, weights=False),
+            quantities=rates_of,
+            note="rates learned, drawn at 1/2",
+        ),
+        "GammaProcessNMF, mean given": Case(
+            sksvi.GammaProcessNMF(2, component_shape=0.5, activation_shape=0.5, prior_mean=2.0),
+            simulate=partial(cells, weights=True),
+            quantities=rates_of,
+        ),
+        "GammaFactorModel, noise given": Case(
+            sksvi.GammaFactorModel(2, noise_variance=0.5, prior_shape=1.0, prior_rate=1.0, fit_mean=False),
+            simulate=factors,
+            quantities=covariances_of,
+        ),
+        "BetaProcessFA, precisions given": Case(
+            sksvi.BetaProcessFA(4, noise=0.3, weight_precision=1.0),
+            simulate=pixels,
+            quantities=entries_of,
+            note=units,
+        ),
+        "GLM student-t, scale learned": Case(
+            glm(likelihood=lk.StudentT(df=4.0), **fixed),
+            simulate=partial(robust, X),
+            note="scale without a prior, drawn at 1",
+        ),
+        "GLM ordinal, cut points learned": Case(
+            glm(likelihood="ordinal", prior_precision=1.0),
+            simulate=partial(ordered, X),
+            quantities=slopes_of,
+            note="cut points without a prior, drawn at -1 and 1",
         ),
     }

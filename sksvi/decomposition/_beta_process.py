@@ -217,6 +217,13 @@ class BetaProcessFA(BetaProcessMethods):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _improper(self) -> str:
+        return (
+            "rows set the unit of features and noise and their mean: simulate rows in units that you believe in, and "
+            "give sbc that function"
+        )
+
     # ---- fitting
     def fit(self, X: MatrixLike, y: object = None) -> BetaProcessFA:
         """Fit to rows, NaN where an entry is missing.

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms, expectations
@@ -17,6 +18,7 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_factor_encoding import ScatterEncoding
 from sksvi.decomposition._gamma_factor_methods import NOISE_FLOOR, GammaFactorMethods, noise_warnings
 from sksvi.estimators.base import BaseSVI, drawn_seed
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import PARTITION, GivenRows
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays, truth
@@ -306,6 +308,24 @@ class GammaFactorModel(GammaFactorMethods):
             init=self.init,
         )
         return model, data.divided(self.scale_)
+
+    @property
+    def _improper(self) -> str:
+        if isinstance(self.noise_variance, str):
+            return f"noise_variance={self.noise_variance!r} learns it without a prior: give a number"
+        if self.fit_mean is not False:
+            return f"fit_mean={self.fit_mean!r} has a mean under a flat prior: set fit_mean=False"
+        return ""
+
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        """Draws before a fit and after it: a noise variance that is given leaves units as they are."""
+        return super(GammaFactorModel, clone(self))._prior_draws(X, n, rng, offset)
+
+    def _row_draws(self, model: GammaFactors, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Array:
+        """Rows of normal factors and noise."""
+        loadings, n = drawn["loadings"], int(data.n)
+        noise = np.sqrt(float(self.noise_variance)) * rng.standard_normal((n, loadings.shape[1]))
+        return np.asarray(rng.standard_normal((n, len(loadings))) @ loadings + noise)
 
     def _initialized(self, problem: Any, go_on: bool) -> tuple[Problem, State]:
         if not go_on:

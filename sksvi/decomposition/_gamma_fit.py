@@ -337,6 +337,13 @@ class PoissonFit(GammaFit):
     )
 
     @property
+    def _improper(self) -> str:
+        return (
+            "the rates of its gamma priors are learned under flat priors: simulate factors of rates that you believe "
+            "in, and give sbc that function"
+        )
+
+    @property
     def _dtype(self) -> str:
         """Type of the numbers of answers."""
         return self._encoding.dtype  # type: ignore[attr-defined]

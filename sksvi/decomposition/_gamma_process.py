@@ -249,6 +249,19 @@ class GammaProcessNMF(CountFactorization):
     def _evened(self) -> float:
         return 0.0 if self.search_passes else EVENED
 
+    # ---- the prior
+    @property
+    def _improper(self) -> str:
+        if not isinstance(self.prior_mean, str) or hasattr(self, "state_"):
+            return ""
+        return "prior_mean='auto' is the mean of the cells that are to be drawn: give a number"
+
+    def _row_draws(self, model: Any, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Array:
+        """Counts of rows whose activations are Gamma(b, b)."""
+        b = model.activation_shape
+        activations = rng.gamma(b, 1.0 / b, (len(data), len(drawn["weights"])))
+        return np.asarray(rng.poisson(activations * drawn["weights"] @ drawn["components"]), float)
+
     # ---- what a fit leaves behind
     def _weighted(self, activations: Array) -> Array:
         return np.asarray(activations * self.component_weights_)

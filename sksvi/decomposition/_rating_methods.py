@@ -297,6 +297,13 @@ class RatingMethods(RegressionMethods, PairMethods):
         """Numbers that identify this fit: those of every estimator of pairs, and the constant of f."""
         return (*super()._mark, getattr(self, "global_bias_", None))
 
+    @property
+    def _improper(self) -> str:
+        return (
+            "its constant, and the scales of the half-Cauchy priors of its factors' deviations, are set by the "
+            "ratings: simulate factors of variances that you believe in, and give sbc that function"
+        )
+
     # ---- plates of ids
     def _known(self, side: str, column: Any) -> Array:
         """Which ids of a column the fit or its table of features has."""

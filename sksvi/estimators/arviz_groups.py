@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._names import own_name
 from sksvi._typing.arrays import WHOLE, MatrixLike, PerRow, RandomState, is_sparse
 from sksvi.estimators.checks import check_numbers
-from sksvi.estimators.draws import PosteriorDraws, Variable, draws_of_y, log_densities
+from sksvi.estimators.draws import PosteriorDraws, Variable, drawn_from_prior, draws_of_y, log_densities
 from sksvi.estimators.levels import are_numbers
 from sksvi.estimators.offsets import with_exposure
-from sksvi.estimators.prior_draws import drawn_from_prior
 from sksvi.estimators.tables import framed
 
 Array = np.ndarray
@@ -113,8 +112,10 @@ def to_arviz(
     if prior:
         offset = with_exposure(estimator, offset, exposure, X, y=y)
         found, values = drawn_from_prior(estimator, X, n, rng, offset)
-        axis = _row_axis(X, values.shape[1])
-        groups |= {"prior": found.variables, "prior_predictive": {"y": Variable(_numbers(estimator, values), axis)}}
+        groups["prior"] = found.variables
+        if found.nodes:
+            axis = _row_axis(X, values.shape[1])
+            groups["prior_predictive"] = {"y": Variable(_numbers(estimator, values), axis)}
     return _container(arviz, groups, _attributes(estimator, draws))
 
 

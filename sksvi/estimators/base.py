@@ -25,8 +25,8 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.callbacks import CallbackSupport, FitMonitor
 from sksvi.estimators import fit_warnings, fitting
-from sksvi.estimators.checks import check_flag
-from sksvi.estimators.draws import PosteriorDraws, block_draws
+from sksvi.estimators.checks import check_count, check_flag, check_seed, n_rows
+from sksvi.estimators.draws import PosteriorDraws, block_draws, drawn_from_prior, rows_from_prior
 from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
 from sksvi.estimators.fitting import SCORE, score_of_rows
 from sksvi.estimators.offsets import remember_offset
@@ -576,6 +576,63 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         """Draws of all that the fit has a posterior of."""
         return block_draws(self.posterior_, self._axes_of_blocks(), n, rng)
+
+    @property
+    def _improper(self) -> str:
+        """Why parameters have no prior to draw from, and what to do; empty where they have one."""
+        return ""
+
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        """An estimator with what data fix, and draws of the parameters from their prior, for the rows of X."""
+        if self._improper:
+            raise TypeError(f"{type(self).__name__} has no draws from its prior: {self._improper}.")
+        return rows_from_prior(self, X, n, rng)
+
+    def _drawn_hyper(self, model: Any, rng: Any) -> dict[str, Any]:
+        """Points of what the prior of blocks depends on."""
+        return {}
+
+    def _row_draws(self, model: Any, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Any:
+        """Rows given blocks."""
+        raise AttributeError(f"{type(self).__name__} draws no rows")
+
+    def _axes_of_model(self, model: Any) -> dict[str, dict[str, Any]]:
+        """Names and labels of the axes of the blocks of a model."""
+        return {}
+
+    def _with_density(self, draws: PosteriorDraws, model: Any) -> PosteriorDraws:
+        """Draws of all blocks with the density of rows, where it has a closed form."""
+        return draws
+
+    def sample_prior(self, X: MatrixLike, n_draws: int = 1, random_state: RandomState = None) -> Array:
+        """Draws of y at the rows of X, or of rows like those of X, of parameters from their prior (prior predictive).
+
+        Before `fit` X fixes the columns, their scales and values; what targets fix stands for those of mean 0 and
+        standard deviation 1, of counts of mean 1, of labels alike often. After it they are those of the fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, D)
+        n_draws : int, default=1
+            Draws of all parameters, each with one y of every row, or n rows.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n), or (n_draws, n, D) of estimators without y
+            Numbers, labels or levels; of a binomial target the successes in one trial of each row.
+
+        Raises
+        ------
+        TypeError
+            For an estimator whose parameters have no prior, or one that the data set; for a Dask collection.
+        ValueError
+            Where a parameter of this estimator leaves some without a prior: the error names what to set.
+        """
+        if is_collection(X):
+            raise TypeError("X is a Dask collection, and draws are made in memory: give X.compute().")
+        n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * n_rows(X))
+        return drawn_from_prior(self, X, n_draws, check_seed(random_state))[1]
 
     def to_arviz(
         self,

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.special import ndtri
+from sklearn.base import clone, is_classifier
 
+from sksvi import likelihoods
+from sksvi.estimators.checks import n_rows
+from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows
+from sksvi.estimators.levels import are_numbers
+from sksvi.estimators.offsets import given_likelihood
 from sksvi.integrals.nodes import Nodes
 
 Array = np.ndarray
@@ -16,6 +24,8 @@ Array = np.ndarray
 #: Share of the variance of hyperparameters that is between their nodes; the rest is normal about each of them, so that
 #: draws have the moments of the nodes and no gaps.
 BETWEEN = 0.5
+#: Levels that stand for those that only targets would name.
+LEVELS = 3
 
 
 class Variable(NamedTuple):
@@ -57,12 +67,15 @@ class PosteriorDraws:
         Of models of y given f; none: y is no function of these draws alone.
     log_density : callable, optional
         Of rows without a target to log p(row | draw), (S, n), nats.
+    rows : list of tables, optional
+        Of models of rows without a target: rows of each draw, as a fit takes them.
     """
 
     n: int
     variables: dict[str, Variable]
     nodes: list[NodeDraws] = field(default_factory=list)
     log_density: Callable[[Any], Array] | None = None
+    rows: list[Any] | None = None
 
 
 # ---- which node a draw is of
@@ -70,6 +83,14 @@ def split(weights: Array, n: int, rng: Any) -> tuple[Array, list[Array]]:
     """The node of each of n draws, and the draws of each node."""
     which = rng.choice(len(weights), n, p=np.asarray(weights) / np.sum(weights))
     return which, [np.flatnonzero(which == k) for k in range(len(weights))]
+
+
+def drawn_nodes(weights: Array, blocks: list[Any], n: int, rng: Any) -> tuple[Array, list[int], list[Array], list[Any]]:
+    """The node of each of n draws; of nodes that have some: their numbers, draws of their blocks, and which draws."""
+    which, at = split(weights, n, rng)
+    used = [k for k, own in enumerate(at) if len(own)]
+    at = [at[k] for k in used]
+    return which, used, [np.asarray(blocks[k].sample(len(own), rng)) for k, own in zip(used, at, strict=True)], at
 
 
 def in_draw_order(parts: list[Array], at: list[Array]) -> Array:
@@ -166,3 +187,74 @@ def draws_of_y(
             values = node.likelihood.sample(f, generator) if given is None else given.sample(1, generator)[:, 0]
         out[node.at] = np.asarray(values, float).reshape(-1, s).T
     return out
+
+
+# ---- y from the prior
+def placeholder(estimator: Any, n: int) -> Array:
+    """Targets that stand for data of mean 0 and standard deviation 1, counts of mean 1, or labels alike often."""
+    if is_classifier(estimator):
+        spec = likelihoods.resolve(given_likelihood(estimator)) if estimator.likelihood != "softmax" else None
+        return np.arange(n) % (2 if spec is None or spec.n_latents == 1 else spec.n_latents)
+    likelihood = estimator._base_likelihood()
+    if likelihood.traits.paired:
+        return np.ones((n, 2))
+    if likelihood.traits.ordered:
+        return np.arange(n) % (LEVELS if likelihood.levels is None else len(likelihood.levels))
+    if likelihood.traits.measured:
+        y = ndtri((np.arange(n) + 0.5) / n)
+        return np.asarray(y / y.std()) if n > 1 else y
+    return np.arange(n) % (3.0 if likelihood.support.high > 1 else 2.0)
+
+
+def constant(f: Array) -> Callable[[Any, Any], tuple[Array, Array]]:
+    """Latents of a node that are drawn already, whatever the rows."""
+    return lambda X, offset: (f, np.zeros(len(f)))
+
+
+def rows_from_prior(estimator: Any, X: Any, n: int, rng: Any) -> tuple[Any, PosteriorDraws]:
+    """An estimator with what the rows of X fix, or those of its fit, and draws of its parameters and of as many rows.
+
+    The blocks of its model are drawn from ``model.prior``; `_drawn_hyper` of the estimator draws what these depend on,
+    and `_row_draws` rows from them.
+    """
+    fitted = hasattr(estimator, "state_")
+    twin = copy.copy(estimator) if fitted else clone(estimator)
+    rows = GivenRows(X, None, None, None)
+    if fitted:
+        data = twin._encoding.encode(twin, twin._encoding.read(twin, rows, twin._encoding, CHUNK), CHUNK)
+    else:
+        data = twin._encoded(rows, True, WHOLE)
+    model, found, tables = twin._build_model(data)[0], dict[str, list[Array]](), list[Any]()
+    for _ in range(n):
+        q = twin._drawn_hyper(model, rng)
+        drawn = {name: np.asarray(block.sample(1, rng))[0] for name, block in model.prior(q).items()}
+        tables.append(twin._row_draws(model, q, drawn, data, rng))
+        for name, part in {**drawn, **{name: np.exp(point.value) for name, point in q.items()}}.items():
+            found.setdefault(name, []).append(part)
+    axes = twin._axes_of_model(model)
+    variables = {name: Variable(np.array(part), axes.get(name, {})) for name, part in found.items()}
+    return twin, twin._with_density(PosteriorDraws(n, variables, rows=tables), model)
+
+
+def drawn_from_prior(estimator: Any, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[PosteriorDraws, Array]:
+    """Draws of the parameters from their prior, and of y at the rows of X, (n, n_rows), or of rows, (n, n_rows, D)."""
+    twin, draws = estimator._prior_draws(X, n, rng, offset)
+    if draws.rows is not None:
+        return draws, np.stack([np.asarray(rows) for rows in draws.rows])
+    return draws, shown_targets(twin, drawn_targets(twin, draws, n_rows(X), rng))
+
+
+def drawn_targets(twin: Any, draws: PosteriorDraws, n_rows: int, rng: Any) -> Array:
+    """One y of each row at every draw, (S, n), as the likelihood has it; of a binomial target one trial."""
+    paired = draws.nodes[0].likelihood.traits.paired
+    return draws_of_y(twin, draws, None, n_rows, None, rng, np.ones(n_rows, int) if paired else None)
+
+
+def shown_targets(twin: Any, values: Array) -> Array:
+    """Targets as a fit takes them: labels, levels, numbers."""
+    if is_classifier(twin):
+        return np.asarray(twin.classes_)[values.astype(int)]
+    likelihood = twin.likelihood_
+    if likelihood.traits.ordered and hasattr(twin, "levels_") and are_numbers(twin.levels_):
+        return np.asarray(twin.levels_)[values.astype(int)]
+    return values

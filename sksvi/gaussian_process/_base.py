@@ -44,6 +44,7 @@ from sksvi.gaussian_process._sites import sparse_sites
 from sksvi.gaussian_process._start import (
     AT_ROW,
     BETWEEN_ROWS,
+    INPUT_UNIT,
     OPTIMAL_ROWS,
     at_rows,
     centred,
@@ -435,6 +436,10 @@ class SparseGP(GaussianProcess):
             f"with at least {most} rows, or under algorithm='cvi' let stream_sample hold all rows until so many have "
             "come."
         )
+
+    @property
+    def _column_spread(self) -> Array:
+        return self._encoding.unit / INPUT_UNIT
 
     # ---- predictions
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:

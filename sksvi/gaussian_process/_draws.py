@@ -13,10 +13,10 @@ from sksvi.estimators.draws import (
     PosteriorDraws,
     Variable,
     between,
+    drawn_nodes,
     in_draw_order,
     likelihood_draws,
     scalars,
-    split,
 )
 from sksvi.estimators.offsets import checked_offset
 from sksvi.models.gp.bounds import Geometry
@@ -43,10 +43,9 @@ def process_draws(
         Names and labels of its axes.
     """
     process = estimator._process
-    which, at = split(process.weights, n, rng)
-    used = [k for k, own in enumerate(at) if len(own)]
-    parts, at = [process.parts[k] for k in used], [at[k] for k in used]
-    found = [place(part, part.block.sample(len(own), rng)) for part, own in zip(parts, at, strict=True)]
+    which, used, drawn, at = drawn_nodes(process.weights, [part.block for part in process.parts], n, rng)
+    parts = [process.parts[k] for k in used]
+    found = [place(part, draws) for part, draws in zip(parts, drawn, strict=True)]
     variables = {name: Variable(in_draw_order([shown for shown, _ in found], at), axes)}
     learned = process.nodes is not None
     values = (

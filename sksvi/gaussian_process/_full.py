@@ -34,7 +34,7 @@ from sksvi.gaussian_process._draws import full_draws
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
-from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS
+from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.state import State
@@ -313,6 +313,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         problem, bound = self._with_rows_of_fit(X, y, sample_weight, offset)
         copies = check_row_values(sample_weight, n_rows(X), "sample_weight", weights=True)
         return full_sites(self, problem, bound, n_rows(X), copies)
+
+    @property
+    def _column_spread(self) -> Array:
+        return spread_of(Table(self.X_train_[self._rows_of_fit[1]], np.empty(0)))
 
     # ---- prediction
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:

@@ -10,8 +10,10 @@ import numpy as np
 
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
+from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.summaries import posterior_of_nodes
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.gaussian_process._prior_draws import prior_draws
 from sksvi.gaussian_process._start import hyperparameters, spread_of
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.gp import kernels
@@ -266,6 +268,20 @@ class GaussianProcess(BaseSVI):
         if self.hyperparameters == "point" or not self.optimize_hyperparameters or not data.at_hand:
             return None
         return hyper_prior(kernel, self.likelihood_, spread_of(data), target_unit, self.kernel)
+
+    # ---- the prior
+    @property
+    def _column_spread(self) -> Array:
+        """Standard deviation of each column of the fit, 0 of a constant one."""
+        raise AttributeError(f"{type(self).__name__} has no columns before fit")
+
+    def _columns_of(self, kernel: Any, values: Array) -> dict[str, Array]:
+        """Hyperparameters (n, H), those of a kernel of this form first, under the names of users."""
+        fit = ProcessFit(kernel, self.likelihood_, None, np.empty((0, 0)))
+        return fit.hyperparameter_columns(values, self._names) if values.shape[1] else {}
+
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        return prior_draws(self, X, n, rng, offset)
 
     def _refine(self, problem: Any, state: Any, looks: Any) -> str | None:
         model, data = problem.model, problem.data

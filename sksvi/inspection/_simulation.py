@@ -16,8 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count, n_rows
-from sksvi.estimators.draws import PosteriorDraws, Variable, log_densities
-from sksvi.estimators.prior_draws import drawn_targets, shown_targets
+from sksvi.estimators.draws import PosteriorDraws, Variable, drawn_targets, log_densities, shown_targets
 from sksvi.inspection._bands import inside_probability, points_of
 
 Array = np.ndarray
@@ -147,7 +146,8 @@ def sbc(
         It need not be fitted; clones of it are.
     simulate : callable, default=None
         A RandomState to X, y and a dict of true values: names as in `to_arviz`'s posterior, arrays of the shape of one
-        draw. None: parameters from the prior of the estimator (as in `sample_prior`), at the rows of X.
+        draw. None: parameters from the prior of the estimator (as in `sample_prior`), at the rows of X; of mixtures,
+        whose components may be numbered otherwise, the log likelihood alone has a rank.
     n : int, default=200
         Simulations.
     X : {array-like, DataFrame} of shape (n_rows, D), default=None
@@ -226,10 +226,18 @@ class _Prior:
 
     def check(self) -> None:
         """Raise where nothing can be drawn."""
-        self.estimator._prior_draws(self.X, 1, np.random.RandomState(0))
+        draws = self.estimator._prior_draws(self.X, 1, np.random.RandomState(0))[1]
+        if draws.rows is not None and draws.log_density is None:
+            raise TypeError(
+                f"{type(self.estimator).__name__} has parameters that may be numbered otherwise, and no density of "
+                "rows: give simulate, and quantities that do not depend on numbers."
+            )
 
     def __call__(self, rng: np.random.RandomState) -> tuple[Any, Any, dict[str, Any]]:
         twin, draws = self.estimator._prior_draws(self.X, 1, rng)
+        if draws.rows is not None:  # how components are numbered is free: what rows have in all is not
+            assert draws.log_density is not None
+            return draws.rows[0], None, {LOG_LIKELIHOOD: draws.log_density(draws.rows[0]).sum()}
         codes = drawn_targets(twin, draws, n_rows(self.X), rng)[0]
         y = shown_targets(twin, codes)
         paired = draws.nodes[0].likelihood.traits.paired
@@ -268,7 +276,10 @@ def ranks_of(
     found: dict[str, float] = {}
     for name, truth in truths.items():
         if name == LOG_LIKELIHOOD:
-            values = log_densities(model, draws, X, model._check_y(X, y), None).sum(1)
+            if draws.log_density is None:
+                values = log_densities(model, draws, X, model._check_y(X, y), None).sum(1)
+            else:
+                values = draws.log_density(X).sum(1)
             found[name] = rank(float(truth), values, rng)
             continue
         if name not in draws.variables:

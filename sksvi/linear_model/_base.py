@@ -18,7 +18,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_seed, n_rows
-from sksvi.estimators.draws import PosteriorDraws
+from sksvi.estimators.draws import PosteriorDraws, drawn_from_prior
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import (
@@ -30,7 +30,6 @@ from sksvi.estimators.posterior import (
     paid_by,
     response_names,
 )
-from sksvi.estimators.prior_draws import drawn_from_prior
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes

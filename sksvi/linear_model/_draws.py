@@ -12,10 +12,10 @@ from sksvi.estimators.draws import (
     PosteriorDraws,
     Variable,
     between,
+    drawn_nodes,
     in_draw_order,
     likelihood_draws,
     scalars,
-    split,
 )
 from sksvi.estimators.offsets import checked_offset
 from sksvi.families.gaussian.mixture import NodeMixture
@@ -35,9 +35,8 @@ def weight_axes(estimator: Any, ndim: int) -> dict[str, Any]:
 def posterior_draws(estimator: Any, n: int, rng: Any) -> PosteriorDraws:
     """Draws of the weights and of all that was learned with them: of a node, and of q there."""
     fits = node_fits(estimator)
-    which, at = split(np.array([fit.weight for fit in fits]), n, rng)
-    used = [k for k, part in enumerate(at) if len(part)]
-    parts, at = [fits[k].block.sample(len(at[k]), rng) for k in used], [at[k] for k in used]
+    weights = np.array([fit.weight for fit in fits])
+    which, used, parts, at = drawn_nodes(weights, [fit.block for fit in fits], n, rng)
     nodes = [
         NodeDraws(own, fits[k].likelihood, _latents(estimator, fits[k], part))
         for k, own, part in zip(used, at, parts, strict=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 
-from sksvi import likelihoods
 from sksvi.estimators.checks import n_rows
-from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, scalars
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, constant, placeholder, scalars
 from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.estimators.offsets import given_likelihood
 from sksvi.families import Point
@@ -23,25 +20,6 @@ from sksvi.models.linear.scales import ScalePrior
 from sksvi.partitions.collections import is_collection
 
 Array = np.ndarray
-
-#: Levels that stand for those that only targets would name.
-LEVELS = 3
-
-
-def placeholder(estimator: Any, n: int) -> Array:
-    """Targets that stand for data of mean 0 and standard deviation 1, counts of mean 1, or labels alike often."""
-    if is_classifier(estimator):
-        spec = likelihoods.resolve(given_likelihood(estimator)) if estimator.likelihood != "softmax" else None
-        return np.arange(n) % (2 if spec is None or spec.n_latents == 1 else spec.n_latents)
-    likelihood = estimator._base_likelihood()
-    if likelihood.traits.paired:
-        return np.ones((n, 2))
-    if likelihood.traits.ordered:
-        return np.arange(n) % (LEVELS if likelihood.levels is None else len(likelihood.levels))
-    if likelihood.traits.measured:
-        y = ndtri((np.arange(n) + 0.5) / n)
-        return np.asarray(y / y.std()) if n > 1 else y
-    return np.arange(n) % (3.0 if likelihood.support.high > 1 else 2.0)
 
 
 def check_proper(estimator: Any) -> None:
@@ -122,7 +100,7 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any, offset: Any = None) ->
             variance = prior["noise"].sample(1, rng)[0]
             found.setdefault("noise", []).append(variance)
             f = f + np.sqrt(variance) * rng.standard_normal(f.shape)
-        nodes.append(NodeDraws(np.array([s]), likelihood, _constant(f)))
+        nodes.append(NodeDraws(np.array([s]), likelihood, constant(f)))
         values.append(np.concatenate([[], *(np.ravel(q[name].value) for name in model.hyper if name in q)]))
     variables = {
         name: Variable(np.array(part), {} if name == "noise" else twin._axes_of(name, np.ndim(part[0])))
@@ -138,10 +116,6 @@ def _columns(twin: Any, model: Any, sizes: dict[str, int], values: Array) -> dic
     places = {name: [end - size, end] for (name, size), end in zip(sizes.items(), ends, strict=True)}
     twin._fitted, twin.likelihood_ = replace(twin._fitted, places=places), model.likelihood
     return dict(twin._hyperparameter_columns(values)) if places else {}
-
-
-def _constant(f: Array) -> Callable[[Any, Any], tuple[Array, Array]]:
-    return lambda X, offset: (f, np.zeros(len(f)))
 
 
 def hyperparameters(model: Any, rng: Any) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from sksvi.estimators.fitting import evaluation_budget
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions
+from sksvi.families import Point
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
@@ -286,7 +287,10 @@ class Mixture(DensityMixin, FirstRows):
         return self._fitted_model().view_of(means)
 
     def _fitted_model(self) -> MixtureModel:
-        return MixtureModel(len(self.weights_), self._encoding.sizes, binary=self._binary)
+        return self._model_of_blocks(len(self.weights_))
+
+    def _model_of_blocks(self, n_components: int) -> MixtureModel:
+        return MixtureModel(n_components, self._encoding.sizes, binary=self._binary)
 
     def _each(self, X: Any, reduce: Callable[[Array], Array]) -> Array:
         """reduce(log joint density (n, K) of rows and components), rows in blocks."""
@@ -370,13 +374,21 @@ class Mixture(DensityMixin, FirstRows):
             check_seed(random_state),
         )
         labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
-        codes = np.zeros((n, len(self._encoding.sizes)), np.intp)
-        for name, (_, columns) in self._fitted_model().names.items():
-            block = self._own[name]
-            ends = np.cumsum(block.theta / block.total, axis=-1)
+        means = {name: block.theta / block.total for name, block in self._own.items() if name != "weights"}
+        return self._codes(means, labels, rng), labels
+
+    def _codes(self, probabilities: dict[str, Array], labels: Array, rng: Any) -> Array:
+        """Codes (n, D) of rows of these components, from the probabilities of all values."""
+        codes = np.zeros((len(labels), len(self._encoding.sizes)), np.intp)
+        for name, (_, columns) in self._model_of_blocks(1).names.items():
+            ends = np.cumsum(probabilities[name], axis=-1)
             for j, d in enumerate(columns):
-                codes[:, d] = np.sum(rng.random_sample(n)[:, None] > ends[labels, j, :-1], axis=1)
-        return codes, labels
+                codes[:, d] = np.sum(rng.random_sample(len(labels))[:, None] > ends[labels, j, :-1], axis=1)
+        return codes
+
+    def _rows_of(self, codes: Array) -> Any:
+        """Rows as a fit takes them."""
+        raise AttributeError(f"{type(self).__name__} does not name its values")
 
     def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the weight, and of every probability, of the components that are used.
@@ -411,8 +423,11 @@ class Mixture(DensityMixin, FirstRows):
         )
 
     def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
-        axes: dict[str, dict[str, Any]] = {"weights": {"component": np.arange(len(self.weights_))}}
-        for name, (m, columns) in self._fitted_model().names.items():
+        return self._axes_of_model(self._fitted_model())
+
+    def _axes_of_model(self, model: MixtureModel) -> dict[str, dict[str, Any]]:
+        axes: dict[str, dict[str, Any]] = {"weights": {"component": np.arange(model.n_components)}}
+        for name, (m, columns) in model.names.items():
             own: dict[str, Any] = {f"column_{name}": [str(column_name(self, d)) for d in columns]}
             own |= {} if self._binary else {f"value_{name}": np.arange(m)}
             axes[name] = axes["weights"] | own
@@ -421,23 +436,39 @@ class Mixture(DensityMixin, FirstRows):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         # One seed: drawn blocks are of the same draws.
         seed = rng.randint(np.iinfo(np.int32).max) if self._is_drawn else rng
-        draws, model = block_draws(self.posterior_, self._axes_of_blocks(), n, seed), self._fitted_model()
+        return self._with_density(block_draws(self.posterior_, self._axes_of_blocks(), n, seed), self._fitted_model())
+
+    def _with_density(self, draws: PosteriorDraws, model: MixtureModel) -> PosteriorDraws:
+        """Draws of all blocks with the density of rows."""
 
         def log_density(X: Any) -> Array:
             cells, out = self._encoding.cells(self, X, self._encoding), []
-            for s in range(n):
+            for s in range(draws.n):
+                drawn = {name: draws.variables[name].values[s] for name in ("weights", *model.names)}
+                # draws of tiny shapes round to 0
                 logs = {
-                    name: self._log_probabilities(name, draws.variables[name].values[s]) for name in self.posterior_
+                    name: np.log(np.maximum(self._each_value(name, part), np.finfo(float).tiny))
+                    for name, part in drawn.items()
                 }
                 out.append(logsumexp(model.view_of(logs).logs(cells), axis=1))
             return np.array(out)
 
         return replace(draws, log_density=log_density)
 
-    def _log_probabilities(self, name: str, drawn: Array) -> Array:
-        """Logarithms of a draw of a block; of two values both."""
-        drawn = np.stack([drawn, 1.0 - drawn], axis=-1) if self._binary and name != "weights" else drawn
-        return np.log(np.maximum(drawn, np.finfo(float).tiny))  # draws of tiny shapes round to 0
+    def _each_value(self, name: str, drawn: Array) -> Array:
+        """A draw of a block; of two values the probabilities of both."""
+        return np.stack([drawn, 1.0 - drawn], axis=-1) if self._binary and name != "weights" else drawn
+
+    # ---- the prior
+    def _drawn_hyper(self, model: MixtureModel, rng: Any) -> dict[str, Any]:
+        """A learned prior count: log c ~ N(0, 1)."""
+        return {name: Point(rng.standard_normal(1)) for name in model.hyper}
+
+    def _row_draws(self, model: MixtureModel, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Any:
+        """Rows without missing cells."""
+        weights = drawn["weights"] / drawn["weights"].sum()
+        each = {name: self._each_value(name, drawn[name]) for name in model.names}
+        return self._rows_of(self._codes(each, rng.choice(len(weights), len(data), p=weights), rng))
 
     @property
     def _is_drawn(self) -> bool:

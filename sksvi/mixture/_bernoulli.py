@@ -142,7 +142,10 @@ class BernoulliMixture(Mixture):
             Components.
         """
         codes, labels = self._sampled(n_samples, random_state)
-        return 1.0 - codes, labels
+        return self._rows_of(codes), labels
+
+    def _rows_of(self, codes: Array) -> Any:
+        return 1.0 - codes
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         return [(0, 1)]

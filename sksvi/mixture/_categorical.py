@@ -163,5 +163,12 @@ class CategoricalMixture(Mixture):
         columns = {column_name(self, d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
         return pd.DataFrame(columns), labels
 
+    def _rows_of(self, codes: Array) -> Any:
+        """A table whose columns declare all their categories."""
+        import pandas as pd
+
+        each = {column_name(self, d): (codes[:, d], pd.Index(values)) for d, values in enumerate(self.categories_)}
+        return pd.DataFrame({name: pd.Categorical.from_codes(own, values) for name, (own, values) in each.items()})
+
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         return list(enumerate(self.categories_[column]))

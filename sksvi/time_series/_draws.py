@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, between, in_draw_order, scalars, split
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, between, drawn_nodes, in_draw_order, scalars
 
 Array = np.ndarray
 
@@ -23,10 +23,7 @@ def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorD
     rng : RandomState
     """
     views = series.views
-    which, at = split(series.weights, n, rng)
-    used = [k for k, own in enumerate(at) if len(own)]
-    at = [at[k] for k in used]
-    parts = [np.asarray(views[k].block.sample(len(own), rng)) for k, own in zip(used, at, strict=True)]
+    which, used, parts, at = drawn_nodes(series.weights, [view.block for view in views], n, rng)
     f, beside = in_draw_order(parts, at), series.series.offset
     variables = {"latents": Variable(f if beside is None else f + beside, {"time": np.asarray(series.index)})}
     if series.nodes is not None:

@@ -431,6 +431,13 @@ class DynamicGLM(Online):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
+    @property
+    def _improper(self) -> str:
+        return (
+            "a series sets the unit of its states' and variances' priors, and rows alone are none: simulate one from "
+            "variances that you believe in, and give sbc that function"
+        )
+
     # ---- several series
     log_evidence = of_one_series(Diagnostics.log_evidence)
     online = of_one_series(Online.online)

@@ -243,6 +243,13 @@ class CorrelatedTopicModel(TopicModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _improper(self) -> str:
+        return (
+            "the prior of mean and covariance of its log odds is a number of pseudo-documents (covariance_prior), from "
+            "which nothing is drawn: simulate proportions that you believe in, and give sbc that function"
+        )
+
     # ---- fitting
     def _check_call(self) -> None:
         expectation = self.expectation

@@ -20,6 +20,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.completion import halved
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
 from sksvi.estimators.validation import StrOptions, with_own_methods
+from sksvi.families import Dirichlet, Point
 from sksvi.inference import plan
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import replace
@@ -31,7 +32,7 @@ from sksvi.models.data import Table
 from sksvi.models.gamma_factor.density import Scatter, scatter_of
 from sksvi.models.topics.anchors import even_counts, first_counts
 from sksvi.models.topics.lda import LOCAL_STEPS, PORTION, LatentDirichlet, dirichlet_marginal
-from sksvi.models.topics.lda_chain import LDASampler
+from sksvi.models.topics.lda_chain import MEDIAN, WIDTH, LDASampler
 from sksvi.models.topics.scores import log_dirichlet_ratios
 from sksvi.topics._base import BATCHES, TopicModel, correlations
 from sksvi.topics._encoding import TypedVocabulary, n_fractions, warn_of_fractions
@@ -278,6 +279,28 @@ class StructuredLDA(TopicModel):
             local_step=self.local_step,
             dtype=self._encoding.dtype,
         )
+
+    @property
+    def _improper(self) -> str:
+        for name in ("doc_topic_prior", "topic_word_prior"):
+            if isinstance(getattr(self, name), str) and self.uncertainty == "variational":
+                return (
+                    f"{name}={getattr(self, name)!r} is learned by the bound, without a prior: give a number, or set "
+                    "uncertainty='corrected'"
+                )
+        return ""
+
+    def _drawn_hyper(self, model: LatentDirichlet, rng: Any) -> dict[str, Any]:
+        """Concentrations that the chain of the joint posterior draws, from its log-normal prior."""
+        sizes = {"eta": 1} if model.learns_eta else {}
+        if self.uncertainty == "corrected" and (self.doc_topic_prior is None or self._learns_alpha()):
+            sizes["alpha"] = model.n_topics if self._learns_alpha() == "auto" else 1
+        return {name: Point(np.log(MEDIAN) + WIDTH * rng.standard_normal(size)) for name, size in sizes.items()}
+
+    def _drawn_proportions(self, model: LatentDirichlet, q: dict[str, Any], n: int, rng: Any) -> Array:
+        """θ ~ Dir(α)."""
+        alpha = np.broadcast_to(model.alpha_of(q), (n, model.n_topics))
+        return np.asarray(Dirichlet(alpha).sample(1, rng)[0])
 
     def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """The state of the passes, once the covariance of partitioned documents' log proportions is found."""

@@ -16,7 +16,7 @@ from math import exp, log, log1p, pi
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, stdtr, stdtrit
 from sklearn.gaussian_process import kernels as sk
 
 Array = np.ndarray
@@ -44,6 +44,10 @@ class Length:
         rate = self.unit * exp(-x)
         return log(self.unit) - x - rate, rate - 1.0
 
+    def drawn(self, rng: Any) -> float:
+        """x."""
+        return float(np.log(self.unit / rng.standard_exponential()))
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -64,6 +68,12 @@ class Deviation:
         slope = 1.0 + share * (self.power - 1.0 - (DF + 1) * self.power * square / (1.0 + square))
         return value, slope
 
+    def drawn(self, rng: Any) -> float:
+        """x, of sizes above `least` alone."""
+        below = stdtr(DF, self.least**self.power / self.unit)
+        root = self.unit * stdtrit(DF, below + (1.0 - below) * rng.random_sample())
+        return float(np.log(root ** (1.0 / self.power) - self.least))
+
 
 @dataclass(frozen=True)
 class About:
@@ -76,6 +86,10 @@ class About:
         """Log density and its slope."""
         z = (x - self.centre) / self.spread
         return -0.5 * z**2 - log(self.spread) - 0.5 * log(2.0 * pi), -z / self.spread
+
+    def drawn(self, rng: Any) -> float:
+        """x."""
+        return float(self.centre + self.spread * rng.standard_normal())
 
 
 Prior = Length | Deviation | About
@@ -102,6 +116,12 @@ class HyperPrior:
         """Log density of a block and its slope."""
         found = self._each(name, values)
         return sum(value for value, _ in found), np.array([slope for _, slope in found], float)
+
+    def drawn(self, kernel: Any, rng: Any) -> Array:
+        """Parameters of the kernel, those that data say nothing of as it has them, and of the likelihood."""
+        pairs = zip(self.kernel, kernel.theta.tolist(), self.columns, strict=True)
+        own = [prior.drawn(rng) if counts else x for prior, x, counts in pairs]
+        return np.array(own + [prior.drawn(rng) for prior in self.likelihood], float)
 
     def _each(self, name: str, values: Array) -> list[tuple[float, float]]:
         priors = getattr(self, name)

@@ -1,0 +1,216 @@
+"""Draws from the priors of processes, mixtures, topics and factors: closed forms, seeds, and refusals with a remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import expon, kstest
+from scipy.stats import t as student
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+import sksvi
+from sksvi.estimators.base import BaseSVI
+from sksvi.inspection import sbc
+from sksvi.models.gp.hyperpriors import About, Deviation, HyperPrior, Length
+
+KERNEL = ConstantKernel(2.0) * RBF(1.0)
+GIVEN = {"kernel": KERNEL, "optimize_hyperparameters": False}
+
+
+@pytest.fixture
+def rng(global_random_seed):
+    return np.random.default_rng(global_random_seed)
+
+
+@pytest.fixture
+def rows(rng):
+    return rng.normal(size=(12, 2))
+
+
+@pytest.fixture
+def counts(rng):
+    return rng.poisson(3.0, (12, 5)).astype(float)
+
+
+def close(found, expected, draws, errors=4.5):
+    """Whether means of draws (S, ...) are expected ones, by their standard errors."""
+    return np.all(np.abs(found.mean(0) - expected) < errors * draws.std(0) / np.sqrt(len(draws)) + 1e-12)
+
+
+# ---- processes
+def test_draws_of_a_process_with_all_given_have_its_covariance(rows, global_random_seed):
+    y = sksvi.SparseGPRegressor(noise_variance=0.5, **GIVEN).sample_prior(rows, 4000, random_state=global_random_seed)
+    products = np.einsum("sn,sm->snm", y, y)
+    assert close(products, KERNEL(rows) + 0.5 * np.eye(12), products)
+    assert close(y, 0.0, y)
+
+
+@pytest.mark.parametrize(
+    ("prior", "distribution"),
+    [
+        (Length(2.0), lambda x: expon.cdf(2.0 * np.exp(-x))),
+        (Deviation(1.5, 0.5), lambda x: 2.0 * student.cdf(np.exp(0.5 * x) / 1.5, 3) - 1.0),
+        (
+            Deviation(1.5, 0.5, 1.0),  # what is above a least size
+            lambda x: (
+                (student.cdf(np.sqrt(1.0 + np.exp(x)) / 1.5, 3) - student.cdf(1 / 1.5, 3)) / student.sf(1 / 1.5, 3)
+            ),
+        ),
+        (About(0.5, 2.0), lambda x: student.cdf((x - 0.5) / 2.0, 1e9)),
+    ],
+)
+def test_hyperparameters_are_from_their_densities(prior, distribution, global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    drawn = np.array([prior.drawn(rng) for _ in range(2000)])
+    assert kstest(distribution(drawn), "uniform").pvalue > 1e-5
+    # The drawn mass between two places is that of the density which a fit adds to its bound.
+    low, high = np.quantile(drawn, [0.3, 0.7])
+    at = np.linspace(low, high, 2001)
+    mass = np.trapezoid([np.exp(prior(x)[0]) for x in at], at)
+    size = 1.0 if not getattr(prior, "least", 0.0) else 2.0 * student.sf(1 / 1.5, 3)
+    assert abs(mass / size - 0.4) < 4.5 * np.sqrt(0.24 / 2000)
+
+
+def test_what_data_say_nothing_of_stays_as_it_is(global_random_seed):
+    prior = HyperPrior((Length(1.0), Length(1.0)), (), (True, False))
+    drawn = prior.drawn(RBF([1.0, 3.0]), np.random.RandomState(global_random_seed))
+    assert drawn[1] == np.log(3.0) and drawn[0] != 0.0
+
+
+def test_processes_before_and_after_a_fit(rows, global_random_seed):
+    labels = np.where(rows[:, 0] > 0, "yes", "no")
+    for model in (sksvi.GPClassifier(), sksvi.SparseGPClassifier(n_inducing=6)):
+        for each in (model, clone(model).fit(rows, labels)):
+            y = each.sample_prior(rows, 20, random_state=global_random_seed)
+            assert y.shape == (20, 12) and len(np.unique(y)) == 2
+        assert set(np.unique(y)) == {"no", "yes"}
+    y = 100.0 + 10.0 * rows[:, 0]
+    fitted = sksvi.SparseGPRegressor(n_inducing=6).fit(rows, y)
+    wide = fitted.sample_prior(rows, 400, random_state=global_random_seed)
+    assert 2.0 < np.median(np.abs(wide - y.mean())) < 50.0  # in the units of the fit
+
+
+def test_ranks_of_processes_have_their_hyperparameters(rows):
+    found = sbc(sksvi.GPClassifier(), X=rows, n=3, n_draws=9, random_state=0)
+    assert {"k1__constant_value", "k2__length_scale", "log likelihood"} <= set(found.ranks)
+
+
+# ---- rows without a target
+def test_rows_of_mixtures_have_the_moments_of_their_priors(global_random_seed):
+    """E x = 1/2; two rows of a draw agree in two columns by the share of rows in one component."""
+    X = np.zeros((2, 2))
+    model = sksvi.BernoulliMixture(3, concentration=3.0, probability_prior=1.0)
+    y = model.sample_prior(X, 6000, random_state=global_random_seed)
+    assert y.shape == (6000, 2, 2) and close(y, 0.5, y)
+    both = y[:, 0] * y[:, 1]
+    together = 1.0 / 2.0  # Σ E π² of Dir(1, 1, 1)
+    assert close(both, together / 3.0 + (1.0 - together) / 4.0, both)
+
+
+def test_categories_are_those_of_x(rng):
+    X = np.array([["a", "x"], ["b", "y"], ["c", "x"]], dtype=object)
+    y = sksvi.CategoricalMixture(2).sample_prior(X, 30, random_state=0)
+    assert y.shape == (30, 3, 2) and set(y[..., 0].ravel()) == {"a", "b", "c"} and set(y[..., 1].ravel()) == {"x", "y"}
+
+
+def test_documents_are_as_long_as_those_of_x(counts, global_random_seed):
+    model = sksvi.StructuredLDA(2, doc_topic_prior=0.5, topic_word_prior=1.0)
+    y = model.sample_prior(counts, 2000, random_state=global_random_seed)
+    np.testing.assert_array_equal(y.sum(-1), np.broadcast_to(counts.sum(1), (2000, 12)))
+    shares = y / counts.sum(1)[:, None]
+    assert close(shares, 0.2, shares)
+
+
+def test_counts_have_the_mean_that_was_given(counts, global_random_seed):
+    model = sksvi.GammaProcessNMF(4, component_shape=1.0, activation_shape=1.0, prior_mean=2.0)
+    y = model.sample_prior(counts, 4000, random_state=global_random_seed)
+    assert y.shape == (4000, 12, 5) and close(y, 2.0, y)
+
+
+def test_covariance_of_gamma_factors(counts, global_random_seed):
+    """E y² = K E λ² + noise; E y y' = K (E λ)²."""
+    options = {"noise_variance": 0.5, "prior_shape": 2.0, "prior_rate": 2.0, "fit_mean": False}
+    y = sksvi.GammaFactorModel(3, **options).sample_prior(counts, 4000, random_state=global_random_seed)
+    products = np.einsum("sd,se->sde", y[:, 0], y[:, 0])
+    assert close(products, 3.0 * (np.ones((5, 5)) + 0.5 * np.eye(5)) + 0.5 * np.eye(5), products)
+
+
+# ---- every estimator
+ROWS = {
+    "BernoulliMixture": {},
+    "CategoricalMixture": {},
+    "StructuredLDA": {"n_components": 3},
+    "GammaProcessNMF": {"n_components": 3, "prior_mean": 2.0},
+    "GammaFactorModel": {"n_components": 2, "fit_mean": False},
+}
+REFUSED = {
+    "DynamicGLM": "a series sets the unit",
+    "GeneralizedPMF": "half-Cauchy",
+    "PoissonFactorization": "flat priors",
+    "GammaPoissonFactorization": "flat priors",
+    "CorrelatedTopicModel": "pseudo-documents",
+    "BetaProcessFA": "rows set the unit",
+}
+
+
+def every():
+    return [
+        name
+        for name in sksvi.__all__
+        if isinstance(getattr(sksvi, name), type) and issubclass(getattr(sksvi, name), BaseSVI)
+    ]
+
+
+@pytest.mark.parametrize("name", every())
+def test_every_estimator_draws_or_says_why_not(name, counts):
+    model = getattr(sksvi, name)(**ROWS.get(name, {}))
+    X = (counts > 2.0).astype(float) if "Mixture" in name else counts
+    if name in REFUSED:
+        with pytest.raises(TypeError, match=f"{name} has no draws from its prior: .*{REFUSED[name]}.* give sbc"):
+            model.sample_prior(X)
+        return
+    one = model.sample_prior(X, 2, random_state=7)
+    assert one.shape == ((2, *X.shape) if name in ROWS else (2, len(X)))
+    if "n_jobs" in model.get_params():
+        model.set_params(n_jobs=2)
+    np.testing.assert_array_equal(model.sample_prior(X, 2, random_state=7), one)
+    assert not hasattr(model, "state_")  # nothing is left on the estimator
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "words"),
+    [
+        (sksvi.GammaProcessNMF(2), TypeError, "prior_mean='auto' .* give a number"),
+        (sksvi.GammaFactorModel(2), TypeError, "set fit_mean=False"),
+        (sksvi.GammaFactorModel(2, noise_variance="auto"), TypeError, "noise_variance='auto' learns it .* number"),
+        (
+            sksvi.StructuredLDA(2, doc_topic_prior="auto", uncertainty="variational"),
+            TypeError,
+            "doc_topic_prior='auto' is learned by the bound, without a prior",
+        ),
+        (sksvi.GPClassifier(hyperparameters="point"), ValueError, "set hyperparameters='integrated'"),
+        (sksvi.SparseGPRegressor(**GIVEN), ValueError, "learns variance without a prior"),
+    ],
+)
+def test_what_would_have_to_be_set_is_named(model, error, words, counts):
+    with pytest.raises(error, match=words):
+        model.sample_prior(counts)
+
+
+def test_ranks_without_a_density_of_rows_need_quantities(counts):
+    with pytest.raises(TypeError, match="StructuredLDA has parameters that may be numbered otherwise"):
+        sbc(sksvi.StructuredLDA(2), X=counts, n=2)
+
+
+@pytest.mark.parametrize("kind", [sksvi.BernoulliMixture, sksvi.CategoricalMixture])
+def test_ranks_of_mixtures_are_of_their_density(kind, counts):
+    found = sbc(kind(2), X=(counts > 2.0).astype(float), n=3, n_draws=9, random_state=0)
+    assert list(found.ranks) == ["log likelihood"] and len(found.ranks) == 3
+
+
+def test_prior_of_rows_in_arviz(counts):
+    pytest.importorskip("arviz")
+    X = (counts > 2.0).astype(float)
+    data = sksvi.BernoulliMixture(3).fit(X).to_arviz(X, n_samples=10, prior=True, random_state=0)
+    assert data["prior"]["probabilities"].shape == (1, 10, 3, 5)
