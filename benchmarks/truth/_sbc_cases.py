@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import sksvi
@@ -149,9 +150,16 @@ def answers(rng: Any) -> tuple[pd.DataFrame, None, dict[str, Any]]:
 
 
 def documents(rng: Any, correlated: bool) -> tuple[Array, None, dict[str, Any]]:
-    """30 documents of 20 words of ten, two topics Dir(1/2); proportions Dir(1/2), or logistic normal of variance 1."""
+    """30 documents of 20 words of ten, two topics Dir(1/2); proportions Dir(1/2), or logistic normal.
+
+    Mean and variance of its log odds are from the normal-Wishart prior of ten pseudo-documents.
+    """
     topics = rng.dirichlet(np.full(10, 0.5), 2)
-    share = 1.0 / (1.0 + np.exp(rng.standard_normal(30))) if correlated else rng.beta(0.5, 0.5, 30)
+    if correlated:
+        std = np.sqrt(10.0 / rng.chisquare(12.0))
+        share = expit(std * (rng.standard_normal() / np.sqrt(10.0) + rng.standard_normal(30)))
+    else:
+        share = rng.beta(0.5, 0.5, 30)
     words = np.column_stack([share, 1.0 - share]) @ topics
     X = np.array([rng.multinomial(20, row) for row in words], float)
     return X, None, {"log probability of a word": np.log(words[:2, :4])}
@@ -348,7 +356,6 @@ def cases() -> dict[str, Case]:
             sksvi.CorrelatedTopicModel(2, topic_word_prior=0.5),
             simulate=partial(documents, correlated=True),
             quantities=words_of,
-            note="mean and covariance of proportions learned, drawn at 0 and 1",
         ),
         "GammaPoissonFactorization": Case(
             sksvi.GammaPoissonFactorization(2, component_shape=0.5, activation_shape=0.5),
@@ -378,7 +385,7 @@ def cases() -> dict[str, Case]:
             note="scale without a prior, drawn at 1",
         ),
         "GLM ordinal, cut points learned": Case(
-            glm(likelihood="ordinal", prior_precision=1.0),
+            glm(likelihood="ordinal", **fixed),
             simulate=partial(ordered, X),
             quantities=slopes_of,
             note="cut points without a prior, drawn at -1 and 1",

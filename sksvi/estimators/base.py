@@ -592,6 +592,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """Points of what the prior of blocks depends on."""
         return {}
 
+    def _drawn_blocks(self, prior: dict[str, Any], rng: Any) -> dict[str, Array]:
+        """Draws of blocks, each by itself."""
+        return {name: np.asarray(block.sample(1, rng))[0] for name, block in prior.items()}
+
     def _row_draws(self, model: Any, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Any:
         """Rows given blocks."""
         raise AttributeError(f"{type(self).__name__} draws no rows")

@@ -227,7 +227,7 @@ def rows_from_prior(estimator: Any, X: Any, n: int, rng: Any) -> tuple[Any, Post
     model, found, tables = twin._build_model(data)[0], dict[str, list[Array]](), list[Any]()
     for _ in range(n):
         q = twin._drawn_hyper(model, rng)
-        drawn = {name: np.asarray(block.sample(1, rng))[0] for name, block in model.prior(q).items()}
+        drawn = twin._drawn_blocks(model.prior(q), rng)
         tables.append(twin._row_draws(model, q, drawn, data, rng))
         for name, part in {**drawn, **{name: np.exp(point.value) for name, point in q.items()}}.items():
             found.setdefault(name, []).append(part)

@@ -518,13 +518,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
         return topics, np.argsort(-self.components_[topics], axis=1, kind="stable")[:, :n]
 
     # ---- the prior
-    def _drawn_proportions(self, model: Any, q: Blocks, n: int, rng: Any) -> Array:
+    def _drawn_proportions(self, model: Any, q: Blocks, drawn: dict[str, Array], n: int, rng: Any) -> Array:
         """Proportions (n, K) of documents."""
         raise AttributeError(f"{type(self).__name__} draws no proportions")
 
     def _row_draws(self, model: Any, q: Blocks, drawn: dict[str, Array], data: Table, rng: Any) -> Array:
         """Counts of documents that are as long as those of X."""
-        words = self._drawn_proportions(model, q, len(data), rng) @ drawn["topics"]
+        words = self._drawn_proportions(model, q, drawn, len(data), rng) @ drawn["topics"]
         lengths = np.rint(np.asarray(data.X.sum(1)).ravel()).astype(int)
         each = zip(lengths, words / words.sum(1, keepdims=True), strict=True)
         return np.array([rng.multinomial(length, row) for length, row in each], float)

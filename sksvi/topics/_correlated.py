@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,7 +35,7 @@ from sksvi.models.topics.correlated import (
     CorrelatedTopics,
     judging_nodes,
 )
-from sksvi.models.topics.correlated_chain import CorrelatedSampler
+from sksvi.models.topics.correlated_chain import CorrelatedSampler, drawn_population
 from sksvi.models.topics.scores import log_odds_ratios
 from sksvi.topics._base import BATCHES, TopicModel, correlations
 from sksvi.topics._encoding import named
@@ -243,12 +244,25 @@ class CorrelatedTopicModel(TopicModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    # ---- the prior
     @property
     def _improper(self) -> str:
-        return (
-            "the prior of mean and covariance of its log odds is a number of pseudo-documents (covariance_prior), from "
-            "which nothing is drawn: simulate proportions that you believe in, and give sbc that function"
-        )
+        if self.topics in ("point", "adagrad"):
+            return f"topics={self.topics!r} are points: set topics='dirichlet'"
+        if self.covariance_prior == 0:
+            return "covariance_prior=0 leaves mean and covariance of log odds without a prior: give a number above 0"
+        return ""
+
+    def _drawn_blocks(self, prior: dict[str, Any], rng: Any) -> dict[str, Array]:
+        """Topics, and μ and Σ⁻¹ as the chain of the joint posterior has them: normal-Wishart."""
+        topics = super()._drawn_blocks({"topics": prior["topics"]}, rng)
+        return {**topics, **drawn_population(prior["population"], rng)}
+
+    def _drawn_proportions(self, model: Any, q: Blocks, drawn: dict[str, Array], n: int, rng: Any) -> Array:
+        """θ = softmax(η, 0) of log odds η ~ N(μ, Σ)."""
+        root = np.linalg.cholesky(drawn["precision"])
+        odds = drawn["location"] + np.linalg.solve(root.T, rng.standard_normal((len(root), n))).T
+        return np.asarray(softmax(np.column_stack([odds, np.zeros(n)]), axis=1))
 
     # ---- fitting
     def _check_call(self) -> None:

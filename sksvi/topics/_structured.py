@@ -297,7 +297,7 @@ class StructuredLDA(TopicModel):
             sizes["alpha"] = model.n_topics if self._learns_alpha() == "auto" else 1
         return {name: Point(np.log(MEDIAN) + WIDTH * rng.standard_normal(size)) for name, size in sizes.items()}
 
-    def _drawn_proportions(self, model: LatentDirichlet, q: dict[str, Any], n: int, rng: Any) -> Array:
+    def _drawn_proportions(self, model: LatentDirichlet, q: Blocks, drawn: dict[str, Array], n: int, rng: Any) -> Array:
         """θ ~ Dir(α)."""
         alpha = np.broadcast_to(model.alpha_of(q), (n, model.n_topics))
         return np.asarray(Dirichlet(alpha).sample(1, rng)[0])

@@ -122,6 +122,19 @@ def test_documents_are_as_long_as_those_of_x(counts, global_random_seed):
     assert close(shares, 0.2, shares)
 
 
+def test_population_of_correlated_topics_is_normal_wishart(counts, global_random_seed):
+    """E Σ = I and E (μ μᵀ - Σ / size) = 0 for ten pseudo-documents; words are alike often."""
+    model, draw = sksvi.CorrelatedTopicModel(3, topic_word_prior=1.0), np.random.RandomState(global_random_seed)
+    found = model._prior_draws(counts, 3000, draw)[1]
+    covariances = np.linalg.inv(found.variables["precision"].values)
+    location = found.variables["location"].values
+    assert close(covariances, np.eye(2), covariances)
+    excess = np.einsum("si,sj->sij", location, location) - covariances / 10.0
+    assert close(excess, 0.0, excess)
+    shares = np.array(found.rows) / counts.sum(1)[:, None]
+    assert close(shares, 0.2, shares)
+
+
 def test_counts_have_the_mean_that_was_given(counts, global_random_seed):
     model = sksvi.GammaProcessNMF(4, component_shape=1.0, activation_shape=1.0, prior_mean=2.0)
     y = model.sample_prior(counts, 4000, random_state=global_random_seed)
@@ -141,6 +154,7 @@ ROWS = {
     "BernoulliMixture": {},
     "CategoricalMixture": {},
     "StructuredLDA": {"n_components": 3},
+    "CorrelatedTopicModel": {"n_components": 3},
     "GammaProcessNMF": {"n_components": 3, "prior_mean": 2.0},
     "GammaFactorModel": {"n_components": 2, "fit_mean": False},
 }
@@ -149,7 +163,6 @@ REFUSED = {
     "GeneralizedPMF": "half-Cauchy",
     "PoissonFactorization": "flat priors",
     "GammaPoissonFactorization": "flat priors",
-    "CorrelatedTopicModel": "pseudo-documents",
     "BetaProcessFA": "rows set the unit",
 }
 
@@ -189,6 +202,8 @@ def test_every_estimator_draws_or_says_why_not(name, counts):
             TypeError,
             "doc_topic_prior='auto' is learned by the bound, without a prior",
         ),
+        (sksvi.CorrelatedTopicModel(2, topics="point"), TypeError, "topics='point' are points: set topics='dirichlet'"),
+        (sksvi.CorrelatedTopicModel(2, covariance_prior=0.0), TypeError, "covariance_prior=0 .* a number above 0"),
         (sksvi.GPClassifier(hyperparameters="point"), ValueError, "set hyperparameters='integrated'"),
         (sksvi.SparseGPRegressor(**GIVEN), ValueError, "learns variance without a prior"),
     ],

@@ -126,12 +126,7 @@ class CorrelatedSampler:
         self, states: Array, prior: dict[str, Array], counts: Array, rng: np.random.Generator
     ) -> dict[str, Array]:
         """μ and Σ⁻¹ given all η."""
-        width = self.model.n_topics - 1
-        given = self.given(states[:, :width])
-        freedom = given.size + width + 1.0  # under which Σ has the mean that the fit's own step gives it
-        precision = wishart(freedom, given.root / np.sqrt(given.size), rng)
-        noise = np.linalg.solve(np.linalg.cholesky(precision).T, rng.standard_normal(width))
-        return {"location": given.location + noise / np.sqrt(given.size), "precision": precision}
+        return drawn_population(self.given(states[:, : self.model.n_topics - 1]), rng)
 
     def proportions(self, view: OddsView, state: Array, key: int) -> Array:
         """θ of the states."""
@@ -146,7 +141,16 @@ def points(topics: Array, prior: dict[str, Array]) -> Blocks:
     return {"topics": as_points(topics), "population": population}
 
 
-def wishart(freedom: float, root: Array, rng: np.random.Generator) -> Array:
+def drawn_population(given: Population, rng: Any) -> dict[str, Array]:
+    """μ and Σ⁻¹ under a normal-Wishart of these sums."""
+    width = len(given.location)
+    freedom = given.size + width + 1.0  # under which Σ has the mean that the fit's own step gives it
+    precision = wishart(freedom, given.root / np.sqrt(given.size), rng)
+    noise = np.linalg.solve(np.linalg.cholesky(precision).T, rng.standard_normal(width))
+    return {"location": given.location + noise / np.sqrt(given.size), "precision": precision}
+
+
+def wishart(freedom: float, root: Array, rng: Any) -> Array:
     """A Wishart matrix of mean `freedom` rootᵀroot, by Bartlett's decomposition; root is lower triangular."""
     p = len(root)
     lower = np.tril(rng.standard_normal((p, p)), -1)
