@@ -11,12 +11,15 @@ SMALL = [
     (topics.documents("StructuredLDA", 200, 8, 4, alpha=0.5), 0.03),
     (topics.documents("StructuredLDA", 100, 100, 4, alpha=0.5), 0.02),
     (topics.documents("CorrelatedTopicModel", 200, 30, 4), 0.02),
-    (topics.mixture("BernoulliMixture", 200, 10, 3, 12), 0.25),
+    (topics.mixture("BernoulliMixture", 200, 10, 3, 5), 0.25),
     (topics.mixture("CategoricalMixture", 200, 10, 3, 6, values=3), 0.25),
 ]
+#: Kinds that the quick suite runs one of.
+LONG = pytest.mark.exhaustive
+CASES = [pytest.param(*one, id=one[0].name, marks=[LONG] * (i in (1, 4))) for i, one in enumerate(SMALL)]
 
 
-@pytest.mark.parametrize(("case", "spread"), SMALL, ids=[case.name for case, _ in SMALL])
+@pytest.mark.parametrize(("case", "spread"), CASES)
 def test_intervals_hold_where_those_of_q_did_not(case, spread, global_random_seed):
     row = topics.run(case, case.sets, global_random_seed)
     error = spread / case.sets**0.5
@@ -25,6 +28,7 @@ def test_intervals_hold_where_those_of_q_did_not(case, spread, global_random_see
     assert row["corrected: width"] > 0.0 and row["times the fit"] > 0.0
 
 
+@LONG
 def test_the_quick_table_is_printed(capsys):
     topics.main(quick=True)
     assert "corrected: covers" in capsys.readouterr().out

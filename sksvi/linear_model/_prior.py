@@ -100,7 +100,7 @@ def row_information(likelihood: Any, targets: Table) -> float:
     >>> import numpy as np
     >>> from sksvi.likelihoods import Bernoulli
     >>> from sksvi.linear_model._prior import row_information
-    >>> from sksvi.models.base import Table
+    >>> from sksvi.models.data import Table
     >>> y = np.repeat([0.0, 1.0], [9, 1])
     >>> round(row_information(Bernoulli(), Table(np.empty((10, 0)), y, None, None)), 2)
     0.36

@@ -63,7 +63,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     --------
     >>> import numpy as np
     >>> from sksvi.likelihoods import Poisson
-    >>> from sksvi.models.base import Table
+    >>> from sksvi.models.data import Table
     >>> from sksvi.models.linear.glm import LinearModel
     >>> from sksvi.testing import check_model
     >>> model = LinearModel(Poisson(), prior_precision=1.0, intercept_precision=0.1, n_features=1,

@@ -253,7 +253,7 @@ def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, 
     --------
     >>> import numpy as np
     >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from sksvi.models.base import Table
+    >>> from sksvi.models.data import Table
     >>> from sksvi.models.gp.bounds import log_evidence
     >>> value, _, _ = log_evidence(RBF(), Table(np.zeros((1, 1)), np.zeros(1)), 1.0)
     >>> round(value, 4)
