@@ -25,6 +25,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import LEAST_DRAWS
+from sksvi.likelihoods.traits import LARGEST_COUNT
 from sksvi.models.base import Blocks
 from sksvi.models.data import Table
 from sksvi.models.topics.chain import TopicDraws, n_stored
@@ -525,7 +526,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     def _row_draws(self, model: Any, q: Blocks, drawn: dict[str, Array], data: Table, rng: Any) -> Array:
         """Counts of documents that are as long as those of X."""
         words = self._drawn_proportions(model, q, drawn, len(data), rng) @ drawn["topics"]
-        lengths = np.rint(np.asarray(data.X.sum(1)).ravel()).astype(int)
+        lengths = np.asarray(data.X.sum(1)).ravel()
+        if (longest := lengths.max(initial=0)) > LARGEST_COUNT:
+            found = f"row {lengths.argmax()} of X has {longest:.5g}"
+            raise ValueError(f"{found} words; draws are of whole words, at most {LARGEST_COUNT:.5g} a document.")
+        lengths = np.rint(lengths).astype(int)
         each = zip(lengths, words / words.sum(1, keepdims=True), strict=True)
         return np.array([rng.multinomial(length, row) for length, row in each], float)
 

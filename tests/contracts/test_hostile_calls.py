@@ -70,6 +70,7 @@ SEEDED = [
     ("StructuredLDA", GIBBS, True, "proportion_interval", "X", "a cell of 1e+60", 292477496),
     ("PoissonFactorization", {"algorithm": "mc-ssvi"}, True, "fit", "y", "times 1e-160", 53698717),
     ("DynamicGLM", {"likelihood": "gaussian"}, True, "log_predictive_density", "X", "a column times 1e99", 2051686540),
+    ("StructuredLDA", {}, True, "sample_prior", "X", "times 1e50", 691459798),
 ]
 
 
