@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow
 from sksvi.estimators.checks import check_choice, check_count
-from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import RowBounds
 from sksvi.estimators.tables import framed
-from sksvi.inspection._posterior import check_in_memory, inner_and_rows
+from sksvi.inspection._fitted_rows import FittedRows
 
 Array = np.ndarray
 
@@ -146,14 +145,12 @@ def bound_report(
     >>> report.worst(1, "optimal - mean-field").index.tolist()  # the row that counts nothing
     [1]
     """
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, rows = inner_and_rows(model, X, "_row_bounds", "has no choice of bound", CHOICE)
-    if exposure is not None and not hasattr(inner, "likelihood"):
+    fit = FittedRows(model, X, y, sample_weight, offset, exposure)
+    fit.require("_row_bounds", "has no choice of bound", CHOICE)
+    if exposure is not None and not hasattr(fit.estimator, "likelihood"):
         raise ValueError("exposure is given, and documents have none: leave it out.")
-    if exposure is not None:
-        offset = with_exposure(inner, offset, exposure, rows, y=y)
     with parallel.working():
-        found = inner._row_bounds(rows, y, sample_weight, offset)
+        found = fit.call("_row_bounds")
     for name, values in found.values.items():
         if not np.all(np.isfinite(values)):
             row = int(np.argmin(np.isfinite(values)))

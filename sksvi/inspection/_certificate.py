@@ -13,11 +13,11 @@ from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.algorithms.rules import FixedMean, Natural, Rule, StepSize
 from sksvi.estimators.checks import check_choice
-from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.state import State
-from sksvi.inspection._posterior import SUPPORTED, check_in_memory, inner_and_rows
+from sksvi.inspection._fitted_rows import FittedRows
+from sksvi.inspection._posterior import SUPPORTED
 
 #: Length of a difference, as the root of twice its divergence, nats; relative change at which power iteration ends.
 STEP, SETTLED = 1e-3, 1e-4
@@ -116,10 +116,10 @@ def fixed_point_certificate(
     1.02
     """
     check_choice(mean, "mean", tuple(RULES))
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, X = inner_and_rows(model, X, "_joint", "has no natural steps on one block", SUPPORTED)
+    fit = FittedRows(model, X, y, sample_weight, offset, exposure)
+    fit.require("_joint", "has no natural steps on one block", SUPPORTED)
     with parallel.working():
-        joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
+        joint = fit.call("_joint")
         largest, products = largest_eigenvalue(NaturalMap(joint, RULES[mean]))
     return FixedPointCertificate(largest - 1.0, 2.0 / largest, min(1.0, 2.0 / (1.0 + largest)), products)
 

@@ -15,8 +15,9 @@ from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.inspection import _findings as findings
 from sksvi.inspection._findings import Finding, absent
+from sksvi.inspection._fitted_rows import FittedRows
 from sksvi.inspection._loo import ElpdResult, loo
-from sksvi.inspection._posterior import PosteriorCheck, check_in_memory, check_posterior, inner_and_rows
+from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 
 Array = np.ndarray
 
@@ -121,16 +122,15 @@ def diagnose(
     >>> found.verdict
     'No alarm: nothing that was looked at speaks against this fit.'
     """
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, rows = inner_and_rows(model, X, "fit", "is no estimator", "sksvi's estimators have a diagnosis")
-    check_is_fitted(inner)
-    given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-    look = _Look(inner, rows, y, given, drawn_seed(random_state))
-    _check_rows(inner, rows)
+    fit = FittedRows(model, X, y, sample_weight, offset, exposure)
+    fit.require("fit", "is no estimator", "sksvi's estimators have a diagnosis")
+    check_is_fitted(fit.estimator)
+    look = _Look(fit, drawn_seed(random_state))
+    _check_rows(fit.estimator, fit.X)
     with parallel.working():
         found = look.parts()
     if all(one.state == "not applicable" for one in found):
-        raise TypeError(f"{type(inner).__name__}: no part of a diagnosis applies: {found[0].text}.")
+        raise TypeError(f"{fit.name}: no part of a diagnosis applies: {found[0].text}.")
     found.sort(key=lambda one: (one.state != "alarm", findings.ORDER.index(one.part)))
     columns = {"state": "state", "found": "text", "alarm": "alarm", "remedy": "remedy"}
     table = pd.DataFrame(
@@ -154,8 +154,8 @@ def _check_rows(inner: Any, X: Any) -> None:
 class _Look:
     """A fit and its rows, looked at part by part."""
 
-    def __init__(self, inner: Any, X: Any, y: Any, given: dict[str, Any], seed: int) -> None:
-        self.inner, self.X, self.y, self.given = inner, X, y, given
+    def __init__(self, fit: FittedRows, seed: int) -> None:
+        self.inner, self.X, self.y, self.beside = fit.estimator, fit.X, fit.y, fit.beside
         self.rng = np.random.default_rng(seed)
         self.seed = seed
         self.check: PosteriorCheck | None = None
@@ -173,7 +173,7 @@ class _Look:
         """k-hat of q."""
         try:
             self.check = check_posterior(
-                self.inner, self.X, self.y, n_draws=DRAWS, random_state=self.seed, **self.given
+                self.inner, self.X, self.y, n_draws=DRAWS, random_state=self.seed, **self.beside
             )
         except TypeError as error:
             return absent("posterior", _reason(error))
@@ -207,7 +207,7 @@ class _Look:
         if not hasattr(self.inner, "_sites"):
             return absent("influence", "rows have no messages")
         try:
-            self.left_out = loo(self.inner, self.X, self.y, **self.given)
+            self.left_out = loo(self.inner, self.X, self.y, **self.beside)
         except TypeError as error:
             return absent("influence", _reason(error))
         return findings.influence(self.left_out)
@@ -234,7 +234,7 @@ class _Look:
         values = None if self.y is None else np.asarray(self.y)
         if inner is None or values is None or values.ndim > 1 or values.dtype.kind not in "biuf":
             return absent("dispersion", "there is no number per row to simulate")
-        beside = {name: self.given[name] for name in ("offset", "exposure") if self.given[name] is not None}
+        beside = {name: self.beside[name] for name in ("offset", "exposure") if self.beside[name] is not None}
         mean, std = inner.predict(self.X, return_std=True, **beside)
         draws = inner.sample_y(self.X, findings.SIMULATED, self.seed, **beside)
         likelihood = getattr(inner, "likelihood_", None)

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import n_rows
 from sksvi.estimators.tables import framed
+from sksvi.inspection._fitted_rows import check_in_memory
 from sksvi.inspection._loo import ElpdResult, group_labels, summed
-from sksvi.inspection._posterior import check_in_memory
 from sksvi.predictive.wrappers import log_predictive_density
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import Columns, DataFrame, Index, MatrixLike, PerRow
-from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.sites import STEP, SiteFit, SiteNode
 from sksvi.estimators.tables import framed
 from sksvi.inspection._cavities import LeaveOut
-from sksvi.inspection._posterior import check_in_memory, inner_and_rows
+from sksvi.inspection._fitted_rows import FittedRows
 from sksvi.inspection._second_look import Folds, Without
 
 Array = np.ndarray
@@ -177,10 +176,10 @@ def loo(
     >>> print(f"{found.elpd_loo:.0f} ± {found.se:.0f}, {found.p_loo:.0f} parameters")
     -2398 ± 14, 11 parameters
     """
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, rows = inner_and_rows(model, X, "_sites", "has no messages of single rows", SUPPORTED)
+    given = FittedRows(model, X, y, sample_weight, offset, exposure)
+    given.require("_sites", "has no messages of single rows", SUPPORTED)
     with parallel.working():
-        fit = inner._sites(rows, y, sample_weight, with_exposure(inner, offset, exposure, rows, y=y))
+        fit = given.call("_sites")
         copies = fit.weight if fit.copies is None else fit.copies
         labels = None if groups is None else group_labels(X, groups, len(copies))
         frame = _pointwise(fit, *_folds(fit, labels))

@@ -18,15 +18,13 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count
-from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import PosteriorTarget
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
+from sksvi.inspection._fitted_rows import FittedRows
 from sksvi.integrals.pareto import LEAST_DRAWS, smoothed
 from sksvi.models.base import Blocks
-from sksvi.partitions.collections import is_collection
-from sksvi.predictive.wrappers import unwrapped
 
 # ---- draws of q and their importance ratios p(y, draw) / q(draw), hyperparameters held as q has them
 Array = np.ndarray
@@ -203,17 +201,17 @@ def check_posterior(
     0.9, 57 draws
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, X = inner_and_rows(model, X, "_joint", "cannot weigh draws of its posterior", SUPPORTED)
+    fit = FittedRows(model, X, y, sample_weight, offset, exposure)
+    fit.require("_joint", "cannot weigh draws of its posterior", SUPPORTED)
     seed = drawn_seed(random_state)
     with parallel.working():
-        joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
+        joint = fit.call("_joint")
         lower_bound = bound_at(joint.problem, joint.q)
         joint.check_bound(lower_bound)
         ratios = log_ratios(joint.problem, joint.q, n_draws, seed)
         if np.any(np.isnan(ratios)) or not np.isfinite(ratios.max()):
             raise ValueError(
-                f"{type(inner).__name__} gives a row of y no density, or one that is no number, at a draw of its "
+                f"{fit.name} gives a row of y no density, or one that is no number, at a draw of its "
                 "posterior: no importance ratio can be formed."
             )
         smooth, k_hat = smoothed(ratios)
@@ -229,27 +227,6 @@ def check_posterior(
             n_draws=n_draws,
             coefficients=_corrected(joint, weight, seed),
         )
-
-
-def check_in_memory(**rows: Any) -> None:
-    """An error that names a collection."""
-    for name, values in rows.items():
-        if is_collection(values):
-            raise TypeError(f"{name} is a Dask collection, and rows are looked at in memory: give {name}.compute().")
-
-
-def inner_and_rows(model: Any, X: Any, method: str, fault: str, supported: str) -> tuple[Any, Any]:
-    """The estimator inside wrappers, and the rows as it takes them; TypeError where it has no such method."""
-    inner, steps, inverses = unwrapped(model)
-    if not hasattr(inner, method):
-        raise TypeError(f"{type(inner).__name__} {fault}: {supported}.")
-    if inverses:
-        raise TypeError(
-            "a transformed target has another density: give the regressor_ inside, with y as the transformer has it."
-        )
-    for step in steps:
-        X = step.transform(X)
-    return inner, X
 
 
 def _corrected(joint: PosteriorTarget, weight: Array, seed: int) -> DataFrame:

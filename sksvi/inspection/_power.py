@@ -12,16 +12,9 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_count
-from sksvi.estimators.offsets import with_exposure
 from sksvi.inference.engine import prepare
-from sksvi.inspection._posterior import (
-    SUPPORTED,
-    _log_likelihood,
-    bound_at,
-    check_in_memory,
-    drawn,
-    inner_and_rows,
-)
+from sksvi.inspection._fitted_rows import FittedRows
+from sksvi.inspection._posterior import SUPPORTED, _log_likelihood, bound_at, drawn
 from sksvi.integrals.pareto import LEAST_DRAWS, smoothed
 
 Array = np.ndarray
@@ -100,14 +93,14 @@ def power_scale(
     'prior-data conflict'
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)
-    check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
-    inner, X = inner_and_rows(model, X, "_joint", "cannot weigh draws of its posterior", SUPPORTED)
+    fit = FittedRows(model, X, y, sample_weight, offset, exposure)
+    fit.require("_joint", "cannot weigh draws of its posterior", SUPPORTED)
     seed = drawn_seed(random_state)
     with parallel.working():
-        joint = inner._joint(X, y, sample_weight, with_exposure(inner, offset, exposure, X, y=y))
+        joint = fit.call("_joint")
         prior = joint.problem.model.prior(joint.q)[joint.block]
         if not (hasattr(prior, "dot") and hasattr(prior, "mean")):
-            raise TypeError(f"{type(inner).__name__} has no Gaussian prior of coefficients that could be scaled.")
+            raise TypeError(f"{fit.name} has no Gaussian prior of coefficients that could be scaled.")
         joint.check_bound(bound_at(joint.problem, joint.q))
         prepare(joint.q)
         shown: list[Array] = []
