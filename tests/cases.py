@@ -12,13 +12,20 @@ from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.likelihoods import (
     Bernoulli,
+    Beta,
     Binomial,
+    Exponential,
+    Gamma,
     Gaussian,
+    InverseGaussian,
+    LogLogistic,
+    LogNormal,
     NegativeBinomial,
     Ordinal,
     Poisson,
     Softmax,
     StudentT,
+    Weibull,
 )
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
@@ -35,6 +42,13 @@ TRUTH = {
     "student-t": StudentT(scale=0.6, df=4.0),
     "ordinal": Ordinal(cut_points=[-1.0, 0.5, 1.5], slope=1.0),
     "softmax": Softmax(n_classes=3),
+    "gamma": Gamma(dispersion=0.4),
+    "inverse-gaussian": InverseGaussian(dispersion=0.3),
+    "log-normal": LogNormal(scale=0.6),
+    "weibull": Weibull(scale=0.7),
+    "exponential": Exponential(),
+    "log-logistic": LogLogistic(scale=0.4),
+    "beta": Beta(precision=6.0),
 }
 #: The same with their scales to be learned.
 LEARNED = {

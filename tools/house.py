@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 388,
-    "lines of code": 52_600,
+    "files": 392,
+    "lines of code": 53_000,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 46,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.testing import simulate_glm, simulate_gp, simulate_intermittent, simulate_mixed, simulate_series
+from sksvi.testing.simulations import MEASURED
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ def glm(likelihood: str, n: int, D: int, effects: Any = "one", design: str = "no
         lambda rng: simulate_glm(n, D, random_state=rng, **settings),
         ours(estimator, likelihood=likelihood),
         repetitions,
-        None if likelihood == "ordinal" and D > 10 else GLM_PEERS[likelihood],  # its search takes a second a fit there
+        None
+        if likelihood == "ordinal" and D > 10
+        else GLM_PEERS.get(likelihood),  # its search takes a second a fit there
     )
 
 
@@ -121,6 +124,8 @@ def glm_cells() -> list[Cell]:
     for name in ("probit", "negative-binomial", "student-t", "ordinal"):
         cells += [glm(name, n, D, "one") for n, D in ((21, 3), (50, 10), (200, 10), (1000, 20))]
         cells += [glm(name, 50, 10, "dense"), glm(name, 50, 100, "one", repetitions=40)]
+    for name in MEASURED:
+        cells += [glm(name, n, D, "one") for n, D in ((21, 3), (50, 10), (200, 10))] + [glm(name, 50, 10, "dense")]
     cells += [glm("softmax", each * 2 * (D + 1), D, "one") for each in (5, 30) for D in (2, 8)]
     cells += [glm("softmax", each * 2 * 4, 3, (1.0, -1.0)) for each in (5, 30)]
     cells += [glm("ordinal", each * (D + 3), D, (1.0, -1.0)) for each in (5, 30) for D in (3,)]

@@ -79,8 +79,9 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         Factors K; those that the data do not need are shrunk to zero by their learned variances.
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "logit", "probit" (y 0 or
-        1), "ordinal" (levels are numbers, or the names of an ordered Categorical). Scales are learned unless the
-        instance has a number.
+        1), "ordinal" (levels are numbers, or the names of an ordered Categorical), "gamma", "inverse-gaussian",
+        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "beta" (0 < y < 1). Scales are learned unless
+        the instance has a number.
     biases : bool, default=True
         Whether there are a global, a user's and an item's bias.
     user_features, item_features : DataFrame, default=None

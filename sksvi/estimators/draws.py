@@ -18,6 +18,7 @@ from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows
 from sksvi.estimators.levels import are_numbers
 from sksvi.estimators.offsets import given_likelihood
 from sksvi.integrals.nodes import Nodes
+from sksvi.likelihoods.traits import safe_exp, sigmoid
 
 Array = np.ndarray
 
@@ -202,7 +203,10 @@ def placeholder(estimator: Any, n: int) -> Array:
         return np.arange(n) % (LEVELS if likelihood.levels is None else len(likelihood.levels))
     if likelihood.traits.measured:
         y = ndtri((np.arange(n) + 0.5) / n)
-        return np.asarray(y / y.std()) if n > 1 else y
+        y = np.asarray(y / y.std()) if n > 1 else y
+        if likelihood.support.low < 0:
+            return y
+        return sigmoid(y) if np.isfinite(likelihood.support.high) else safe_exp(y)
     return np.arange(n) % (3.0 if likelihood.support.high > 1 else 2.0)
 
 

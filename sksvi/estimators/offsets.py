@@ -116,7 +116,7 @@ def offset_of(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
     """
     offset = check_row_values(offset, n, "offset")
     spec = given_likelihood(estimator)
-    link = spec == "softmax" or not likelihoods.resolve(spec).traits.measured
+    link = spec == "softmax" or not likelihoods.resolve(spec).traits.additive
     if offset is not None and link:
         check_magnitudes(offset, "offset", unit=f" in the latent of likelihood={spec!r}", largest=LARGEST_LATENT)
     return offset

@@ -465,7 +465,7 @@ class SparseGP(GaussianProcess):
         blocks = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.inducing_points_), False))
         found = list(parallel.in_order(one, blocks, parallel.n_threads(self.n_jobs)))
         m, v = (np.concatenate(both) for both in zip(*found, strict=True))
-        check_latents(m, v, X.dtype, not self.likelihood_.traits.measured)
+        check_latents(m, v, X.dtype, not self.likelihood_.traits.additive)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
 
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:

@@ -121,9 +121,9 @@ class ProcessEncoding(Encoding):
         base = self.base_likelihood(estimator)
         alone = starting(targets.alone, base.traits.by_moments)
         targets = starting(targets, base.traits.by_moments)
-        at = targets.y if targets.offset is None or base.traits.discrete else targets.y - targets.offset
-        likelihood = base.start(alone.y, alone.weight) if base.traits.discrete else base.start(at, targets.weight)
-        measured, own = likelihood.traits.measured, estimator.kernel is not None
+        at = targets.y if targets.offset is None or not base.traits.additive else targets.y - targets.offset
+        likelihood = base.start(at, targets.weight) if base.traits.additive else base.start(alone.y, alone.weight)
+        measured, own = likelihood.traits.additive, estimator.kernel is not None
         # A kernel of the user's is about zero; ours is for what varies.
         mean = 0.0 if own else first_mean(likelihood, at, targets)
         unit = INPUT_UNIT * np.where(spread > 0, spread, 1.0)

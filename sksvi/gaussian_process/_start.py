@@ -62,7 +62,7 @@ def at_rows(points: Array, data: Any, unit: Array, inducing: Any) -> Array:
 
 def first_mean(likelihood: Any, at: Array, targets: Table) -> float:
     """The constant part of f: the mean of what is measured, the rate of all that is counted; labels and levels: 0."""
-    if likelihood.traits.measured:
+    if likelihood.traits.additive:
         return weighted_moments(at, targets.weight)[0]
     return 0.0 if likelihood.traits.classifies or likelihood.traits.ordered else best_constant(likelihood, targets)
 

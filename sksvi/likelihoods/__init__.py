@@ -8,21 +8,31 @@ from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.classes import Bernoulli, Binomial, Softmax
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.counts import NegativeBinomial, Poisson
+from sksvi.likelihoods.fractions import Beta
 from sksvi.likelihoods.ordinal import Ordinal
+from sksvi.likelihoods.positive import Gamma, InverseGaussian
+from sksvi.likelihoods.times import Exponential, LogLogistic, LogNormal, Weibull
 from sksvi.likelihoods.traits import LikelihoodTraits, Support
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Binomial",
+    "Exponential",
+    "Gamma",
     "Gaussian",
+    "InverseGaussian",
     "Likelihood",
     "LikelihoodTraits",
+    "LogLogistic",
+    "LogNormal",
     "NegativeBinomial",
     "Ordinal",
     "Poisson",
     "Softmax",
     "StudentT",
     "Support",
+    "Weibull",
     "resolve",
 ]
 
@@ -38,6 +48,13 @@ _BY_NAME = {
     "gaussian": (Gaussian, {}),
     "student-t": (StudentT, {}),
     "ordinal": (Ordinal, {}),
+    "gamma": (Gamma, {}),
+    "inverse-gaussian": (InverseGaussian, {}),
+    "log-normal": (LogNormal, {}),
+    "weibull": (Weibull, {}),
+    "log-logistic": (LogLogistic, {}),
+    "exponential": (Exponential, {}),
+    "beta": (Beta, {}),
 }
 
 #: Every name that `resolve` knows.
@@ -51,7 +68,8 @@ def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
     ----------
     spec : str or Likelihood
         "logit" (= "bernoulli"), "probit", "softmax", "binomial", "poisson", "poisson-softplus", "negative-binomial",
-        "gaussian", "student-t", "ordinal", or an instance.
+        "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "log-normal", "weibull", "log-logistic",
+        "exponential", "beta", or an instance.
     n_classes : int, optional
         Number of classes, needed by "softmax" only.
 

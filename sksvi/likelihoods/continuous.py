@@ -227,7 +227,7 @@ class Gaussian(Likelihood):
 
 
 class StudentT(Likelihood):
-    """Student-t likelihood, (y - f) / scale ~ t(df): robust to outliers, the only one here not log-concave in f.
+    """Student-t likelihood, (y - f) / scale ~ t(df): robust to outliers, not log-concave in f.
 
     Parameters
     ----------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, digamma, gammainc, gammaln, pdtr, polygamma, xlogy
@@ -12,6 +11,7 @@ from scipy.special import betainc, betaincc, betaln, digamma, gammainc, gammaln,
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.count_quantiles import negative_binomial_quantile, poisson_quantile
 from sksvi.likelihoods.logistic import expected_outcomes
+from sksvi.likelihoods.one_scale import OneScale, RelativeSpread
 from sksvi.likelihoods.scales import Scales, weighted_moments
 from sksvi.likelihoods.traits import (
     Array,
@@ -138,16 +138,8 @@ LEAST_LEFT = 0.02
 LEAST_EXCESS = 1e-6
 
 
-class LearnedDispersion(Scales["NegativeBinomial"]):
-    """The dispersion of a negative binomial distribution, on the scale of its logarithm."""
-
-    @property
-    def size(self) -> int:
-        return len(self.likelihood.learned)
-
-    @property
-    def noise(self) -> float:
-        return self.likelihood._number("dispersion")
+class LearnedDispersion(RelativeSpread["NegativeBinomial"]):
+    """The dispersion of a negative binomial distribution; its root is the relative spread of the rate."""
 
     @property
     def takes_excess(self) -> bool:  # type: ignore[override]
@@ -162,30 +154,12 @@ class LearnedDispersion(Scales["NegativeBinomial"]):
     def moved_off_limits(self) -> NegativeBinomial:
         return self.with_less_dispersion(1.0)
 
-    @property
-    def flat(self) -> tuple[str, ...]:
-        return ()
-
-    def drawn(self, unit: float, rng: Any) -> Array:
-        return 2.0 * np.log(rng.standard_exponential(self.size))
-
     def informed(self, y: Array) -> bool:
         """Counts that are all zero are explained by any dispersion, the better the larger it is."""
         return bool(np.any(np.asarray(y) > 0))
 
-    def prior(self) -> tuple[float, np.ndarray, np.ndarray] | None:
-        """Log prior of a learned dispersion with its derivatives; None where it is not learned.
 
-        The root of the dispersion, the spread of the rate, is exponential of mean 1 (Simpson et al. 2017).
-        """
-        if not self.likelihood.learned:
-            return None
-        root = np.sqrt(self.noise)
-        gradient, hessian = np.array([0.5 - 0.5 * root]), np.array([[-0.25 * root]])
-        return float(np.log(0.5 * root) - root), gradient, hessian
-
-
-class NegativeBinomial(Likelihood):
+class NegativeBinomial(OneScale):
     """Negative binomial likelihood with mean exp(f) and variance mean + dispersion * mean^2; y >= 0.
 
     Parameters
@@ -204,6 +178,8 @@ class NegativeBinomial(Likelihood):
     support = COUNT
     traits = LikelihoodTraits(discrete=True)
     ratio = "rate"
+    scale_name = "dispersion"
+    spread_power = 0.5
 
     @property
     def variance_function(self) -> tuple[float, float]:
@@ -290,30 +266,17 @@ class NegativeBinomial(Likelihood):
         tail = (y + 1.0 / dispersion) * (np.log1p(dispersion * y) - np.log1p(dispersion * mu))
         return 2.0 * (xlogy(y, y) - xlogy(y, mu) - tail)
 
-    def start(self, y: Array, weight: Array | None = None) -> Likelihood:
-        if not self._automatic():
-            return self._replaced({}, ())
+    def _started(self, y: Array, weight: Array | None) -> tuple[float, float]:
         mean, variance = weighted_moments(y, weight)
         # half of the excess variance: the features will explain some of it
         excess = 0.5 * (variance - mean) / mean**2 if mean > 0 else 0.0
-        started = self._replaced({"dispersion": float(min(max(excess, 0.05), 10.0))}, ("dispersion",))
-        started.least = LEAST_EXCESS / max(float(mean), 1.0)
-        return started
+        return float(min(max(excess, 0.05), 10.0)), LEAST_EXCESS / max(float(mean), 1.0)
 
     @property
     def scales(self) -> Scales[NegativeBinomial]:
         return LearnedDispersion(self)
 
-    @property
-    def unconstrained(self) -> np.ndarray:
-        return np.log([self._number("dispersion")]) if self.learned else np.zeros(0)
-
-    def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
-        return {"dispersion": max(float(np.exp(unconstrained[0])), self.least)} if self.learned else {}
-
-    def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
-        if not self.learned:
-            return super().d_parameters(y, f)
+    def _in_log_size(self, y: Array, f: Array) -> tuple[Array, Array]:
         dispersion = self._number("dispersion")
         y, size = as_float(y), 1.0 / dispersion
         u = as_float(f) + np.log(dispersion)
@@ -322,7 +285,7 @@ class NegativeBinomial(Likelihood):
         trigammas = size**2 * (_of_counts(_trigamma, y, size) - polygamma(1, size))
         first = y - digammas - (y + size) * share + size * log_one_plus
         second = digammas + trigammas - (y + size) * share * sigmoid(-u) + size * (2.0 * share - log_one_plus)
-        return first[None], second[None, None]
+        return first, second
 
 
 def _constant(y: Array, size: float) -> Array:

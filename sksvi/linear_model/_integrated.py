@@ -300,7 +300,7 @@ def latents_at_nodes(
     found = []
     for fit, blocks in zip(fits, zip(*parts, strict=True), strict=True):
         m, v = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        check_latents(m, v, X.dtype, not estimator.likelihood_.traits.measured)
+        check_latents(m, v, X.dtype, not estimator.likelihood_.traits.additive)
         found.append((fit, m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)))
     return found
 

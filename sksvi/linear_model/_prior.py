@@ -36,8 +36,8 @@ def prior_kind(given: Any) -> str:
 
 
 def natural_unit(likelihood: Likelihood, targets: Table) -> float:
-    """The standard deviation of a measured target; links have a scale of their own, about 1."""
-    if not likelihood.traits.measured:
+    """The standard deviation of a target in the unit of f; links have a scale of their own, about 1."""
+    if not likelihood.traits.additive:
         return 1.0
     y = targets.centred
     unit = own_unit(y, targets.weight)
@@ -145,7 +145,7 @@ class LinearPrior:
             if estimator.fit_intercept and likelihood.n_latents == 1:
                 mean = best_constant(likelihood, targets)
             # A few measured rows, as a stream may begin with, say too little of the target's unit.
-            unknown = likelihood.traits.measured and targets.total_weight < FEW_ROWS
+            unknown = likelihood.traits.additive and targets.total_weight < FEW_ROWS
             precision = (FLAT if unknown or kind == "flat" else INTERCEPT_WIDTH**-2) / unit**2
         totals = target_totals(likelihood, targets)
         return cls(kind, unit, (mean, float(precision)), totals, float(targets.total_weight))

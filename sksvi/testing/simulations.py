@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, ndtr
 
+from sksvi.likelihoods import (
+    Beta,
+    Exponential,
+    Gamma,
+    InverseGaussian,
+    Likelihood,
+    LogLogistic,
+    LogNormal,
+    Weibull,
+)
+
 if TYPE_CHECKING:
     from sksvi._typing.arrays import MatrixLike, RandomState
 
@@ -18,6 +29,18 @@ if TYPE_CHECKING:
 CUT_POINTS = (-1.0, 0.5, 2.0)
 DISPERSION = 0.5
 T_DF, T_SCALE = 4.0, 0.7
+#: Likelihoods of positive y and of shares, with their scales.
+MEASURED: dict[str, Likelihood] = {
+    "gamma": Gamma(dispersion=0.5),
+    "inverse-gaussian": InverseGaussian(dispersion=0.5),
+    "log-normal": LogNormal(scale=0.7),
+    "weibull": Weibull(scale=0.7),
+    "exponential": Exponential(),
+    "log-logistic": LogLogistic(scale=0.5),
+    "beta": Beta(precision=5.0),
+}
+#: Quantiles at which their information is averaged.
+STEPS = 2000
 
 
 def information(likelihood: str, f: float) -> float:
@@ -40,6 +63,9 @@ def information(likelihood: str, f: float) -> float:
         return float(np.sum(slopes**2 / np.diff(cumulative)))
     if likelihood == "softmax":
         return 1 / 6
+    if likelihood in MEASURED:
+        own, at = MEASURED[likelihood], np.full(STEPS, f)
+        return float(np.mean(np.square(own.d1(own.ppf((np.arange(STEPS) + 0.5) / STEPS, at), at))))
     raise ValueError(f"no simulation of likelihood {likelihood!r}")
 
 
@@ -58,7 +84,7 @@ INTERCEPTS = {
     "negative-binomial": 1.0,
     "ordinal": 0.0,
     "softmax": 0.0,
-}
+} | dict.fromkeys(MEASURED, 0.5)
 
 
 @dataclass(frozen=True)
@@ -141,7 +167,7 @@ def draw_targets(likelihood: str, f: Array, rng: np.random.Generator) -> Array:
     ----------
     likelihood : str
         "gaussian" (sd 1), "student-t" (4 degrees of freedom, scale 0.7), "logit", "probit", "poisson",
-        "negative-binomial" (dispersion 0.5), "ordinal" (cut points -1, 0.5 and 2) or "softmax".
+        "negative-binomial" (dispersion 0.5), "ordinal" (cut points -1, 0.5 and 2), "softmax" or one of `MEASURED`.
     f : ndarray of shape (n,), or (n, n_classes) of a softmax
         Linear predictor.
     rng : Generator
@@ -166,6 +192,8 @@ def draw_targets(likelihood: str, f: Array, rng: np.random.Generator) -> Array:
     rate = np.exp(np.minimum(f, 15.0))
     if likelihood == "poisson":
         return rng.poisson(rate).astype(float)
+    if likelihood in MEASURED:
+        return MEASURED[likelihood].sample(f, rng)
     if likelihood == "negative-binomial":
         return rng.negative_binomial(1 / DISPERSION, 1 / (1 + DISPERSION * rate)).astype(float)
     raise ValueError(f"no simulation of likelihood {likelihood!r}")

@@ -129,9 +129,9 @@ class SeriesEncoding(Encoding):
         data, base, shared = summary.own["rows"].value, _likelihood(estimator, True), estimator._shared
         at, weight = values_of(base, data)
         likelihood = shared["likelihood"] if shared else base.start(at, weight)
-        if likelihood.traits.measured and not shared:  # what a slope moves is no scale of the noise
+        if likelihood.traits.additive and not shared:  # what a slope moves is no scale of the noise
             likelihood = likelihood.scales.with_less_noise(roughness(at))
-        measured, has_level = likelihood.traits.measured, bool(estimator.level)
+        measured, has_level = likelihood.traits.additive, bool(estimator.level)
         mean, variance = weighted_moments(at, weight) if measured else (0.0, 0.0)
         unit = unit_of(mean, variance) if measured else _latent_unit(likelihood, data)
         spread = min(unit, middle_spread(at)) if measured else unit

@@ -12,13 +12,20 @@ from sklearn.base import clone
 from sksvi import BayesianGLMRegressor, likelihoods
 from sksvi.likelihoods import (
     Bernoulli,
+    Beta,
     Binomial,
+    Exponential,
+    Gamma,
     Gaussian,
+    InverseGaussian,
+    LogLogistic,
+    LogNormal,
     NegativeBinomial,
     Ordinal,
     Poisson,
     Softmax,
     StudentT,
+    Weibull,
     resolve,
 )
 from sksvi.likelihoods.scales import LEAST_NOISE
@@ -29,6 +36,8 @@ from sksvi.testing import check_likelihood
 COUNTS = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 0.5, 2.0])
 REAL = np.array([-2.0, 0.3, 0.0, 1.7, 6.0])
 LEVELS = np.array([0, 1, 2, 3, 2, 1, 1])
+POSITIVE = np.array([0.1, 1.0, 5.0, 2.3, 0.7])
+SHARES = np.array([0.01, 0.3, 0.5, 0.8, 0.97])
 REGISTRY = {
     "logit": (Bernoulli(), np.array([0.0, 1.0, 1.0])),
     "probit": (Bernoulli(link="probit"), np.array([0.0, 1.0, 1.0])),
@@ -47,6 +56,17 @@ REGISTRY = {
     "ordinal": (Ordinal(), LEVELS),
     "ordinal-fixed": (Ordinal(cut_points=[-20.0, -5.0, 9.0], slope=10.0), LEVELS),
     "softmax": (Softmax(n_classes=4), LEVELS),
+    "gamma": (Gamma(), POSITIVE),
+    "gamma-fixed": (Gamma(dispersion=3.0), POSITIVE),
+    "inverse-gaussian": (InverseGaussian(), POSITIVE),
+    "log-normal": (LogNormal(), POSITIVE),
+    "weibull": (Weibull(), POSITIVE),
+    "weibull-fixed": (Weibull(scale=0.3), POSITIVE),
+    "exponential": (Exponential(), POSITIVE),
+    "log-logistic": (LogLogistic(), POSITIVE),
+    "log-logistic-fixed": (LogLogistic(scale=0.3), POSITIVE),
+    "beta": (Beta(), SHARES),
+    "beta-fixed": (Beta(precision=50.0), SHARES),
 }
 IDS = list(REGISTRY)
 

@@ -85,6 +85,10 @@ def checked() -> list[Any]:
 CHECKED = checked()
 
 
+#: Likelihoods of positive measurements.
+POSITIVE = ("gamma", "inverse-gaussian", "log-normal", "weibull", "log-logistic", "exponential")
+
+
 def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """An estimator with few passes, and 40 rows that it takes."""
     rng = np.random.default_rng(7)
@@ -106,6 +110,10 @@ def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         y = (X[:, 0] + rng.standard_normal(40) > 0).astype(int)
     elif name in ("gaussian", "student-t"):
         y = X[:, 0] + 0.3 * rng.standard_normal(40)
+    elif name == "beta":
+        y = rng.uniform(0.1, 0.9, 40)
+    elif name in POSITIVE:
+        y = np.exp(0.3 * X[:, 0] + 0.3 * rng.standard_normal(40))
     else:
         y = rng.poisson(1.5, 40).clip(0, 3)
     return cls(**cheap, **options), X, y

@@ -86,7 +86,7 @@ class FactorModel(Bipartite):
     @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
         """A measured target has a unit."""
-        log_unit = float(np.log(self.unit)) if self.likelihood.traits.measured else 0.0
+        log_unit = float(np.log(self.unit)) if self.likelihood.traits.additive else 0.0
         remedy = "Lower n_components, or fix the likelihood's parameters."
         return Traits(bound=BoundTraits(log_unit=log_unit), remedy=remedy)
 

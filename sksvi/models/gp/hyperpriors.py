@@ -157,7 +157,7 @@ def hyper_prior(kernel: Any, likelihood: Any, spread: Array, target: float, give
     (Deviation(unit=1.0, power=0.5, least=0.0), Length(unit=1.4142135623730951))
     """
     levels = likelihood.n_latents > 1 or likelihood.levels is not None
-    signal = target if likelihood.traits.measured else ODDS if levels else RATES
+    signal = target if likelihood.traits.additive else ODDS if levels else RATES
     parts, columns = [], []
     for part in kernel.hyperparameters:
         if part.fixed:
@@ -191,7 +191,7 @@ def _of_likelihood(likelihood: Any, target: float) -> tuple[Prior, ...]:
     names = likelihood.learned if len(likelihood.learned) == size else ("",) * size
     return tuple(
         Deviation(target, powers[name], likelihood.least)
-        if name in powers and likelihood.traits.measured
+        if name in powers and likelihood.traits.additive
         else About(*LIKELIHOODS.get(name, OTHERS))
         for name in names
     )

@@ -57,7 +57,7 @@ class WeakPrior:
         self.likelihood, self.unit = likelihood, unit
         by_steps = {kind: span / np.sqrt(length) for kind, span in SPANS.items()}
         by_steps["trend"] *= np.sqrt(3.0) / length
-        by_steps["level"] *= MEASURED if likelihood.traits.measured else 1.0
+        by_steps["level"] *= MEASURED if likelihood.traits.additive else 1.0
         self.steps = {kind: float(min(MOST[kind], by_steps[kind])) for kind in SPANS}
         damped = {part.amount.learned: part for part in dynamics.damped if part.amount.learned >= 0}
         self.parts = [(place, p, damped.get(place)) for place, p in enumerate(dynamics.parameters)]
@@ -108,13 +108,18 @@ class WeakPrior:
         return log_rate + log_sd - ratio - float(np.log(2.0))
 
     def of_likelihood(self, values: Array) -> tuple[float, Array]:
-        """Log density of the likelihood's unconstrained parameters, and its slope; cut points have none."""
+        """Log density of the likelihood's unconstrained parameters, and its slope; cut points have none.
+
+        Measurements in the unit of f and counts have priors of series, other likelihoods those of their own.
+        """
         total, slope = 0.0, np.zeros(len(values))
-        if self.likelihood.traits.ordered:
-            return total, slope
+        traits = self.likelihood.traits
+        if not (traits.additive or traits.discrete):
+            own = None if traits.ordered else self.likelihood.replace(values).scales.prior()
+            return (total, slope) if own is None else own[:2]
         for place, name in enumerate(self.likelihood.learned):
-            density, own = _DENSITIES[name](float(values[place]), self.unit)
-            total, slope[place] = total + density, own
+            density, change = _DENSITIES[name](float(values[place]), self.unit)
+            total, slope[place] = total + density, change
         return total, slope
 
     def bend(self, values: Array) -> Array:
