@@ -97,13 +97,42 @@ ROUNDING, APART = 1e-6, 1e-3
 
 
 @dataclass(frozen=True)
+class TargetNode:
+    """q under one node of the hyperparameters.
+
+    ``weight`` of the node. ``q`` , ``shown`` : as in `PosteriorTarget`. ``log_prior`` : log density of the
+    hyperparameters as users see them, nats, up to a constant.
+    """
+
+    weight: float
+    q: Blocks
+    shown: Callable[[Array], Array]
+    log_prior: float
+
+
+@dataclass(frozen=True)
+class HyperparameterPoints:
+    """Points of the posterior of hyperparameters.
+
+    ``values`` : names to values (k,). ``weights`` (k,): their sum is 1. ``log_ratio`` : powers of prior and likelihood
+    to the log of the density under these over that without, (k,), up to a constant.
+    """
+
+    values: dict[str, Array]
+    weights: Array
+    log_ratio: Callable[[float, float], Array]
+
+
+@dataclass(frozen=True)
 class PosteriorTarget:
     """A fit with its rows: q, its problem, and the coordinates of one block as users see them.
 
     ``block`` : its name in q. ``index`` , ``mean`` , ``std`` (C,): what users call its coordinates, and what they have
     of it. ``shown`` : these coordinates (S, C) of draws of the block. ``final_bound`` : the bound that the fit ended
-    at, without the log density of the hyperparameters; None: it is no number to compare with. ``levels`` : coordinates
-    that are effects of levels, whose prior is a part of the model.
+    at, without the log density of the hyperparameters; None: it is no number to compare with. ``hierarchical`` : which
+    coordinates of the block, bool of its shape, have a prior whose scale has one of its own: effects of levels, and
+    coefficients under a scale that nodes are of. ``scalars`` : other blocks, of one number, and their names.
+    ``nodes`` : of the hyperparameters; none where these are a point. ``hyperparameters`` : points of them, or None.
     """
 
     problem: Problem
@@ -114,7 +143,10 @@ class PosteriorTarget:
     std: Array
     shown: Callable[[Array], Array]
     final_bound: float | None = None
-    levels: slice = field(default_factory=lambda: slice(0))
+    hierarchical: Array | None = None
+    scalars: dict[str, str] = field(default_factory=dict)
+    nodes: list[TargetNode] = field(default_factory=list)
+    hyperparameters: Callable[[], HyperparameterPoints | None] = lambda: None
 
     def check_bound(self, found: float) -> None:
         """Warn where the bound at these rows differs from the one that the fit ended at."""

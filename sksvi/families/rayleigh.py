@@ -160,6 +160,11 @@ class Rayleigh(Flat):
         return new
 
     # ---- draws
+    def log_density(self, draws: Array) -> Array:
+        """Log density of draws (n, 1), (n,)."""
+        x = draws[:, 0]
+        return np.asarray(np.log(x) - 2.0 * np.log(self.scale) - 0.5 * np.square(x / self.scale))
+
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, 1)."""
         from sklearn.utils import check_random_state

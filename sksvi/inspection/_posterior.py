@@ -105,9 +105,10 @@ class PosteriorCheck:
     n_draws : int
         Draws from q.
     coefficients : DataFrame
-        A row per coefficient as in ``summary``, with mean and std of q, corrected_mean and corrected_std of the
-        posterior by importance sampling, and mc_error, the standard error of corrected_mean. Of a sparse Gaussian
-        process f at the inducing points, of `GPClassifier` and `DynamicGLM` f at the rows of the fit.
+        A row per coefficient as in ``summary``, levels less the first and classes less their mean, with mean and std of
+        q, corrected_mean and corrected_std of the posterior by importance sampling, and mc_error, the standard error of
+        corrected_mean. Of a sparse Gaussian process f at the inducing points, of `GPClassifier` and `DynamicGLM` f at
+        the rows of the fit.
     """
 
     k_hat: float

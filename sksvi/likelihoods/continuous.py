@@ -59,6 +59,10 @@ class NoiseVariance(Scales["Gaussian"]):
     def flat(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def log_jacobian(self) -> float:
+        return 0.5 * float(np.log(self.likelihood.noise_variance)) if self.size else 0.0
+
     def drawn(self, unit: float, rng: Any) -> Array:
         """Log variance above the least one; the standard deviation is half-Cauchy in the unit."""
         return 2.0 * np.log(unit * np.abs(rng.standard_cauchy(self.size)))
@@ -96,6 +100,10 @@ class NoiseScale(Scales["StudentT"]):
     @property
     def flat(self) -> tuple[str, ...]:
         return tuple(name for name in self.likelihood.learned if name != "df")
+
+    @property
+    def log_jacobian(self) -> float:
+        return float(np.log(self.likelihood._number("df"))) if "df" in self.likelihood.learned else 0.0
 
     def drawn(self, unit: float, rng: Any) -> Array:
         return super().drawn(unit, rng) if self.flat else np.log(rng.gamma(2.0, 1.0 / DF_RATE, self.size))

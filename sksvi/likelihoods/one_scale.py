@@ -81,6 +81,11 @@ class RelativeSpread(Scales[L]):
     def flat(self) -> tuple[str, ...]:
         return self.likelihood.learned if self.likelihood.spread_power is None else ()
 
+    @property
+    def log_jacobian(self) -> float:
+        power = self.likelihood.spread_power if self.size else None
+        return 0.0 if power is None else power * float(np.log(self.noise))
+
     def drawn(self, unit: float, rng: Any) -> Array:
         if self.flat:
             return super().drawn(unit, rng)

@@ -111,6 +111,11 @@ class Scales(Generic[L]):
         return None
 
     @property
+    def log_jacobian(self) -> float:
+        """Log derivative, in `unconstrained`, of the parameters that have a prior, as it is stated."""
+        return 0.0
+
+    @property
     def flat(self) -> tuple[str, ...]:
         """Learned parameters that have no proper prior."""
         return tuple(self.likelihood.learned)

@@ -46,7 +46,7 @@ from sksvi.inference.start import restarted
 from sksvi.inference.state import State, with_own_lists
 from sksvi.linear_model._combinations import LinearEffects
 from sksvi.linear_model._design import in_basis, in_subspace, informed, with_equal_prior
-from sksvi.linear_model._draws import posterior_draws, weight_axes
+from sksvi.linear_model._draws import posterior_draws, posterior_target, weight_axes
 from sksvi.linear_model._encoding import GLMEncoding
 from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
 from sksvi.linear_model._integrated import (
@@ -695,22 +695,14 @@ class BayesianGLM(BaseSVI):
         model, data = twin._model_of_fit(data)
         return twin._problem(model, data), final_bound(self, paid_by(self, model))
 
+    @property
+    def _messages_tell_scales(self) -> bool:
+        """Whether the messages of the fit say how the posterior of hyperparameters falls, as its nodes have it."""
+        return True
+
     def _joint(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> PosteriorTarget:
         """The fit with its rows, for a comparison of q with its posterior."""
-        problem, bound = self._with_rows_of_fit(X, y, sample_weight, offset)
-        weights = self.posterior_["weights"]
-        weights = getattr(weights, "view", weights)  # hyperparameters are those of the fit
-        return PosteriorTarget(
-            problem=problem,
-            q=self.state_.shown,
-            block="weights",
-            index=effects_table(self, 0.9, None).index,
-            mean=weights.mean.ravel(),
-            std=weights.std.ravel(),
-            shown=lambda draws: weights.shown(draws).reshape(len(draws), -1),
-            final_bound=bound,
-            levels=slice(len(self._encoding.columns.scale), -1 if self.fit_intercept else None),
-        )
+        return posterior_target(self, *self._with_rows_of_fit(X, y, sample_weight, offset))
 
     def _sites(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> SiteFit:
         """The fit as messages of its rows."""

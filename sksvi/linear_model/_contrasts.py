@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.models.linear.scales import own_effects, own_sets
@@ -95,6 +96,18 @@ class LevelContrasts:
             row += len(shown)
         found = [where[j] for j in sorted(where)]
         return cls(np.array(plain, int), factors, [j for j, _ in found], np.array([r for _, r in found], int))
+
+    def matrix(self, d: int, intercept: bool) -> Any:
+        """Rows (R, d + 1) of a table from d coefficients and the intercept, which ends them where there is one."""
+        units = sp.eye_array(d + intercept, format="csr")
+        parts = [units[self.plain], *(sp.csr_array(factor.map) @ units[factor.at] for factor in self.factors)]
+        rows = sp.vstack(parts, format="csr")[self.order]
+        if not intercept:
+            return rows
+        base = np.append(np.zeros(d), 1.0)[None]
+        for factor in self.factors:
+            base[0, factor.at] = factor.base
+        return sp.vstack([rows, sp.csr_array(base)], format="csr")
 
 
 def _check_columns(given: Mapping[Any, Any], categories: CategoricalColumns, names: Sequence[Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,8 +19,13 @@ from sksvi.estimators.draws import (
     scalars,
 )
 from sksvi.estimators.offsets import checked_offset
+from sksvi.estimators.posterior import HyperparameterPoints, PosteriorTarget, TargetNode
 from sksvi.families.gaussian.mixture import NodeMixture
-from sksvi.linear_model._integrated import NodeFit, node_fits
+from sksvi.inference.problem import Problem
+from sksvi.linear_model._integrated import NodeFit, node_fits, rows_for_nodes
+from sksvi.linear_model._summaries import joint_effects
+from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.hyperposterior import LinearHyperposterior
 
 Array = np.ndarray
 
@@ -73,3 +79,80 @@ def _latents(estimator: Any, fit: NodeFit, draws: Array) -> Any:
         return (f if offset is None else f + offset.reshape(-1, *[1] * (f.ndim - 1))), left
 
     return latents
+
+
+# ---- the posterior that q stands for, whose draws are weighed
+#: Points at which the density of hyperparameters is looked at.
+POINTS = 1000
+#: Relative difference of a hyperparameter between points that is rounding, of a scale whose limits meet.
+SAME = 1e-12
+
+
+def posterior_target(estimator: Any, problem: Problem, bound: float | None) -> PosteriorTarget:
+    """A fit with its rows; `bound`: the one that it ended at."""
+    weights, model = estimator.posterior_["weights"], cast(LinearModel, problem.model)
+    view = getattr(weights, "view", weights)  # hyperparameters are those of the fit
+    index, mean, std, effects = joint_effects(estimator, view)
+    hierarchical = _hierarchical(estimator, model)
+    return PosteriorTarget(
+        problem=problem,
+        q=estimator.state_.shown,
+        block=model.main,
+        index=index,
+        mean=mean,
+        std=std,
+        shown=_shown(view, effects),
+        final_bound=bound,
+        hierarchical=hierarchical,
+        scalars={"noise": "noise variance"} if "noise" in estimator.posterior_ else {},
+        nodes=_nodes(estimator, model, weights, effects) if isinstance(weights, NodeMixture) else [],
+        hyperparameters=lambda: _points(estimator, problem, ~hierarchical),
+    )
+
+
+def _shown(view: Any, effects: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda draws: effects(view.shown(draws))
+
+
+def _hyperposterior(estimator: Any, model: Any, looks: Any = None) -> LinearHyperposterior:
+    state = estimator.state_
+    return LinearHyperposterior(model, dict(state.shown), float(state.bound), estimator.n_samples_seen_, looks)
+
+
+def _nodes(estimator: Any, model: Any, weights: NodeMixture, effects: Callable[[Array], Array]) -> list[TargetNode]:
+    """q under every node, for draws of coefficients and hyperparameters together."""
+    posterior, values = _hyperposterior(estimator, model), estimator._fitted.nodes.values
+    parts = zip(weights.weights, weights.components, weights.node_blocks.blocks, values, strict=True)
+    found = []
+    for weight, view, block, h in parts:
+        q = {**posterior.blocks_at(h), model.main: block}
+        found.append(TargetNode(float(weight), q, _shown(view, effects), posterior.log_stated_prior(h)))
+    return found
+
+
+def _hierarchical(estimator: Any, model: Any) -> Array:
+    """Which weights have a prior whose scale was learned at nodes, or are effects of levels; bool of their shape."""
+    found = np.zeros(model.shape, bool)
+    of_latents = model.by_latent(found)
+    of_latents[:, model.n_fixed : model.n_features] = True
+    if "prior_precision" in estimator._fitted.places:
+        of_latents[:, : model.n_fixed] = model.scales.free[model.scales.kinds]
+    return found
+
+
+def _points(estimator: Any, problem: Problem, scaled: Array) -> HyperparameterPoints | None:
+    """Hyperparameters at points of their density; None where they are a point, or it is known at nodes alone."""
+    nodes = estimator._fitted.nodes
+    if nodes is None or not estimator._messages_tell_scales:
+        return None
+    posterior = _hyperposterior(estimator, problem.model, rows_for_nodes(estimator, problem, estimator.state_))
+    if len(posterior.mode) != nodes.values.shape[1]:  # rows were at hand for the likelihood's, and are too many
+        return None
+    found = posterior.points(POINTS)
+    columns = estimator._hyperparameter_columns(found.values)
+    moving = {name: values for name, values in columns.items() if np.ptp(values) > SAME * np.abs(values).max()}
+    return HyperparameterPoints(
+        moving,
+        found.weights,
+        lambda prior, likelihood: np.array([posterior.log_ratio(h, prior, likelihood, scaled) for h in found.values]),
+    )

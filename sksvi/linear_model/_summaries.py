@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,29 @@ def effects_table(
     weights = np.ones(1) if len(parts) == 1 else estimator._fitted.nodes.weights
     df = degrees_of_freedom(estimator) if len(parts) == 1 else None
     return mixture_table(means[..., order], stds[..., order], weights, coverage, index, df)
+
+
+def joint_effects(estimator: Any, view: Any) -> tuple[Any, Array, Array, Callable[[Array], Array]]:
+    """Index, means and deviations (C,) of the rows of a summary under the joint prior, and draws (S, C) of these.
+
+    Those of the view of one node, the last function of draws of its weights. Of classes rows are less their mean: a
+    shift of all is told apart by the prior alone.
+    """
+    index = effects_table(estimator, 0.9, None, "joint", "reference").index
+    several, d = view.mean.ndim == 2, len(estimator._encoding.columns.scale)
+    maps = class_contrasts(estimator, None, several, own=True)[0]
+    levels = level_contrasts(estimator, "reference", None)
+    question = Question(levels.plain, levels.factors, maps, estimator.fit_intercept, None)
+    order = np.concatenate([levels.order, [question.n_rows - 1] * estimator.fit_intercept]).astype(int)
+    mean, variance = (part[:, order].ravel() for part in answers(question, view, np.zeros(d)))
+    matrix = levels.matrix(d, estimator.fit_intercept)
+
+    def shown(weights: Array) -> Array:
+        rows = weights.reshape(len(weights), -1, weights.shape[-1])
+        rows = (rows.reshape(-1, rows.shape[-1]) @ matrix.T).reshape(*rows.shape[:2], -1)
+        return (maps @ rows).reshape(len(weights), -1)
+
+    return index, mean, np.sqrt(variance), shown
 
 
 def views_and_priors(estimator: Any, view: Any) -> list[tuple[Any, Array]]:

@@ -230,10 +230,13 @@ class MixedEffects(BayesianGLM):
         scale = np.concatenate([np.tile(own, factor.size) for own, factor in pairs])
         return views | {"groups": InUnits(effects, np.zeros(len(scale)), scale)}
 
+    @property
+    def _messages_tell_scales(self) -> bool:
+        return self.groups is None or (not self._noisy and self.likelihood_.noise_variance is not None)
+
     def _with_rows(self, problem: Any, state: Any, budget: EvaluationBudget, rows: Any) -> str | None:
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
-        exact = not self._noisy and self.likelihood_.noise_variance is not None
-        if self.groups is None or exact or not integrates(self) or not state.converged:
+        if self._messages_tell_scales or not integrates(self) or not state.converged:
             return super()._with_rows(problem, state, budget, rows)
         model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
         there = replace(problem, model=model), replace(state, q=q)

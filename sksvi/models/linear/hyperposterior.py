@@ -17,7 +17,7 @@ import numpy as np
 
 from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.mixture import NodeBlocks
-from sksvi.integrals.nodes import Nodes, nodes_about
+from sksvi.integrals.nodes import Nodes, nodes_about, scattered, shape_about
 from sksvi.models.linear.scales import log_half_cauchy
 
 Array = np.ndarray
@@ -138,18 +138,22 @@ class LinearHyperposterior:
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
 
-    def _log_evidence(self, h: Array) -> float:
-        """Log evidence of the data at h, nats, weights and noise integrated out, up to a constant."""
+    def _log_evidence(self, h: Array, power: float = 1.0, prior_power: Array | float = 1.0) -> float:
+        """Log evidence of the data at h, nats, weights and noise integrated out, up to a constant.
+
+        `power`: of the likelihood. `prior_power`: of the prior of every weight.
+        """
         q = self.blocks_at(h)
-        prior, share = self.model.prior(q)[self.model.main], self.information(h)
+        prior, information = self.model.prior(q)[self.model.main], self.information(h)
+        prior, share = DiagonalGaussian(prior.mean, prior.precision * prior_power), power * information
         post = prior.times(self.message.faded(share))
         quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
         total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
         if "likelihood" in self.places and self.noise is None:
             value = self.looks(h[self.places["likelihood"]])[0]  # type: ignore[misc]
-            total += value - share * self._expected_message
+            total += power * value - share * self._expected_message
         elif "likelihood" in self.places:
-            total += 0.5 * self.n * np.log(share) - 0.5 * share * self._squares
+            total += 0.5 * power * self.n * np.log(information) - 0.5 * share * self._squares
         return float(total)
 
     @cached_property
@@ -168,6 +172,25 @@ class LinearHyperposterior:
             return -np.inf
         q = self.blocks_at(h)
         return self.bound + moved + self._log_prior(q) + self._noise_prior(h) - self._prior_paid
+
+    def log_stated_prior(self, h: Array) -> float:
+        """Log density of the hyperparameters in the coordinates of their prior, deviations, nats, up to a constant.
+
+        A power of a density depends on its coordinates, and those of h are logarithms.
+        """
+        q = self.blocks_at(h)
+        log_jacobian = self.model.current_likelihood(q).scales.log_jacobian if "likelihood" in self.places else 0.0
+        for name, share in (("prior_precision", -0.5), ("group_std", 1.0)):
+            log_jacobian += share * float(np.sum(h[self.places.get(name, slice(0))]))
+        return self._log_prior(q) + self._noise_prior(h) - log_jacobian
+
+    def log_ratio(self, h: Array, prior: float, likelihood: float, scaled: Array) -> float:
+        """Log of the density at h under powers of prior and likelihood over that without, nats, up to a constant.
+
+        `scaled`: which weights have a prior that the power is of, bool of their shape.
+        """
+        moved = self._log_evidence(h, likelihood, np.where(scaled, prior, 1.0)) - self._log_evidence(h)
+        return moved + (prior - 1.0) * self.log_stated_prior(h)
 
     def _noise_prior(self, h: Array) -> float:
         """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""
@@ -192,20 +215,15 @@ class LinearHyperposterior:
             return None
         low, high = self.limits()
 
-        def whole(part: Array) -> Array:
-            h = self.mode.copy()
-            h[free] = part
-            return h
-
         def along(part: Array) -> float:
-            h = whole(part)
+            h = self._whole(part)
             stayed = h.copy()
             stayed[self.places["group_std"]] = self.mode[self.places["group_std"]]
             # Messages say how the other hyperparameters fall.
             return self(stayed) - self.bound + settled(h[self.places["group_std"]])  # type: ignore[misc]
 
         found = nodes_about(
-            lambda part: self(whole(part)),
+            lambda part: self(self._whole(part)),
             self.mode[free],
             None,
             low[free],
@@ -213,10 +231,24 @@ class LinearHyperposterior:
             SHARP,
             None if settled is None else along,
         ).few()
-        values = np.stack([whole(part) for part in found.values])
+        values = np.stack([self._whole(part) for part in found.values])
         within = np.zeros(len(free))
         within[free] = 0.0 if found.within is None else found.within
         return Nodes(values, found.weights, found.log_integral, within)
+
+    def _whole(self, part: Array) -> Array:
+        """h of those of its values that are free."""
+        h = self.mode.copy()
+        h[self.free] = part
+        return h
+
+    def points(self, n: int) -> Nodes:
+        """n points that follow the density, tails and narrow axes too, where `nodes` are a few of wide ones."""
+        free = self.free
+        low, high = (end[free] for end in self.limits())
+        shape = shape_about(lambda part: self(self._whole(part)), self.mode[free], None, low, high)
+        found = shape.nodes(scattered(shape.axes.shape[1], n))
+        return Nodes(np.stack([self._whole(part) for part in found.values]), found.weights)
 
     def log_evidence(self, nodes: Nodes | None) -> float:
         """Log evidence of the data, nats, integrated over the nodes and over each column's own scale."""
