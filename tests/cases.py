@@ -13,10 +13,13 @@ from sksvi.inference.start import first_state
 from sksvi.likelihoods import (
     Bernoulli,
     Beta,
+    BetaBinomial,
     Binomial,
     Exponential,
     Gamma,
     Gaussian,
+    HurdleNegativeBinomial,
+    HurdlePoisson,
     InverseGaussian,
     LogLogistic,
     LogNormal,
@@ -26,6 +29,8 @@ from sksvi.likelihoods import (
     Softmax,
     StudentT,
     Weibull,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
 )
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
@@ -49,6 +54,11 @@ TRUTH = {
     "exponential": Exponential(),
     "log-logistic": LogLogistic(scale=0.4),
     "beta": Beta(precision=6.0),
+    "beta-binomial": BetaBinomial(precision=4.0),
+    "zero-inflated-poisson": ZeroInflatedPoisson(zero_probability=0.3),
+    "zero-inflated-negative-binomial": ZeroInflatedNegativeBinomial(zero_probability=0.2, dispersion=0.4),
+    "hurdle-poisson": HurdlePoisson(zero_probability=0.3),
+    "hurdle-negative-binomial": HurdleNegativeBinomial(zero_probability=0.2, dispersion=0.4),
 }
 #: The same with their scales to be learned.
 LEARNED = {
@@ -76,10 +86,9 @@ def simulate(name, X, seed, shift=0.0):
         else rng.permuted(np.linspace(-1, 1, k * X.shape[1])).reshape(-1, k)
     )
     f = X @ w * min(1.0, 3.0 / X.shape[1] ** 0.5) + (0.3 if k == 1 else 0.0) + shift
-    if name == "binomial":
+    if likelihood.traits.paired:
         trials = rng.integers(1, 6, len(X))
-        successes = rng.binomial(trials, likelihood.mean(f))
-        return np.column_stack([successes, trials - successes]).astype(float)
+        return likelihood.sample_trials(f, trials, rng).astype(float)
     y = likelihood.sample(f, rng)
     if likelihood.traits.ordered or likelihood.n_latents > 1:
         y[:4] = np.arange(4) % (4 if likelihood.traits.ordered else k)

@@ -26,11 +26,11 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 392,
-    "lines of code": 53_000,
+    "files": 395,
+    "lines of code": 53_400,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
-    "names of Likelihood": 46,
+    "names of Likelihood": 47,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,
     "class names that stand for several classes": 8,

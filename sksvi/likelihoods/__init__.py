@@ -5,7 +5,7 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from sksvi.likelihoods.base import Likelihood
-from sksvi.likelihoods.classes import Bernoulli, Binomial, Softmax
+from sksvi.likelihoods.classes import Bernoulli, Softmax
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.counts import NegativeBinomial, Poisson
 from sksvi.likelihoods.fractions import Beta
@@ -13,14 +13,24 @@ from sksvi.likelihoods.ordinal import Ordinal
 from sksvi.likelihoods.positive import Gamma, InverseGaussian
 from sksvi.likelihoods.times import Exponential, LogLogistic, LogNormal, Weibull
 from sksvi.likelihoods.traits import LikelihoodTraits, Support
+from sksvi.likelihoods.trials import BetaBinomial, Binomial
+from sksvi.likelihoods.zeros import (
+    HurdleNegativeBinomial,
+    HurdlePoisson,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+)
 
 __all__ = [
     "Bernoulli",
     "Beta",
+    "BetaBinomial",
     "Binomial",
     "Exponential",
     "Gamma",
     "Gaussian",
+    "HurdleNegativeBinomial",
+    "HurdlePoisson",
     "InverseGaussian",
     "Likelihood",
     "LikelihoodTraits",
@@ -33,6 +43,8 @@ __all__ = [
     "StudentT",
     "Support",
     "Weibull",
+    "ZeroInflatedNegativeBinomial",
+    "ZeroInflatedPoisson",
     "resolve",
 ]
 
@@ -55,6 +67,11 @@ _BY_NAME = {
     "log-logistic": (LogLogistic, {}),
     "exponential": (Exponential, {}),
     "beta": (Beta, {}),
+    "beta-binomial": (BetaBinomial, {}),
+    "zero-inflated-poisson": (ZeroInflatedPoisson, {}),
+    "zero-inflated-negative-binomial": (ZeroInflatedNegativeBinomial, {}),
+    "hurdle-poisson": (HurdlePoisson, {}),
+    "hurdle-negative-binomial": (HurdleNegativeBinomial, {}),
 }
 
 #: Every name that `resolve` knows.
@@ -69,7 +86,8 @@ def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
     spec : str or Likelihood
         "logit" (= "bernoulli"), "probit", "softmax", "binomial", "poisson", "poisson-softplus", "negative-binomial",
         "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "log-normal", "weibull", "log-logistic",
-        "exponential", "beta", or an instance.
+        "exponential", "beta", "beta-binomial", "zero-inflated-poisson", "zero-inflated-negative-binomial",
+        "hurdle-poisson", "hurdle-negative-binomial", or an instance.
     n_classes : int, optional
         Number of classes, needed by "softmax" only.
 

@@ -253,6 +253,10 @@ class Likelihood(BaseEstimator):
         """Scale in f over which P(Y <= y | f) changes, shape of y; sets the quadrature's step for quantiles."""
         return np.full(np.shape(y), self.width)
 
+    def row_width(self, y: Array) -> Array:
+        """Scale in f of p(y | f) where it is not log-concave in f, a number per row."""
+        return self.cdf_width(y)
+
     def unit_deviance(self, y: Array, mu: Array) -> Array | None:
         """Twice the log-likelihood lost by predicting mean mu for y, per datum; None where R^2 is the score."""
         return None

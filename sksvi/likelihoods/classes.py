@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import betaln, ndtr, xlogy
+from scipy.special import ndtr, xlogy
 
 from sksvi.integrals.race import joint_softmax, race
 from sksvi.likelihoods.base import Likelihood
@@ -18,7 +18,6 @@ from sksvi.likelihoods.traits import (
     log_normal_cdf_terms,
     log_sigmoid,
     log_sigmoid_terms,
-    one_where,
     sigmoid,
 )
 
@@ -87,7 +86,7 @@ class Bernoulli(Likelihood):
         return self.mean(f) * self.mean(-as_float(f))
 
     def cdf(self, y: Array, f: Array) -> Array:
-        return _two_point_cdf(y, self.mean(-as_float(f)))
+        return two_point_cdf(y, self.mean(-as_float(f)))
 
     def ppf(self, p: Array | float, f: Array) -> Array:
         return np.where(np.asarray(p) > self.mean(-as_float(f)), 1.0, 0.0)
@@ -116,132 +115,7 @@ class Bernoulli(Likelihood):
         return -2.0 * (xlogy(y, mu) + xlogy(1.0 - y, np.maximum(1.0 - mu, 0.0)))
 
 
-class Binomial(Likelihood):
-    """Binomial likelihood with logit link; y has a trailing axis (successes, failures), or (successes, trials).
-
-    Moments, `sample`, `cdf` and `ppf` are those of one further trial, so `mean` is the proportion.
-
-    Parameters
-    ----------
-    target : {"failures", "trials"}, default="failures"
-        What stands beside the successes in y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sksvi.likelihoods import Binomial
-    >>> print(np.round(Binomial().log_prob(np.array([[1.0, 1.0]]), np.array([0.0])), 4))
-    [-0.6931]
-    >>> print(np.round(Binomial(target="trials").log_prob(np.array([[1.0, 2.0]]), np.array([0.0])), 4))
-    [-0.6931]
-    """
-
-    traits = LikelihoodTraits(discrete=True, paired=True, symmetric=True)
-    ratio = "odds"
-
-    def __init__(self, *, target: str = "failures") -> None:
-        self.target = target
-
-    @property
-    def support(self) -> Support:  # type: ignore[override]
-        return Support(0.0, np.inf, False, f"successes and {self.target} >= 0")
-
-    @property
-    def levels(self) -> np.ndarray:
-        return np.array([0.0, 1.0])
-
-    def outcomes(self, y: Array) -> tuple[Array, Array]:
-        """Successes and failures."""
-        if self.target not in ("failures", "trials"):
-            raise ValueError(f'Binomial needs target="failures" or "trials"; found {self.target!r}.')
-        return y[..., 0], y[..., 1] - y[..., 0] if self.target == "trials" else y[..., 1]
-
-    def overdispersible(self, y: Array) -> bool:
-        successes, failures = self.outcomes(y)
-        return bool(np.any(successes + failures > 1.0))
-
-    def excess(self, y: Array, mean: Array) -> tuple[Array, Array, Array, Array]:
-        # With z the trials less their mean it is the sum of z_i z_j over pairs i ≠ j: nothing of a single trial.
-        successes, failures = self.outcomes(np.asarray(y, dtype=float))
-        trials = successes + failures
-        one = mean * (1.0 - mean)
-        off, pairs = successes - trials * mean, np.where(trials > 1.0, trials * (trials - 1.0), 0.0)
-        value = off * off - (1.0 - 2.0 * mean) * off - trials * one
-        skew = np.square(1.0 - 2.0 * mean)
-        cube = pairs * one * one * (8.0 * (trials - 2.0) * one + 4.0 * skew)
-        return np.where(trials > 1.0, value, 0.0), 2.0 * pairs * one * one, cube, trials * one
-
-    def check_target(self, y: Array) -> None:
-        if np.ndim(y) != 2 or np.shape(y)[1] != 2:
-            raise ValueError(
-                f"Binomial needs y of shape (n, 2), successes and {self.target}; found shape {np.shape(y)}."
-            )
-        super().check_target(y)
-        short = self.outcomes(np.asarray(y, dtype=float))[1] < 0
-        if np.any(short):
-            row = int(np.argmax(short))
-            raise ValueError(
-                f'Binomial(target="trials") needs no more successes than trials; found {np.asarray(y)[row]} in row '
-                f"{row}."
-            )
-
-    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
-        f = as_float(f)
-        successes, failures = self.outcomes(np.asarray(y, dtype=f.dtype))
-        trials = successes + failures
-        small = np.exp(-np.abs(f))
-        larger = 1.0 / (1.0 + small)
-        ways = _ways(successes, failures)
-        # s * min(f, 0) - failures * max(f, 0) is s f - n max(f, 0) without its cancellation
-        value = successes * np.minimum(f, 0.0) - failures * np.maximum(f, 0.0) - trials * np.log1p(small) + ways
-        up, down = one_where(f <= 0, small) * larger, one_where(f > 0, small) * larger
-        small *= larger
-        return value, successes * up - failures * down, -trials * (small * larger)
-
-    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
-        successes, failures = self.outcomes(np.asarray(y, dtype=np.result_type(m)))
-        value, dm, dv = expected_outcomes(successes, failures, m, v)
-        return value + _ways(successes, failures), dm, dv
-
-    def mean(self, f: Array) -> Array:
-        return sigmoid(as_float(f))
-
-    def conditional_variance(self, f: Array) -> Array:
-        f = as_float(f)
-        return sigmoid(f) * sigmoid(-f)
-
-    def cdf(self, y: Array, f: Array) -> Array:
-        return _two_point_cdf(y, sigmoid(-as_float(f)))
-
-    def ppf(self, p: Array | float, f: Array) -> Array:
-        return np.where(np.asarray(p) > sigmoid(-as_float(f)), 1.0, 0.0)
-
-    def sample(self, f: Array, rng: np.random.Generator) -> Array:
-        return (rng.random(np.shape(f)) < self.mean(f)).astype(float)
-
-    def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
-        """Successes and failures, or trials, of `n_trials` trials for each f, shape (..., 2)."""
-        successes = rng.binomial(n_trials, self.mean(f))
-        beside = np.full_like(successes, n_trials) if self.target == "trials" else n_trials - successes
-        return np.stack([successes, beside], axis=-1)
-
-    def centre(self, y: Array) -> Array:
-        return np.zeros(np.shape(y)[:-1])
-
-    def unit_deviance(self, y: Array, mu: Array) -> Array:
-        (successes, failures), mu = self.outcomes(as_float(y)), as_float(mu)
-        trials = np.where(successes + failures > 0, successes + failures, 1.0)
-        best = xlogy(successes, successes / trials) + xlogy(failures, failures / trials)
-        return 2.0 * (best - xlogy(successes, mu) - xlogy(failures, np.maximum(1.0 - mu, 0.0)))
-
-
-def _ways(successes: Array, failures: Array) -> Array:
-    """log of the number of orders in which outcomes come."""
-    found: Array = -betaln(successes + 1.0, failures + 1.0) - np.log1p(successes + failures)
-    return found
-
-
-def _two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
+def two_point_cdf(y: Array, probability_of_zero: Array) -> Array:
     y = np.asarray(y, dtype=float)
     return np.where(y < 0, 0.0, np.where(y < 1, probability_of_zero, 1.0))
 

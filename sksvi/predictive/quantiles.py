@@ -257,7 +257,7 @@ def _adaptive(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, r
 
 
 def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho: Array) -> Array:
-    width = likelihood.width if likelihood.traits.log_concave else float(likelihood.cdf_width(y)[0])
+    width = np.broadcast_to(likelihood.width if likelihood.traits.log_concave else likelihood.row_width(y), len(m))
     bends = np.atleast_2d(likelihood.centre(y))
     codes = np.ceil(np.log2(np.maximum(np.maximum(sd / width, 1.0 / rho), 4.0))).astype(np.intp)
     order, weights = quadrature.legendre(12)
@@ -268,7 +268,9 @@ def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho
         size = 12 * (2 * (2 * levels + 1) + 50)
         for block in _chunks(len(rows), size):
             at = rows[block]
-            edges = _edges(m[at], sd[at], u[at], rho[at], width, bends[:, at], levels, likelihood.traits.log_concave)
+            edges = _edges(
+                m[at], sd[at], u[at], rho[at], width[at], bends[:, at], levels, likelihood.traits.log_concave
+            )
             lengths = np.diff(edges, axis=0)
             standard = (edges[:-1, None] + lengths[:, None] * order[:, None]).reshape(-1, len(at))
             with np.errstate(divide="ignore"):
@@ -279,7 +281,7 @@ def _panels(likelihood: Likelihood, y: Array, m: Array, sd: Array, u: Array, rho
 
 
 def _edges(
-    m: Array, sd: Array, u: Array, rho: Array, width: float, bends: Array, levels: int, log_concave: bool
+    m: Array, sd: Array, u: Array, rho: Array, width: Array, bends: Array, levels: int, log_concave: bool
 ) -> Array:
     """Sorted edges of the panels in u = (f - m) / sd, (edges, rows)."""
     bends = (bends - m) / np.maximum(sd, 1e-300)

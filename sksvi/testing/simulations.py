@@ -13,11 +13,15 @@ from sksvi.likelihoods import (
     Beta,
     Exponential,
     Gamma,
+    HurdleNegativeBinomial,
+    HurdlePoisson,
     InverseGaussian,
     Likelihood,
     LogLogistic,
     LogNormal,
     Weibull,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 CUT_POINTS = (-1.0, 0.5, 2.0)
 DISPERSION = 0.5
 T_DF, T_SCALE = 4.0, 0.7
-#: Likelihoods of positive y and of shares, with their scales.
+#: Likelihoods of positive y, of shares and of counts with zeros of their own, with their scales.
 MEASURED: dict[str, Likelihood] = {
     "gamma": Gamma(dispersion=0.5),
     "inverse-gaussian": InverseGaussian(dispersion=0.5),
@@ -38,6 +42,10 @@ MEASURED: dict[str, Likelihood] = {
     "exponential": Exponential(),
     "log-logistic": LogLogistic(scale=0.5),
     "beta": Beta(precision=5.0),
+    "zero-inflated-poisson": ZeroInflatedPoisson(zero_probability=0.3),
+    "zero-inflated-negative-binomial": ZeroInflatedNegativeBinomial(zero_probability=0.3, dispersion=0.5),
+    "hurdle-poisson": HurdlePoisson(zero_probability=0.3),
+    "hurdle-negative-binomial": HurdleNegativeBinomial(zero_probability=0.3, dispersion=0.5),
 }
 #: Quantiles at which their information is averaged.
 STEPS = 2000

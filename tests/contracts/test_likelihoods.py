@@ -13,10 +13,13 @@ from sksvi import BayesianGLMRegressor, likelihoods
 from sksvi.likelihoods import (
     Bernoulli,
     Beta,
+    BetaBinomial,
     Binomial,
     Exponential,
     Gamma,
     Gaussian,
+    HurdleNegativeBinomial,
+    HurdlePoisson,
     InverseGaussian,
     LogLogistic,
     LogNormal,
@@ -26,6 +29,8 @@ from sksvi.likelihoods import (
     Softmax,
     StudentT,
     Weibull,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
     resolve,
 )
 from sksvi.likelihoods.scales import LEAST_NOISE
@@ -36,6 +41,8 @@ from sksvi.testing import check_likelihood
 COUNTS = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 0.5, 2.0])
 REAL = np.array([-2.0, 0.3, 0.0, 1.7, 6.0])
 LEVELS = np.array([0, 1, 2, 3, 2, 1, 1])
+PAIRS = np.array([[0.0, 3.0], [2.0, 5.0], [4.0, 0.0], [0.0, 0.0], [30.0, 40.0]])
+WHOLE = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 2.0, 0.0])
 POSITIVE = np.array([0.1, 1.0, 5.0, 2.3, 0.7])
 SHARES = np.array([0.01, 0.3, 0.5, 0.8, 0.97])
 REGISTRY = {
@@ -67,6 +74,14 @@ REGISTRY = {
     "log-logistic-fixed": (LogLogistic(scale=0.3), POSITIVE),
     "beta": (Beta(), SHARES),
     "beta-fixed": (Beta(precision=50.0), SHARES),
+    "beta-binomial": (BetaBinomial(), PAIRS),
+    "beta-binomial-fixed": (BetaBinomial(precision=0.5, target="failures"), PAIRS),
+    "inflated-poisson": (ZeroInflatedPoisson(), WHOLE),
+    "inflated-negative-binomial": (ZeroInflatedNegativeBinomial(), WHOLE),
+    "inflated-share": (ZeroInflatedNegativeBinomial(dispersion=2.0), WHOLE),
+    "inflated-dispersion": (ZeroInflatedNegativeBinomial(zero_probability=0.3), WHOLE),
+    "hurdle-poisson": (HurdlePoisson(), WHOLE),
+    "hurdle-negative-binomial": (HurdleNegativeBinomial(), WHOLE),
 }
 IDS = list(REGISTRY)
 

@@ -104,7 +104,7 @@ def small(cls: Any, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     if "likelihood" not in parameters:  # rows to be transformed
         return cls(**cheap, **options), rng.poisson(2.0, (40, 6)) if tags.input_tags.positive_only else X, None
     name = options.get("likelihood", parameters["likelihood"].default)
-    if name == "binomial":
+    if name in ("binomial", "beta-binomial"):
         y = np.column_stack([np.arange(40) % 3, np.arange(40) % 4 + 1])
     elif is_classifier(cls()) or name in ("logit", "bernoulli", "probit"):
         y = (X[:, 0] + rng.standard_normal(40) > 0).astype(int)

@@ -110,11 +110,11 @@ class WeakPrior:
     def of_likelihood(self, values: Array) -> tuple[float, Array]:
         """Log density of the likelihood's unconstrained parameters, and its slope; cut points have none.
 
-        Measurements in the unit of f and counts have priors of series, other likelihoods those of their own.
+        Measurements in the unit of f and overdispersed counts have priors of series, other likelihoods their own.
         """
         total, slope = 0.0, np.zeros(len(values))
         traits = self.likelihood.traits
-        if not (traits.additive or traits.discrete):
+        if not (traits.additive or self.likelihood.scales.takes_excess):
             own = None if traits.ordered else self.likelihood.replace(values).scales.prior()
             return (total, slope) if own is None else own[:2]
         for place, name in enumerate(self.likelihood.learned):

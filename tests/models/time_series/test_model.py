@@ -28,7 +28,7 @@ def series(name, T=60, seed=0, missing=True, exposure=True):
     offset = 0.5 * rng.standard_normal(T) if exposure else np.zeros(T)
     X = rng.standard_normal((T, 1))
     f = f + 0.5 * X[:, 0] + offset
-    if name == "binomial":
+    if TRUTH[name].traits.paired:
         trials = rng.integers(1, 8, T)
         successes = rng.binomial(trials, TRUTH[name].mean(f))
         y = np.column_stack([successes, trials - successes]).astype(float)
