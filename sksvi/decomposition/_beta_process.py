@@ -217,12 +217,13 @@ class BetaProcessFA(BetaProcessMethods):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _improper(self) -> str:
-        return (
-            "rows set the unit of features and noise and their mean: simulate rows in units that you believe in, and "
-            "give sbc that function"
-        )
+    def _row_draws(self, model: Any, q: dict[str, Any], drawn: dict[str, Array], data: Any, rng: Any) -> Array:
+        """Rows in the units that X fixes, without missing entries."""
+        n, (K, D) = len(data), model.shape
+        use = rng.random_sample((n, K)) < drawn["probabilities"]
+        weights = use * rng.standard_normal((n, K)) / np.sqrt(drawn["weight_precision"])
+        noise = rng.standard_normal((n, D)) / np.sqrt(drawn["noise_precision"])
+        return np.asarray(self.mean_ + self.scale_ * (weights @ drawn["features"] + noise))
 
     # ---- fitting
     def fit(self, X: MatrixLike, y: object = None) -> BetaProcessFA:

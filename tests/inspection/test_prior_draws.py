@@ -149,6 +149,20 @@ def test_covariance_of_gamma_factors(counts, global_random_seed):
     assert close(products, 3.0 * (np.ones((5, 5)) + 0.5 * np.eye(5)) + 0.5 * np.eye(5), products)
 
 
+def test_rows_of_a_beta_process_have_the_units_of_x(counts, global_random_seed):
+    """Var y = scale² K E z E w² E φ² + noise², about the means of X; E z = a / (a + b (K - 1)), E φ² = 1 / D."""
+    X = 100.0 + 10.0 * counts
+    X[0, 1] = np.nan
+    options = {"a": 2.0, "b": 1.0, "noise": 5.0, "weight_precision": 0.5, "tol": 0.5, "random_state": 0}
+    model = sksvi.BetaProcessFA(4, **options)
+    for each in (model, clone(model).fit(X)):
+        y = each.sample_prior(X, 4000, random_state=global_random_seed)
+        assert y.shape == (4000, 12, 5) and close(y, np.nanmean(X, 0), y)
+        square = np.square(y - np.nanmean(X, 0))[:, 0]
+        scale = np.sqrt(np.nanmean(np.square(X - np.nanmean(X, 0))))
+        assert close(square, scale**2 * 4.0 * 0.4 * 2.0 / 5.0 + 25.0, square)
+
+
 # ---- every estimator
 ROWS = {
     "BernoulliMixture": {},
@@ -157,13 +171,13 @@ ROWS = {
     "CorrelatedTopicModel": {"n_components": 3},
     "GammaProcessNMF": {"n_components": 3, "prior_mean": 2.0},
     "GammaFactorModel": {"n_components": 2, "fit_mean": False},
+    "BetaProcessFA": {"n_components": 3},
 }
 REFUSED = {
     "DynamicGLM": "a series sets the unit",
     "GeneralizedPMF": "half-Cauchy",
     "PoissonFactorization": "flat priors",
     "GammaPoissonFactorization": "flat priors",
-    "BetaProcessFA": "rows set the unit",
 }
 
 
