@@ -34,7 +34,7 @@ from sksvi.models.time_series.integrated import all_parameters, nodes_of
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
-from sksvi.time_series._draws import series_draws
+from sksvi.time_series._draws import prior_draws, series_draws
 from sksvi.time_series._dynamics import long_seasons, periods_of, plain
 from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
 from sksvi.time_series._fit import SeriesFit
@@ -433,13 +433,6 @@ class DynamicGLM(Online):
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 
-    @property
-    def _improper(self) -> str:
-        return (
-            "a series sets the unit of its states' and variances' priors, and rows alone are none: simulate one from "
-            "variances that you believe in, and give sbc that function"
-        )
-
     # ---- several series
     log_evidence = of_one_series(Diagnostics.log_evidence)
     online = of_one_series(Online.online)
@@ -680,6 +673,13 @@ class DynamicGLM(Online):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         self._series.stored_index("to_arviz")
         return series_draws(self._series, all_parameters(self.state_.q), n, rng)
+
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        return prior_draws(self, X, n, rng)
+
+    def _base_likelihood(self) -> likelihoods.Likelihood:
+        """The likelihood before any data."""
+        return likelihoods.resolve(self._likelihood_given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from sksvi import likelihoods
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import first_levels, given_order, levels_in_use, positions
@@ -168,7 +167,7 @@ class SeriesEncoding(Encoding):
 
 def _likelihood(estimator: Any, fresh: bool) -> Likelihood:
     """The likelihood before a fit, or that of the fit to go on from; it has one latent."""
-    base: Likelihood = likelihoods.resolve(estimator._likelihood_given) if fresh else estimator.likelihood_
+    base: Likelihood = estimator._base_likelihood() if fresh else estimator.likelihood_
     if base.n_latents > 1:
         raise ValueError(
             f"likelihood={estimator.likelihood!r} has a latent for every class: choose one with one latent."

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.stats import expon, kstest
+from scipy.special import logit
+from scipy.stats import expon, halfcauchy, kstest, norm
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import sksvi
 from sksvi.estimators.base import BaseSVI
+from sksvi.estimators.draws import placeholder
+from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.inspection import sbc
+from sksvi.likelihoods import Gaussian
 from sksvi.models.gp.hyperpriors import About, Deviation, HyperPrior, Length
 
 KERNEL = ConstantKernel(2.0) * RBF(1.0)
@@ -96,6 +101,51 @@ def test_ranks_of_processes_have_their_hyperparameters(rows):
     assert {"k1__constant_value", "k2__length_scale", "log likelihood"} <= set(found.ranks)
 
 
+# ---- series
+def test_series_with_all_given_have_the_covariance_of_their_states(rng, global_random_seed):
+    """A walk from N(0, 2) by steps of variance 0.3, a coefficient of variance 2 and noise of variance 0.4."""
+    X = rng.normal(size=(6, 1))
+    options = {"level": "walk", "level_variance": 0.3, "initial_variance": 2.0, "coefficient_variance": 0.0}
+    model = sksvi.DynamicGLM(likelihood=Gaussian(variance=0.4), **options)
+    y = model.sample_prior(X, 4000, random_state=global_random_seed)
+    t, centred = np.arange(6), X[:, 0] - X[:, 0].mean()
+    expected = 2.0 + 0.3 * np.minimum(t[:, None], t) + 2.0 * np.outer(centred, centred) + 0.4 * np.eye(6)
+    products = np.einsum("sn,sm->snm", y, y)
+    assert close(products, expected, products) and close(y, 0.0, y)
+
+
+def test_parameters_of_series_are_from_their_densities(global_random_seed):
+    options = {"level": "damped", "trend": True, "seasonal": 4, "initial_variance": 1.0}
+    model = sksvi.DynamicGLM(likelihood="gaussian", **options)
+    draws = model._prior_draws(pd.DataFrame(index=range(40)), 2000, np.random.RandomState(global_random_seed))[1]
+    found = {name: part.values for name, part in draws.variables.items()}
+    twin = clone(model)
+    twin._build_model(twin._encoded(GivenRows(None, placeholder(model, 40), None, None), True, WHOLE))
+    unit, steps = twin._encoding.spread, twin._model_of(twin._series.series).weak_prior.steps
+    stationary = np.sqrt(found["level_variance"] / (1.0 - found["damping"] ** 2))
+    for values, law in (
+        (stationary, expon(scale=0.7 * unit)),
+        (np.sqrt(found["trend_variance"]), halfcauchy(scale=steps["trend"] * unit)),
+        (np.sqrt(found["seasonal_4_variance"]), halfcauchy(scale=steps["seasonal"] * unit)),
+        (logit(found["damping"]), norm(2.0, 1.5)),
+    ):
+        assert kstest(values, law.cdf).pvalue > 1e-5
+    noise = found["std(residual)"]
+    assert kstest(noise, lambda x: 2.0 * student.cdf(x / unit, 3) - 1.0).pvalue > 1e-5
+
+
+def test_series_after_a_fit_and_their_ranks(rng):
+    index = pd.date_range("2020-01-01", periods=30, freq="D")
+    y = pd.Series(100.0 + np.cumsum(rng.normal(size=30)) + rng.normal(size=30), index=index)
+    model = sksvi.DynamicGLM(likelihood="gaussian", level="walk", initial_variance=4.0).fit(None, y)
+    drawn = model.sample_prior(pd.DataFrame(index=index[:10]), 300, random_state=0)
+    assert drawn.shape == (300, 10) and abs(np.median(drawn) - 100.0) < 3.0  # in the units of the fit
+    with pytest.raises(ValueError, match=r"give pandas.DataFrame\(index=times\)"):
+        model.sample_prior(None)
+    found = sbc(clone(model), X=pd.DataFrame(index=index), n=3, n_draws=9, random_state=0)
+    assert {"level_variance", "std(residual)"} <= set(found.ranks)
+
+
 # ---- rows without a target
 def test_rows_of_mixtures_have_the_moments_of_their_priors(global_random_seed):
     """E x = 1/2; two rows of a draw agree in two columns by the share of rows in one component."""
@@ -173,8 +223,8 @@ ROWS = {
     "GammaFactorModel": {"n_components": 2, "fit_mean": False},
     "BetaProcessFA": {"n_components": 3},
 }
+GIVEN_SERIES = {"likelihood": "poisson", "level": "walk", "initial_variance": 0.1}
 REFUSED = {
-    "DynamicGLM": "a series sets the unit",
     "GeneralizedPMF": "half-Cauchy",
     "PoissonFactorization": "flat priors",
     "GammaPoissonFactorization": "flat priors",
@@ -191,7 +241,7 @@ def every():
 
 @pytest.mark.parametrize("name", every())
 def test_every_estimator_draws_or_says_why_not(name, counts):
-    model = getattr(sksvi, name)(**ROWS.get(name, {}))
+    model = getattr(sksvi, name)(**{**ROWS, "DynamicGLM": GIVEN_SERIES}.get(name, {}))
     X = (counts > 2.0).astype(float) if "Mixture" in name else counts
     if name in REFUSED:
         with pytest.raises(TypeError, match=f"{name} has no draws from its prior: .*{REFUSED[name]}.* give sbc"):
@@ -218,6 +268,11 @@ def test_every_estimator_draws_or_says_why_not(name, counts):
         ),
         (sksvi.CorrelatedTopicModel(2, topics="point"), TypeError, "topics='point' are points: set topics='dirichlet'"),
         (sksvi.CorrelatedTopicModel(2, covariance_prior=0.0), TypeError, "covariance_prior=0 .* a number above 0"),
+        (sksvi.DynamicGLM(), ValueError, "likelihood='auto' and level='auto' .* is chosen by y"),
+        (sksvi.DynamicGLM(groups="g"), ValueError, "one series"),
+        (sksvi.DynamicGLM(likelihood="poisson", level="walk"), ValueError, "give the prior variance of its first"),
+        (sksvi.DynamicGLM(**GIVEN_SERIES, hyperparameters="point"), ValueError, "finds level_variance without a prior"),
+        (sksvi.DynamicGLM(**{**GIVEN_SERIES, "likelihood": "ordinal"}), ValueError, "learns cut_points without"),
         (sksvi.GPClassifier(hyperparameters="point"), ValueError, "set hyperparameters='integrated'"),
         (sksvi.SparseGPRegressor(**GIVEN), ValueError, "learns variance without a prior"),
     ],

@@ -107,20 +107,55 @@ class WeakPrior:
             slope[part.damping.learned] += (1.0 - ratio) * damping**2 / (1.0 + damping)
         return log_rate + log_sd - ratio - float(np.log(2.0))
 
+    @property
+    def _as_series(self) -> bool:
+        """Whether the likelihood's parameters have the priors of series, not their own."""
+        return bool(self.likelihood.traits.additive or self.likelihood.scales.takes_excess)
+
     def of_likelihood(self, values: Array) -> tuple[float, Array]:
         """Log density of the likelihood's unconstrained parameters, and its slope; cut points have none.
 
         Measurements in the unit of f and overdispersed counts have priors of series, other likelihoods their own.
         """
         total, slope = 0.0, np.zeros(len(values))
-        traits = self.likelihood.traits
-        if not (traits.additive or self.likelihood.scales.takes_excess):
-            own = None if traits.ordered else self.likelihood.replace(values).scales.prior()
+        if not self._as_series:
+            own = None if self.likelihood.traits.ordered else self.likelihood.replace(values).scales.prior()
             return (total, slope) if own is None else own[:2]
         for place, name in enumerate(self.likelihood.learned):
             density, change = _DENSITIES[name](float(values[place]), self.unit)
             total, slope[place] = total + density, change
         return total, slope
+
+    # ---- draws
+    def drawn(self, rng: Any) -> Array:
+        """Parameters of the states, (P,), from their prior; of dampings first, which stationary deviations rest on."""
+        theta = np.zeros(len(self.parts))
+        for place, parameter, _ in self.parts:
+            if parameter.name.endswith("_damping"):
+                theta[place] = DAMPING_MEAN + DAMPING_SD * rng.standard_normal()
+            elif not parameter.name.endswith("_variance"):
+                theta[place] = rng.uniform(parameter.low, parameter.high)
+        for place, parameter, part in self.parts:
+            if parameter.name.endswith("_variance"):
+                kind = parameter.name.split("_")[0]
+                mean, within = (self.steps[kind], 0.0) if part is None else (STATIONARY, part.damping.at(theta) ** 2)
+                relative = abs(rng.standard_cauchy()) if part is None and kind != "level" else rng.exponential()
+                theta[place] = 2.0 * np.log(mean * self.unit * relative) + np.log1p(-within)
+        return theta
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """Learned parameters of the likelihood that have no proper prior."""
+        return () if self._as_series else tuple(self.likelihood.scales.flat)
+
+    def drawn_likelihood(self, rng: Any) -> Any:
+        """The likelihood with learned parameters from their prior, none of which is `flat`."""
+        likelihood = self.likelihood
+        if not likelihood.learned:
+            return likelihood
+        if not self._as_series:
+            return likelihood.replace(np.asarray(likelihood.scales.drawn(self.unit, rng)))
+        return likelihood.replace(np.array([_DRAWS[name](rng, self.unit) for name in likelihood.learned]))
 
     def bend(self, values: Array) -> Array:
         """Second derivatives of the log density of the likelihood's parameters, (P, P)."""
@@ -166,3 +201,9 @@ def _df(value: float, unit: float) -> tuple[float, float]:
 
 #: By the names of likelihoods' learned parameters, whose unconstrained values are logarithms.
 _DENSITIES = {"variance": _variance, "scale": _scale, "dispersion": _dispersion, "df": _df}
+_DRAWS = {
+    "variance": lambda rng, unit: 2.0 * np.log(unit * abs(rng.standard_t(NOISE_DF))),
+    "scale": lambda rng, unit: np.log(unit * abs(rng.standard_t(NOISE_DF))),
+    "dispersion": lambda rng, unit: 2.0 * np.log(DISPERSION * rng.exponential()),
+    "df": lambda rng, unit: np.log(rng.gamma(DF_SHAPE, 1.0 / DF_RATE)),
+}
