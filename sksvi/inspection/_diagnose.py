@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sksvi._names import all_names
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
+from sksvi.estimators.tables import framed
 from sksvi.inspection import _findings as findings
 from sksvi.inspection._findings import Finding, absent
 from sksvi.inspection._fitted_rows import FittedRows
+from sksvi.inspection._hyperparameters import Hyperparameters, hyperparameters
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 
@@ -23,8 +27,14 @@ Array = np.ndarray
 
 #: Draws of q behind k-hat.
 DRAWS = 1000
+#: Coefficients whose k-hat is looked for, at most, where q has their covariances: draws take cubes of them.
+MOST_COEFFICIENTS = 1000
 #: Numbers in a table in which a separating plane is looked for, at most.
 SEPARATED = 10**6
+#: Indices that are time.
+DATES = (pd.DatetimeIndex, pd.PeriodIndex, pd.TimedeltaIndex)
+IN_TIME = "DynamicGLM, or a lag as a column"
+NO_TRANSFORMS = "y has no order, or rows have no messages"
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,13 @@ def diagnose(
     TypeError
         For Dask collections, and where no part applies to the estimator.
     ValueError
-        For rows that are not those of the fit.
+        For rows that are not those of the fit, by their number or weight.
+
+    Warns
+    -----
+    UserWarning
+        Where the bound at these rows, or their score, is not the one that the fit ended with. Of mixtures, topics and
+        factorizations of counts the fit stores neither.
 
     See Also
     --------
@@ -110,7 +126,8 @@ def diagnose(
     -----
     A part without an alarm has not found anything wrong, which is no proof that nothing is. Parts that do not apply
     are named with the reason. The reference distribution of the Pearson statistic is that of 400 targets simulated
-    from the predictive distribution; transforms are those of left-out rows where `loo` applies.
+    from the predictive distribution; transforms are those of left-out rows where `loo` applies. Residuals of neighbours
+    are those in the order of the dates of an index, else of the rows; not where rows are sorted by y.
 
     Examples
     --------
@@ -126,9 +143,11 @@ def diagnose(
     fit.require("fit", "is no estimator", "sksvi's estimators have a diagnosis")
     check_is_fitted(fit.estimator)
     look = _Look(fit, drawn_seed(random_state))
-    _check_rows(fit.estimator, fit.X)
+    fit.check_number()
     with parallel.working():
         found = look.parts()
+        if look.check is None or not (hasattr(fit.estimator, "lower_bound_") and fit.estimator.state_.finished):
+            fit.check_score()  # else the bound at the rows has been compared
     if all(one.state == "not applicable" for one in found):
         raise TypeError(f"{fit.name}: no part of a diagnosis applies: {found[0].text}.")
     found.sort(key=lambda one: (one.state != "alarm", findings.ORDER.index(one.part)))
@@ -144,18 +163,11 @@ def diagnose(
     return Diagnosis(verdict, k_hat, table.rename_axis(index="part"), look.k_hats, look.check, look.left_out)
 
 
-def _check_rows(inner: Any, X: Any) -> None:
-    """An error where the fit had another number of rows, for estimators whose bound is not compared."""
-    fitted = getattr(inner, "n_samples_seen_", None)
-    if not hasattr(inner, "_joint") and fitted is not None and hasattr(X, "shape") and X.shape[0] != fitted:
-        raise ValueError(f"X has {X.shape[0]} rows and the fit had {fitted}: give the rows of the fit.")
-
-
 class _Look:
     """A fit and its rows, looked at part by part."""
 
     def __init__(self, fit: FittedRows, seed: int) -> None:
-        self.inner, self.X, self.y, self.beside = fit.estimator, fit.X, fit.y, fit.beside
+        self.inner, self.X, self.y, self.beside, self.index = fit.estimator, fit.X, fit.y, fit.beside, fit.index
         self.rng = np.random.default_rng(seed)
         self.seed = seed
         self.check: PosteriorCheck | None = None
@@ -165,19 +177,22 @@ class _Look:
     def parts(self) -> list[Finding]:
         """All of them."""
         return [
-            self.posterior(), self.plates(), self.influence(), self.calibration(), self.dispersion(),
-            self.separation(), self.hyperparameters(), findings.convergence(self.inner),
+            self.posterior(), self.plates(), self.influence(), self.autocorrelation(), self.calibration(),
+            self.dispersion(), self.separation(), self.hyperparameters(), findings.convergence(self.inner),
         ]  # fmt: skip
 
     def posterior(self) -> Finding:
         """k-hat of q."""
+        diagonal, size = getattr(self.inner, "covariance", None) == "diag", np.size(getattr(self.inner, "coef_", ()))
+        if size > MOST_COEFFICIENTS and not diagonal:
+            return absent("posterior", f"k-hat of {size} coefficients together says little of each")
         try:
             self.check = check_posterior(
                 self.inner, self.X, self.y, n_draws=DRAWS, random_state=self.seed, **self.beside
             )
         except TypeError as error:
             return absent("posterior", _reason(error))
-        return findings.posterior(self.check, getattr(self.inner, "covariance", None) == "diag")
+        return findings.posterior(self.check, diagonal)
 
     def plates(self) -> Finding:
         """k-hat by plate, or groups of a mixture."""
@@ -218,15 +233,60 @@ class _Look:
             return None
         return self.inner
 
+    @cached_property
+    def pit(self) -> tuple[Array, Array, str]:
+        """Probability integral transforms, the rows that have one, and where they are from; none: (0,)."""
+        if self.left_out is not None and "pit_lower" in self.left_out.pointwise:
+            below, at_most = self.left_out.pointwise[["pit_lower", "pit_upper"]].to_numpy().T
+            source = "left-out rows"
+        elif hasattr(self.inner, "_steps_ahead"):
+            below, at_most = self.inner._steps_ahead()
+            source = "points one step ahead"
+        else:
+            return np.empty(0), np.empty(0, int), ""
+        rows = np.flatnonzero(np.isfinite(below))
+        below, at_most = below[rows], at_most[rows]
+        return below + self.rng.random(len(rows)) * (at_most - below), rows, source
+
     def calibration(self) -> Finding:
         """Transforms of y, left out where that is to be had."""
-        if self.left_out is not None and "pit_lower" in self.left_out.pointwise:
-            frame = self.left_out.pointwise[["pit_lower", "pit_upper"]].dropna()
-            below, at_most = frame.to_numpy().T
-            return findings.calibration((below, at_most), self.rng, "left-out rows")
+        pit, _, source = self.pit
+        if not source:
+            return absent("calibration", NO_TRANSFORMS)
+        return findings.calibration(pit, source, self.inner.likelihood_.traits.measured)
+
+    def autocorrelation(self) -> Finding:
+        """Neighbours in time, or in the order of the rows where y is not in order itself."""
+        pit, rows, source = self.pit
+        if not source:
+            return absent("autocorrelation", NO_TRANSFORMS)
         if hasattr(self.inner, "_steps_ahead"):
-            return findings.calibration(self.inner._steps_ahead(), self.rng, "points one step ahead")
-        return absent("calibration", "y has no order, or rows have no messages")
+            return findings.autocorrelation(pit, "time", "a learned level, trend, seasonal or autoregressive=True")
+        index = self.index[rows] if isinstance(self.index, DATES) else None
+        if index is not None:
+            return findings.autocorrelation(pit[np.argsort(index, kind="stable")], "the order of dates", IN_TIME)
+        y = np.unique(np.asarray(self.y)[rows], axis=0, return_inverse=True)[1].ravel()
+        if findings.in_order(y):
+            return absent("autocorrelation", "rows are in the order of y, or of what nearly is y")
+        remedy, column = f"a group or column that neighbours share; in time {IN_TIME}", self._sorted_column(rows)
+        if column is None:
+            return findings.autocorrelation(pit, "the order of rows, as in time", remedy)
+        order = f"the order of rows, in which {column!r} rises or falls"
+        return findings.autocorrelation(pit, order, f"a bend of {column!r}, or {remedy}")
+
+    def _sorted_column(self, rows: Array) -> str | None:
+        """A column of numbers in whose order the rows are."""
+        table = framed(self.X)
+        if isinstance(table, np.ndarray):
+            table = pd.DataFrame(table, columns=all_names(self.inner, None))
+        if not isinstance(table, pd.DataFrame):
+            return None
+        numbers = table.iloc[rows].select_dtypes("number")
+        for name, values in numbers.items():
+            changes = values[values.diff() != 0].to_numpy()  # of a patient's column its rows have one value
+            if values.nunique() > 2 and findings.in_order(changes):
+                return str(name)
+        return None
 
     def dispersion(self) -> Finding:
         """Pearson statistic and zeros."""
@@ -246,23 +306,28 @@ class _Look:
         inner, X = self.inner, self.X
         if not (hasattr(inner, "coef_") and len(getattr(inner, "classes_", ())) == 2):
             return absent("separation", "only linear models of two labels have it")
-        table = np.asarray(X) if not hasattr(X, "tocsr") else np.empty(0)
+        table: Array = np.asarray(X) if not hasattr(X, "tocsr") else np.empty(0)
+        if table.ndim == 2 and table.shape[1] >= len(table):
+            return absent("separation", "as many columns as rows separate any labels")
         if table.dtype.kind not in "biuf" or not 0 < table.size <= SEPARATED or not np.all(np.isfinite(table)):
             return absent("separation", "only looked at in dense columns of numbers, of a million at most")
         return findings.separation(table.astype(float), np.searchsorted(inner.classes_, np.asarray(self.y)))
 
     def hyperparameters(self) -> Finding:
         """Their posterior, or what a point can say."""
-        table = getattr(self.inner, "hyperparameter_posterior_", None)
-        df = getattr(getattr(self.inner, "likelihood_", None), "df", None)
-        if table is None and isinstance(df, float) and df > findings.NORMAL_DF:
-            return findings.degrees(f"df {df:.3g}")
-        if table is None:
+        inner, n = self.inner, int(self.inner.n_samples_seen_)
+        table = getattr(inner, "hyperparameter_posterior_", None)
+        if table is not None:
+            found = Hyperparameters.of_nodes(table)
+        elif hasattr(inner, "likelihood_"):
+            found = Hyperparameters.of_points(inner, n)
+        else:
             return absent("hyperparameters", "they are points: their width is not known")
-        n = int(self.inner.n_samples_seen_)
-        lengths = any("length_scale" in str(name) for name in table.columns)
+        lengths = any("length_scale" in name for name in found.centre)
         reach = float(np.ptp(np.asarray(self.X, dtype=float), axis=0).max()) if lengths else np.inf
-        return findings.hyperparameters(table, reach, n)
+        y = inner._observed() if hasattr(inner, "_observed") else self.y
+        unit = float(np.nanstd(y)) if inner.likelihood_.traits.measured else 1.0
+        return hyperparameters(found, reach, n, unit)
 
 
 def _share(k_hats: dict[str, Array]) -> str:

@@ -16,8 +16,6 @@ RARE = 0.001
 SKEWED, TAILED = 0.5, 1.0
 #: Rows below which shapes of residuals are not looked at.
 LEAST_ROWS = 20
-#: Standard deviation of the logarithm of a hyperparameter above which it is not determined; rows per length scale.
-WIDE, PER_LENGTH = 0.5, 20
 #: Share of draws that they must be worth, and where q leaves out covariances.
 WORTH, WORTH_DIAGONAL = 0.1, 0.25
 #: Share of plates whose k-hat is above 0.7 from which on it is an alarm.
@@ -26,10 +24,12 @@ OFTEN = 0.25
 PER_COMPONENT = 2.0
 #: Normal scores beyond which a residual is an outlier, and at which shapes are cut.
 OUTLIER, CUT = 4.0, 2.5
+#: Standard deviation of normal scores, cut, from which on counts are overdispersed.
+SPREAD_OUT = 1.1
 #: Nats and share of all influence above which a fit hangs on a row.
 LEADING, LEADING_SHARE = 4.0, 0.5
-#: Degrees of freedom above which a Student-t is a normal distribution.
-NORMAL_DF = 30.0
+#: Lag-1 autocorrelation that matters; turning points a row below which values are in order (2/3 of independent ones).
+FOLLOWING, TURNING = 0.2, 0.25
 #: Simulated targets behind a reference distribution.
 SIMULATED = 400
 
@@ -116,34 +116,6 @@ def groups(proba: Array) -> Finding:
     return Finding("plates", text, "The groups of the mixture overlap", "fewer components; weights are not exact")
 
 
-def hyperparameters(table: Any, reach: float, n: int) -> Finding:
-    """Width of the posterior of hyperparameters, relative to their size; `reach`: the longest range of a column."""
-    weight = table["weight"].to_numpy()
-    logs = {str(name): np.log(table[name].to_numpy(float)) for name in table.columns[1:] if np.all(table[name] > 0)}
-    centre = {name: float(weight @ on) for name, on in logs.items()}
-    sd = {name: float(np.sqrt(max(weight @ np.square(on - centre[name]), 0.0))) for name, on in logs.items()}
-    shown = [f"{name} {np.exp(centre[name]):.3g} (×/÷ {np.exp(sd[name]):.2f})" for name in logs]
-    text = "; ".join(shown[:6]) + ("; ..." if len(shown) > 6 else "")
-    if "df" in logs and np.exp(centre["df"] + 1.64 * sd["df"]) > NORMAL_DF:
-        return degrees(text)
-    lengths = [name for name in logs if "length_scale" in name]
-    beyond = [name for name in lengths if np.exp(centre[name]) > reach or sd[name] > WIDE]
-    if len(lengths) > 2 and 2 * len(beyond) >= len(lengths) and n < PER_LENGTH * len(lengths):
-        alarm = f"{len(beyond)} of {len(lengths)} length scales are beyond what {n} rows can say"
-        return Finding("hyperparameters", text, alarm, "one length scale for all columns, fewer columns, or more rows")
-    wide = [name for name in logs if sd[name] > WIDE and (name.startswith("std(") or name.endswith("_variance"))]
-    if wide:
-        alarm = f"{', '.join(wide[:3])} may be zero or several times as large: few levels or time points speak of it"
-        return Finding("hyperparameters", text, alarm, "state it or its prior, or get more levels or points")
-    return Finding("hyperparameters", text or "none was learned")
-
-
-def degrees(text: str) -> Finding:
-    """Degrees of freedom that reach those of a normal distribution."""
-    alarm = "Degrees of freedom are not known from above: the noise may well be normal"
-    return Finding("hyperparameters", text, alarm, 'likelihood="gaussian"')
-
-
 def dispersion(y: Array, mean: Array, variance: Array, draws: Array, count: bool, kind: str) -> Finding:
     """Pearson statistic and zeros beside those of simulated targets, (n, S)."""
     good = np.isfinite(variance) & (variance > 0)
@@ -194,37 +166,71 @@ def _z(found: float, simulated: Array) -> float:
     return float((found - simulated.mean()) / (simulated.std() + 1e-12))
 
 
-def calibration(steps: tuple[Array, Array], rng: np.random.Generator, source: str) -> Finding:
-    """Probability integral transforms beside the uniform distribution, and the shape of their normal scores."""
-    below, at_most = steps
-    n = len(below)
+def normal_scores(pit: Array) -> Array:
+    """Standard normal quantiles of probability integral transforms."""
+    return np.asarray(stats.norm.ppf(np.clip(pit, 1e-9, 1 - 1e-9)))
+
+
+def autocorrelation(pit: Array, order: str, remedy: str) -> Finding:
+    """Whether residuals follow one another, by probability integral transforms (n,) in some order of the rows.
+
+    Only positive: leaving a row out makes neighbours of a group, or on a smooth curve, negatively correlated.
+    """
+    n = len(pit)
+    if n < LEAST_ROWS:
+        return absent("autocorrelation", f"{n} rows are too few")
+    z = np.clip(normal_scores(pit), -CUT, CUT)
+    z = z - z.mean()
+    r, error = float(z[1:] @ z[:-1] / (z @ z)), n**-0.5
+    text = f"{r:.2f} between residuals of neighbours in {order} (standard error {error:.2f})"
+    if r < max(FOLLOWING, 4.0 * error):
+        return Finding("autocorrelation", text)
+    return Finding("autocorrelation", text, f"Residuals follow one another in {order}", remedy)
+
+
+def in_order(values: Array) -> bool:
+    """Whether values rise and fall in long runs, as sorted ones do and few series."""
+    rises = np.sign(np.diff(values))
+    rises = rises[rises != 0]
+    return bool(np.sum(rises[1:] != rises[:-1]) < TURNING * (len(values) - 2))
+
+
+def calibration(pit: Array, source: str, measured: bool) -> Finding:
+    """Probability integral transforms beside the uniform distribution, and the shape of their normal scores.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (n,)
+    source : str
+        What has them.
+    measured : bool
+        Whether y is a measured number, so that its logarithm and a Student-t are remedies.
+    """
+    n = len(pit)
     if n < LEAST_ROWS:
         return absent("calibration", f"{n} rows are too few for a shape")
-    pit = below + rng.random(n) * (at_most - below)
     p = float(stats.kstest(pit, "uniform").pvalue)
-    z = stats.norm.ppf(np.clip(pit, 1e-9, 1 - 1e-9))
+    z = normal_scores(pit)
     cut = np.clip(z, -CUT, CUT)  # a heavy tail on one side by chance is no skewness
     skew, tails = float(stats.skew(cut)), float(stats.kurtosis(z))
     text = f"{source}: uniform with {_shown(p)}, skewness {skew:.2f}, excess kurtosis {tails:.2f} of normal scores"
-    no_skew, no_tails = stats.skewtest(cut).pvalue, stats.kurtosistest(z).pvalue
-    if bimodal(z):
-        return Finding("calibration", text, "Residuals have two clusters: a group or column is missing",
-                       "a mixture, or the column that tells the clusters apart")  # fmt: skip
     outside = np.abs(z) > OUTLIER
-    if outside.any() and outside.sum() <= max(2, 0.01 * n) and abs(float(stats.kurtosis(z[~outside]))) < TAILED:
-        rows = np.flatnonzero(outside)[:5].tolist()
-        return Finding("calibration", text, f"Rows {rows} are outliers", 'look at them, or likelihood="student-t"')
-    if no_skew < RARE and abs(skew) > SKEWED:
-        return Finding(
-            "calibration", text, "y is skewed where the model is not", "the logarithm of y, or another likelihood"
-        )
-    if no_tails < RARE and tails > TAILED:
-        return Finding("calibration", text, "Tails of y are heavier than those of the model", 'likelihood="student-t"')
-    if p < RARE:
-        return Finding(
-            "calibration", text, "Predictions are not calibrated", "columns that are missing, another likelihood"
-        )
-    return Finding("calibration", text)
+    alone = outside.any() and outside.sum() <= max(2, 0.01 * n) and abs(float(stats.kurtosis(z[~outside]))) < TAILED
+    found: list[tuple[bool, str, str]] = [
+        (bimodal(z), "Residuals have two clusters: a group or column is missing",
+         "a mixture, or the column that tells the clusters apart"),
+        (not measured and p < RARE and cut.std() > SPREAD_OUT, "y is overdispersed",
+         "a noise per row (GMERegressor, noise=True), or columns or groups that are missing"),
+        (alone, f"Rows {np.flatnonzero(outside)[:5].tolist()} are outliers",
+         'look at them, or likelihood="student-t"' if measured else "look at them"),
+        (stats.skewtest(cut).pvalue < RARE and abs(skew) > SKEWED, "y is skewed where the model is not",
+         "the logarithm of y, or another likelihood" if measured else "another likelihood"),
+        (stats.kurtosistest(z).pvalue < RARE and tails > TAILED, "Tails of y are heavier than those of the model",
+         'likelihood="student-t"' if measured else "another likelihood"),
+        (p < RARE, "Predictions are not calibrated", "columns that are missing, another likelihood"),
+    ]  # fmt: skip
+    return next((Finding("calibration", text, alarm, remedy) for holds, alarm, remedy in found if holds),
+                Finding("calibration", text))  # fmt: skip
 
 
 def bimodal(z: Array) -> bool:
@@ -263,5 +269,6 @@ def separation(X: Array, codes: Array) -> Finding:
 
 #: Parts in the order in which the verdict looks for an alarm.
 ORDER = (
-    "convergence", "separation", "dispersion", "calibration", "influence", "plates", "posterior", "hyperparameters",
+    "convergence", "separation", "dispersion", "autocorrelation", "calibration", "influence", "plates", "posterior",
+    "hyperparameters",
 )  # fmt: skip

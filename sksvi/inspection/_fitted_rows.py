@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.offsets import with_exposure
+from sksvi.estimators.posterior import ROUNDING
 from sksvi.partitions.collections import is_collection
 from sksvi.predictive.wrappers import unwrapped
 
@@ -30,6 +35,8 @@ class FittedRows:
     ) -> None:
         check_in_memory(X=X, y=y, sample_weight=sample_weight, offset=offset, exposure=exposure)
         self.estimator, steps, self.inverses = unwrapped(model)
+        #: Of X as given, or of y; None where neither has one.
+        self.index = next((table.index for table in (X, y) if isinstance(table, pd.DataFrame | pd.Series)), None)
         for step in steps:
             X = step.transform(X)
         self.X, self.y = X, y
@@ -51,10 +58,40 @@ class FittedRows:
                 "it."
             )
 
+    @property
+    def full_offset(self) -> Any:
+        """Offset with the logarithm of exposures."""
+        return with_exposure(self.estimator, self.beside["offset"], self.beside["exposure"], self.X, y=self.y)
+
     def call(self, method: str) -> Any:
-        """What a method of the estimator makes of the rows, the logarithm of exposures a part of their offset."""
-        offset = with_exposure(self.estimator, self.beside["offset"], self.beside["exposure"], self.X, y=self.y)
-        return getattr(self.estimator, method)(self.X, self.y, self.beside["sample_weight"], offset)
+        """What a method of the estimator makes of the rows."""
+        return getattr(self.estimator, method)(self.X, self.y, self.beside["sample_weight"], self.full_offset)
+
+    def check_number(self) -> None:
+        """ValueError where the rows weigh more or less than those of the fit."""
+        fitted, weight = getattr(self.estimator, "n_samples_seen_", None), self.beside["sample_weight"]
+        if fitted is None or not hasattr(self.X, "shape"):
+            return
+        found = self.X.shape[0] if weight is None else float(np.sum(weight))
+        if abs(found - fitted) > ROUNDING * fitted:
+            raise ValueError(
+                f"X has rows of a total weight of {found:g}, and the fit had {fitted:g}: give the rows, and the "
+                "sample_weight, of the fit (of a stream all of its chunks together)."
+            )
+
+    def check_score(self) -> None:
+        """Warn where the score of the rows is not the one that the fit ended with; streams store none."""
+        stored, weight = self.estimator._record.score, self.beside["sample_weight"]
+        if stored is None:
+            return
+        found = self.estimator._score_of_rows(self.X, self.y, sample_weight=weight, offset=self.full_offset)
+        if found is None or not np.isclose(found[0], stored[0], rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
+            score = self.estimator._score_name
+            warn_user(
+                f"the {score} of the fit is {'none' if found is None else f'{found[0]:.6g}'} at these rows and was "
+                f"{stored[0]:.6g} where the fit ended: X and y are not those of the fit, or not as it had them (in a "
+                "pipeline give the pipeline). What follows is about the fit and these rows."
+            )
 
 
 def check_in_memory(**rows: Any) -> None:

@@ -7,10 +7,20 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from sksvi import BayesianGLMRegressor, GMERegressor
+from sksvi import (
+    BayesianGLMClassifier,
+    BayesianGLMRegressor,
+    DynamicGLM,
+    GeneralizedPMF,
+    GMERegressor,
+    GPClassifier,
+    SparseGPRegressor,
+)
 from sksvi.inspection import diagnose
-from sksvi.inspection._findings import NORMAL_DF, hyperparameters
+from sksvi.inspection._findings import in_order
+from sksvi.inspection._hyperparameters import NORMAL_DF, Hyperparameters, hyperparameters
 from sksvi.likelihoods import StudentT
 from tests.contracts.test_registry import ESTIMATORS, small
 
@@ -21,7 +31,7 @@ def test_every_estimator_has_a_diagnosis(cls):
     model, X, y = small(cls)
     model.fit(X) if y is None else model.fit(X, y)
     found = diagnose(model) if cls.__name__ == "DynamicGLM" else diagnose(model, X, y)
-    assert set(found.parts["state"]) <= {"alarm", "fine", "not applicable"} and len(found.parts) == 8
+    assert set(found.parts["state"]) <= {"alarm", "fine", "not applicable"} and len(found.parts) == 9
     absent = found.parts[found.parts["state"] == "not applicable"]
     assert absent["found"].str.fullmatch(r"not applicable: .{10,}", flags=re.DOTALL).all()
 
@@ -53,9 +63,10 @@ def test_a_small_p_value_is_not_zero(global_random_seed):
 
 
 # ---- degrees of freedom
-def freedom(middle: float, spread: float) -> pd.DataFrame:
+def freedom(middle: float, spread: float) -> Hyperparameters:
     """Nodes of a posterior of degrees of freedom: their logarithm has this middle and standard deviation."""
-    return pd.DataFrame({"weight": [0.5, 0.5], "df": np.exp(np.log(middle) + spread * np.array([-1.0, 1.0]))})
+    df = np.exp(np.log(middle) + spread * np.array([-1.0, 1.0]))
+    return Hyperparameters.of_nodes(pd.DataFrame({"weight": [0.5, 0.5], "df": df}))
 
 
 def test_degrees_of_freedom_without_an_upper_end_are_an_alarm():
@@ -77,7 +88,7 @@ def test_a_stated_number_of_degrees_of_freedom_that_is_normal_is_named():
     found = diagnose(BayesianGLMRegressor(likelihood=StudentT(df=10 * NORMAL_DF), **point).fit(X, y), X, y)
     assert found.parts.loc["hyperparameters", "alarm"].startswith("Degrees of freedom are not known from above")
     found = diagnose(BayesianGLMRegressor(likelihood=StudentT(df=4.0), **point).fit(X, y), X, y)
-    assert found.parts.loc["hyperparameters", "state"] == "not applicable"
+    assert found.parts.loc["hyperparameters", "state"] == "fine"
 
 
 @pytest.mark.parametrize("normal", [True, False])
@@ -91,3 +102,161 @@ def test_a_verdict_on_a_fit_names_the_open_side(normal, global_random_seed):
         found = diagnose(BayesianGLMRegressor(likelihood="student-t").fit(X, X[:, 0] + noise), X, X[:, 0] + noise)
         accused += "not known from above" in found.parts.loc["hyperparameters", "alarm"]
     assert accused >= 4 if normal else accused == 0
+
+
+# ---- hyperparameters that are points
+POINT = {"hyperparameters": "point"}
+
+
+def levels(rng, n_levels, each, std):
+    g = np.repeat(np.arange(n_levels), each)
+    X = pd.DataFrame({"x": rng.normal(size=len(g)), "g": g})
+    return X, X["x"] + std * rng.normal(size=n_levels)[g] + rng.normal(size=len(g))
+
+
+def point_alarm(model, X, y):
+    model.set_params(**POINT).fit(X, y)
+    return (diagnose(model) if X is None else diagnose(model, X, y)).parts.loc["hyperparameters", "alarm"]
+
+
+def test_points_that_are_no_estimates_are_alarms(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    x = rng.uniform(-2, 2, (60, 1))
+    assert "may be zero" in point_alarm(GMERegressor(groups="g"), *levels(rng, 3, 10, 1.0))
+    assert "ran away" in point_alarm(GPClassifier(), x, (x[:, 0] > 0).astype(int))
+    constant = np.repeat([1.0, -1.0], 20) * np.tile([1.0, -1.0], 20)  # goes back and forth about one level
+    assert "level_variance collapsed" in point_alarm(DynamicGLM(likelihood="gaussian"), None, constant)
+    noise = rng.normal(size=300)
+    assert "Degrees of freedom" in point_alarm(BayesianGLMRegressor(likelihood="student-t"), noise[::-1, None], noise)
+
+
+def test_points_that_are_determined_are_none(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    x = rng.uniform(-2, 2, (80, 1))
+    f = np.sin(2 * x[:, 0])
+    process = SparseGPRegressor(kernel=ConstantKernel() * RBF(1.0), n_inducing=15)
+    assert point_alarm(GMERegressor(groups="g"), *levels(rng, 30, 8, 1.0)) == ""
+    assert point_alarm(process, x, f + 0.3 * rng.normal(size=80)) == ""
+    many = rng.normal(size=(300, 1))
+    assert point_alarm(BayesianGLMRegressor(likelihood="student-t"), many, rng.standard_t(2.0, 300)) == ""
+    assert point_alarm(BayesianGLMRegressor(), x, x[:, 0]) == ""  # no noise at all, of which rows are sure
+
+
+def test_widths_of_points_are_those_of_nodes(global_random_seed):
+    """The information of 30 levels stands for the posterior of their standard deviation, within a third."""
+    X, y = levels(np.random.default_rng(global_random_seed), 30, 20, 1.0)
+    by_nodes = Hyperparameters.of_nodes(GMERegressor(groups="g").fit(X, y).hyperparameter_posterior_)
+    points = Hyperparameters.of_points(GMERegressor(groups="g", **POINT).fit(X, y), len(y))
+    assert points.sd["std(g, intercept)"] == pytest.approx(by_nodes.sd["std(g, intercept)"], rel=1 / 3)
+
+
+# ---- rows that follow one another
+def autocorrelated(rng, n):
+    e = rng.normal(size=n)
+    for t in range(1, n):
+        e[t] += 0.8 * e[t - 1]
+    return e
+
+
+def test_residuals_that_follow_in_time_are_an_alarm(global_random_seed):
+    rng, n = np.random.default_rng(global_random_seed), 200
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    y = X["a"] + autocorrelated(rng, n)
+    found = diagnose(BayesianGLMRegressor().fit(X, y), X, y)
+    assert found.parts.loc["autocorrelation", "alarm"].endswith("in the order of rows, as in time")
+    assert "DynamicGLM, or a lag" in found.parts.loc["autocorrelation", "remedy"]
+    shuffled = rng.permutation(n)
+    dates = pd.date_range("2024-01-01", periods=n)
+    Z, z = X.set_axis(dates).iloc[shuffled], y.set_axis(dates).iloc[shuffled]
+    found = diagnose(BayesianGLMRegressor().fit(Z, z), Z, z)
+    assert found.parts.loc["autocorrelation", "alarm"].endswith("in the order of dates")
+    X["t"] = np.arange(n)
+    found = diagnose(BayesianGLMRegressor().fit(X, y), X, y)
+    assert found.parts.loc["autocorrelation", "alarm"].endswith("in which 't' rises or falls")
+
+
+def test_rows_in_some_order_are_none(global_random_seed):
+    """Rows in the order of a column, of groups, or of y itself follow nothing that is missing."""
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    y = X["a"] + rng.normal(size=200)
+    for order, state in (
+        (X["a"].argsort(), "fine"),
+        (y.argsort(), "not applicable"),
+        ((-y).argsort(), "not applicable"),
+    ):
+        found = diagnose(BayesianGLMRegressor().fit(X.iloc[order], y.iloc[order]), X.iloc[order], y.iloc[order])
+        assert found.parts.loc["autocorrelation", "state"] == state
+    X, y = levels(rng, 30, 4, 1.0)
+    assert diagnose(GMERegressor(groups="g").fit(X, y), X, y).parts.loc["autocorrelation", "state"] == "fine"
+    found = diagnose(BayesianGLMRegressor().fit(X[["x"]], 3.0 * X["g"].mod(2) + y), X[["x"]], 3.0 * X["g"].mod(2) + y)
+    assert "group or column that neighbours share" in found.parts.loc["autocorrelation", "remedy"]
+
+
+def test_values_in_long_runs_are_in_order(global_random_seed):
+    """Sorted values, and those sorted in parts of many rows; neither noise nor a walk."""
+    noise = np.random.default_rng(global_random_seed).normal(size=200)
+    assert in_order(np.sort(noise)) and in_order(np.sort(noise.reshape(10, 20), axis=1).ravel())
+    assert not in_order(noise) and not in_order(np.cumsum(noise))
+
+
+# ---- kinds of rows
+@pytest.mark.parametrize("weights", [None, 2.0])
+def test_other_targets_of_factors_are_told(weights, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, y = rng.integers(0, 12, (200, 2)), rng.normal(size=200)
+    given = {} if weights is None else {"sample_weight": np.full(200, weights)}
+    model = GeneralizedPMF(n_components=1, likelihood="gaussian", random_state=0).fit(X, y, **given)
+    diagnose(model, X, y, **given)
+    with pytest.warns(UserWarning, match=r"R² of the fit is .* X and y are not those of the fit"):
+        diagnose(model, X, y[::-1], **given)
+    with pytest.raises(ValueError, match="total weight of 100"):
+        diagnose(model, X[:100], y[:100])
+
+
+def test_a_wide_fit_is_not_accused_of_separation(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(50, 2000))
+    y = (X[:, 0] + rng.logistic(size=50) > 0).astype(int)
+    model = BayesianGLMClassifier(covariance="low-rank").fit(X, y)
+    found = diagnose(model, X, y)
+    assert found.alarms == [] and np.isnan(found.k_hat)
+    with pytest.warns(UserWarning, match="accuracy of the fit"):
+        diagnose(model, X, 1 - y)
+
+
+@pytest.mark.filterwarnings("ignore:y varies")
+def test_overdispersed_shares_are_told(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(200, 2))
+    odds = np.exp(X[:, 0])
+    for share, alarm in (
+        (odds / (1 + odds), ""),
+        (rng.beta(2 * odds / (1 + odds), 2 / (1 + odds)), "y is overdispersed"),
+    ):
+        successes = rng.binomial(12, share)
+        y = np.column_stack([successes, 12 - successes])
+        found = diagnose(BayesianGLMRegressor(likelihood="binomial").fit(X, y), X, y)
+        assert found.parts.loc["calibration", "alarm"] == alarm
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "student-t"])
+def test_a_stream_has_the_verdict_of_its_rows(likelihood, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(300, 2))
+    y = rng.poisson(np.exp(1 + 0.5 * X[:, 0])) if likelihood == "poisson" else X[:, 0] + rng.standard_t(3.0, 300)
+    model = BayesianGLMRegressor(likelihood=likelihood)
+    for part in np.split(np.arange(300), 3):
+        model.partial_fit(X[part], y[part])
+    parts = diagnose(model, X, y).parts["state"]
+    at_once = diagnose(BayesianGLMRegressor(likelihood=likelihood).fit(X, y), X, y).parts["state"]
+    for part in ("dispersion", "calibration", "influence", "posterior", "autocorrelation"):
+        assert parts[part] == at_once[part]
+
+
+def test_collections_are_refused():
+    array = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = BayesianGLMRegressor().fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"X is a Dask collection.* give X.compute\(\)"):
+        diagnose(model, array.from_array(X), X[:, 0])
