@@ -71,6 +71,41 @@ def series(n: int) -> Callable[[np.random.Generator], Made]:
     return make
 
 
+def point(make: Callable[[np.random.Generator], Made]) -> Callable[[np.random.Generator], Made]:
+    """The same fit with its hyperparameters as points."""
+
+    def made(rng: np.random.Generator) -> Made:
+        model, X, y = make(rng)
+        return model.set_params(hyperparameters="point"), X, y
+
+    return made
+
+
+def process(target: Callable[[Array, np.random.Generator], Array]) -> Callable[[np.random.Generator], Made]:
+    def make(rng: np.random.Generator) -> Made:
+        x = rng.uniform(-2, 2, (60, 1))
+        y = target(x[:, 0], rng)
+        kernel = ConstantKernel() * RBF(1.0)
+        return GPClassifier() if y.dtype == int else SparseGPRegressor(kernel=kernel, n_inducing=15), x, y
+
+    return make
+
+
+def shares(varying: bool) -> Callable[[np.random.Generator], Made]:
+    def make(rng: np.random.Generator) -> Made:
+        X, f = _lines(rng, 200)
+        p = 1.0 / (1.0 + np.exp(-f))
+        k = rng.binomial(10, rng.beta(4.0 * p, 4.0 * (1.0 - p)) if varying else p)
+        return BayesianGLMRegressor(likelihood="binomial"), X, np.column_stack([k, 10 - k])
+
+    return make
+
+
+def group_left_out(rng: np.random.Generator) -> Made:
+    X, f = _lines(rng, 120)
+    return BayesianGLMRegressor(), X, f + np.repeat(2.0 * rng.normal(size=30), 4) + rng.normal(size=120)
+
+
 def normal_noise(rng: np.random.Generator) -> Made:
     X, f = _lines(rng, 200)
     return BayesianGLMRegressor(likelihood="student-t"), X, f + rng.normal(size=200)
@@ -164,6 +199,13 @@ BAD = [
     Kind("factors, 4 cells a user", cells(60, 40, 4), "Too few cells"),
     Kind("mixture of overlapping groups", binary_groups(0.1), "overlap"),
     Kind("not converged", cut_off, "converge"),
+    Kind("three levels, point", point(few_levels(3, 10)), "may be zero"),
+    Kind("series of 12, point", point(series(12)), "may be zero|collapsed"),
+    Kind("Student-t on normal noise, point", point(normal_noise), "Degrees of freedom"),
+    Kind("process on noise, point", point(process(lambda x, rng: rng.normal(size=len(x)))), "collapsed"),
+    Kind("process on separated labels, point", point(process(lambda x, rng: (x > 0).astype(int))), "ran away"),
+    Kind("a group left out, rows in its order", group_left_out, "follow one another"),
+    Kind("binomial on beta-binomial", shares(True), "overdispersed"),
 ]
 
 
@@ -175,6 +217,21 @@ def _glm(likelihood: str, n: int, target: Callable[[Array, np.random.Generator],
         return cls(likelihood=likelihood), X, target(f, rng)
 
     return make
+
+
+def ordered(by: Callable[[Array, Array], Array]) -> Callable[[np.random.Generator], Made]:
+    def make(rng: np.random.Generator) -> Made:
+        X, f = _lines(rng, 150)
+        y = f + rng.normal(size=150)
+        order = np.argsort(by(X, y))
+        return BayesianGLMRegressor(), X[order], y[order]
+
+    return make
+
+
+def wide_labels(rng: np.random.Generator) -> Made:
+    X = rng.normal(size=(80, 2000))
+    return BayesianGLMClassifier(), X, (X[:, :5].sum(1) + rng.logistic(size=80) > 0).astype(int)
 
 
 def gp_labels(rng: np.random.Generator) -> Made:
@@ -206,6 +263,19 @@ GOOD = [
     Kind("GP labels", gp_labels),
     Kind("factors, 20 cells a user", cells(60, 40, 20)),
     Kind("mixture of distinct groups", binary_groups(0.35)),
+    Kind("Student-t, point", point(_glm("student-t", 300, lambda f, rng: f + rng.standard_t(3.0, len(f))))),
+    Kind("30 levels, point", point(few_levels(30, 8))),
+    Kind("series of 150, point", point(series(150))),
+    Kind("GP of one length scale, point", point(lengths(100, 1))),
+    Kind("GP labels, point", point(gp_labels)),
+    Kind("Gaussian, rows in the order of a column", ordered(lambda X, y: X[:, 0])),
+    Kind("Gaussian, rows in the order of y", ordered(lambda X, y: y)),
+    Kind("binomial", shares(False)),
+    Kind(
+        "softmax",
+        _glm("softmax", 200, lambda f, rng: np.argmax(np.outer(f, [1, 0, -1]) + rng.gumbel(size=(200, 3)), 1)),
+    ),
+    Kind("2,000 columns, 80 rows, labels", wide_labels),
 ]
 
 
@@ -242,7 +312,7 @@ OTHER_BAD = [
     Kind("a column's square is missing", _bend, "skewed|calibrated"),
     Kind("Poisson on binomial counts", _regular, "underdispersed"),
     Kind("a count of 80", _one_count, "outlier|hangs"),
-    Kind("residuals follow in time", _autocorrelated, "time|series"),
+    Kind("residuals follow in time", _autocorrelated, "follow one another"),
 ]
 
 

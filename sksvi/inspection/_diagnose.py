@@ -253,7 +253,7 @@ class _Look:
         pit, _, source = self.pit
         if not source:
             return absent("calibration", NO_TRANSFORMS)
-        return findings.calibration(pit, source, self.inner.likelihood_.traits.measured)
+        return findings.calibration(pit, source, self.inner.likelihood_.traits)
 
     def autocorrelation(self) -> Finding:
         """Neighbours in time, or in the order of the rows where y is not in order itself."""
@@ -326,7 +326,7 @@ class _Look:
         lengths = any("length_scale" in name for name in found.centre)
         reach = float(np.ptp(np.asarray(self.X, dtype=float), axis=0).max()) if lengths else np.inf
         y = inner._observed() if hasattr(inner, "_observed") else self.y
-        unit = float(np.nanstd(y)) if inner.likelihood_.traits.measured else 1.0
+        unit = float(np.nanstd(y)) if inner.likelihood_.traits.additive else 1.0
         return hyperparameters(found, reach, n, unit)
 
 

@@ -134,8 +134,8 @@ def dispersion(y: Array, mean: Array, variance: Array, draws: Array, count: bool
     z = (zeros - nb.mean()) / np.sqrt(np.sum(nb * (1 - nb)) + 1e-12) * len(y)
     more_zeros = _z(zeros, none) > 4.0
     if more_zeros and z > 4.0:
-        return Finding("dispersion", text, "More zeros than the model can make: zero inflation",
-                       "a model of zeros beside one of counts")  # fmt: skip
+        remedy = f'likelihood="zero-inflated-{"poisson" if kind == "Poisson" else "negative-binomial"}"'
+        return Finding("dispersion", text, "More zeros than the model can make: zero inflation", remedy)
     if ratio > 1.2 and _z(found[0], simulated) > 4.0:
         remedy = 'likelihood="negative-binomial"' if kind == "Poisson" else "columns or groups that are missing"
         return Finding("dispersion", text, "y is overdispersed", remedy)
@@ -195,7 +195,7 @@ def in_order(values: Array) -> bool:
     return bool(np.sum(rises[1:] != rises[:-1]) < TURNING * (len(values) - 2))
 
 
-def calibration(pit: Array, source: str, measured: bool) -> Finding:
+def calibration(pit: Array, source: str, traits: Any) -> Finding:
     """Probability integral transforms beside the uniform distribution, and the shape of their normal scores.
 
     Parameters
@@ -203,8 +203,8 @@ def calibration(pit: Array, source: str, measured: bool) -> Finding:
     pit : ndarray of shape (n,)
     source : str
         What has them.
-    measured : bool
-        Whether y is a measured number, so that its logarithm and a Student-t are remedies.
+    traits : LikelihoodTraits
+        Of its likelihood, for the remedies.
     """
     n = len(pit)
     if n < LEAST_ROWS:
@@ -219,14 +219,15 @@ def calibration(pit: Array, source: str, measured: bool) -> Finding:
     found: list[tuple[bool, str, str]] = [
         (bimodal(z), "Residuals have two clusters: a group or column is missing",
          "a mixture, or the column that tells the clusters apart"),
-        (not measured and p < RARE and cut.std() > SPREAD_OUT, "y is overdispersed",
-         "a noise per row (GMERegressor, noise=True), or columns or groups that are missing"),
+        (traits.discrete and p < RARE and cut.std() > SPREAD_OUT, "y is overdispersed",
+         ('likelihood="beta-binomial"' if traits.paired else "another likelihood")
+         + ", or columns or groups that are missing"),
         (alone, f"Rows {np.flatnonzero(outside)[:5].tolist()} are outliers",
-         'look at them, or likelihood="student-t"' if measured else "look at them"),
+         'look at them, or likelihood="student-t"' if traits.additive else "look at them"),
         (stats.skewtest(cut).pvalue < RARE and abs(skew) > SKEWED, "y is skewed where the model is not",
-         "the logarithm of y, or another likelihood" if measured else "another likelihood"),
+         "the logarithm of y, or another likelihood" if traits.additive else "another likelihood"),
         (stats.kurtosistest(z).pvalue < RARE and tails > TAILED, "Tails of y are heavier than those of the model",
-         'likelihood="student-t"' if measured else "another likelihood"),
+         'likelihood="student-t"' if traits.additive else "another likelihood"),
         (p < RARE, "Predictions are not calibrated", "columns that are missing, another likelihood"),
     ]  # fmt: skip
     return next((Finding("calibration", text, alarm, remedy) for holds, alarm, remedy in found if holds),

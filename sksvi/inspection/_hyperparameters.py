@@ -57,7 +57,7 @@ class Hyperparameters:
         values, sd, spread = {}, {}, {}
         for name, (value, width) in {**_of_likelihood(estimator, n), **_of_groups(estimator)}.items():
             values[name], sd[name] = value, width
-            if name in ("scale", "std(residual)"):
+            if name in ("scale", "std(residual)") and estimator.likelihood_.traits.additive:
                 spread[name] = value, value
         for name, value in _of_kernel(estimator).items():
             values[name] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, polygamma, xlogy
+from scipy.special import bdtr, betaln, digamma, gammaln, polygamma, xlogy
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.classes import two_point_cdf
@@ -67,6 +67,11 @@ class Trials(Likelihood):
     def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
         """Successes and failures, or trials, of `n_trials` trials for each f, shape (..., 2)."""
         return self._beside(rng.binomial(n_trials, self.mean(f)), n_trials)
+
+    def at_most(self, successes: Array, trials: Array, f: Array) -> Array:
+        """P(at most so many successes in so many trials), all of the shape of f."""
+        found: Array = bdtr(successes, trials.astype(int), self.mean(f))
+        return found
 
     def _beside(self, successes: Array, n_trials: int) -> Array:
         """Successes with what stands beside them."""
@@ -189,6 +194,15 @@ class BetaBinomial(OneScale, Trials):
     def sample_trials(self, f: Array, n_trials: int, rng: np.random.Generator) -> Array:
         a, b, _ = self._shapes(as_float(f))
         return self._beside(rng.binomial(n_trials, rng.beta(a, b)), n_trials)
+
+    def at_most(self, successes: Array, trials: Array, f: Array) -> Array:
+        a, b, _ = self._shapes(as_float(f))
+        value, found = _rising(trials, b) - _rising(trials, a + b), np.zeros(np.shape(f))
+        for k in range(int(np.max(successes, initial=-1.0)) + 1):  # from P(k) to P(k + 1)
+            found += np.where(k <= successes, np.exp(value), 0.0)
+            left = np.maximum(trials - k, 1.0)
+            value = value + np.log(left * (a + k) / ((k + 1.0) * (b + left - 1.0)))
+        return np.minimum(found, 1.0)
 
     def row_width(self, y: Array) -> Array:
         successes, failures = self.outcomes(as_float(y))

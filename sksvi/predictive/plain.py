@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr, logit, ndtr, ndtri
+from scipy.special import logit, ndtr, ndtri
 
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
@@ -272,7 +272,7 @@ class Predictive:
 
         def at(f: Array, rows: Any) -> tuple[Array]:
             successes, of = (np.broadcast_to(part[rows], f.shape) for part in (inside, trials))
-            return (bdtr(successes, of.astype(int), likelihood.mean(f)),)
+            return (likelihood.at_most(successes, of, f),)
 
         m, v = (np.asarray(part, dtype=float) for part in (self.latent_mean, self.latent_variance))
         centre, width = self._fall(inside, trials)

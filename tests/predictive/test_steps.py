@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from scipy.stats import binom, norm, poisson
+from scipy.stats import betabinom, binom, norm, poisson
 
-from sksvi.likelihoods import Binomial, Gaussian, Poisson, Softmax
+from sksvi.likelihoods import BetaBinomial, Binomial, Gaussian, Poisson, Softmax
 from sksvi.predictive import NoisyPredictive, Predictive
 
 Z = np.linspace(-9.0, 9.0, 40_001)
@@ -38,6 +38,17 @@ def test_successes_in_few_and_many_trials(trials, variance):
     assert_allclose(at_most, binom.cdf(k[:, None], trials, p) @ WEIGHT, atol=1e-6)
     assert_allclose(below, binom.cdf(k[:, None] - 1, trials, p) @ WEIGHT, atol=1e-6)
     assert below[0] == 0 and at_most[-1] == 1
+
+
+@pytest.mark.parametrize("precision", [0.5, 4.0, 300.0])
+@pytest.mark.parametrize("trials", [1, 10, 2000])
+def test_successes_of_varying_probability(trials, precision):
+    k = np.unique([0, trials // 3, trials - 1])
+    y, m = np.column_stack([k, trials - k]), np.full(len(k), 0.3)
+    below, at_most = Predictive(BetaBinomial(precision=precision), m, np.zeros(len(k))).cdf_steps(y)
+    shapes = precision * expit(0.3), precision * expit(-0.3)
+    assert_allclose(at_most, betabinom.cdf(k, trials, *shapes), atol=1e-9)
+    assert_allclose(below, betabinom.cdf(k - 1, trials, *shapes), atol=1e-9)
 
 
 @pytest.mark.parametrize("trials", [1, 50, 1000])
