@@ -1,4 +1,4 @@
-"""Intervals of loadings by linear response, each given all others, and by Laplace's approximation."""
+"""Intervals of loadings by draws, each given all others, and by Laplace's approximation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
+from sklearn.base import clone
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
@@ -17,10 +18,10 @@ NOISE, COVERAGE, STEP = 1.0, 0.9, 1e-4
 TITLE = "Intervals of loadings"
 NOTES = [
     "Six columns, loadings and rows drawn from the model (noise variance 1 and prior Gamma(1, 1) known, no mean), "
-    "factors matched: share of loadings in their 90 % intervals. summary: linear response and turns; q: the same with "
-    "linear_response=False. Laplace, each alone and all at once: Gaussians in log Λ about q's mean, with the curvature "
-    "of one loading given the others, and of all; their shares are of the sets where that of all is positive definite, "
-    "the others are counted as left out. se: standard error over data sets of the first."
+    "factors matched: share of loadings in their 90 % intervals. summary: a chain that begins at q; q: the same with "
+    "uncertainty='variational'. Laplace, each alone and all at once: Gaussians in log Λ about q's mean, with the "
+    "curvature of one loading given the others, and of all; their shares are of the sets where that of all is positive "
+    "definite, the others are counted as left out. se: standard error over data sets of the first."
 ]
 
 
@@ -36,8 +37,9 @@ def covers(rng: np.random.Generator, n: int, k: int) -> list[float]:
     truth = rng.gamma(1.0, 1.0, (k, 6))
     X = rng.standard_normal((n, k)) @ truth + np.sqrt(NOISE) * rng.standard_normal((n, 6))
     model = GammaFactorModel(k, noise_variance=NOISE, prior_shape=1.0, fit_mean=False, random_state=0, n_jobs=1).fit(X)
+    plain = clone(model).set_params(uncertainty="variational").fit(X)
     order = linear_sum_assignment(np.square(model.components_[:, None] - truth).sum(-1).T)[1]
-    tables = [model.summary(COVERAGE, linear_response=response) for response in (True, False)]
+    tables = [each.summary(COVERAGE) for each in (model, plain)]
     ends = [[table[name].to_numpy() for name in ("lower", "upper")] for table in tables]
     at = np.log(model.components_).ravel()
     steps = STEP * np.eye(len(at))

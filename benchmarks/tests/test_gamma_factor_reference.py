@@ -22,7 +22,8 @@ ATTAINED = {"one factor": (0.1, 0.15, 0.85, 1.03), "two factors": (0.25, 0.3, 0.
 def test_means_agree_and_spreads_are_those_of_independent_loadings(name):
     k, known = SETTINGS[name][2], REFERENCE[name]
     options = {"noise_variance": NOISE, "prior_shape": 1.0, "prior_rate": RATE, "fit_mean": False}
-    model = GammaFactorModel(k, **options, tol=1e-9, max_iter=1000, random_state=0).fit(rows(name))
+    options |= {"uncertainty": "variational", "tol": 1e-9, "max_iter": 1000}
+    model = GammaFactorModel(k, **options, random_state=0).fit(rows(name))
     loadings, covariance = (
         {part: np.array(own) for part, own in known[what].items()} for what in ("loadings", "covariance")
     )

@@ -174,20 +174,24 @@ def unit(rows: Array) -> Array:
 
 
 def fit_loadings(n_components: int, prior_shape: float) -> Any:
-    """Loadings that are not 0, of the factors that are most alike."""
+    """Loadings that are not 0, of the factors that are most alike, and what factors explain of covariances."""
 
     def fit(data: Any, uncertainty: str) -> Any:
         truth, X = data
         options = {"prior_shape": prior_shape, "noise_variance": "auto", "random_state": 0}
-        model = GammaFactorModel(n_components, **options).fit(X)
+        model = GammaFactorModel(n_components, uncertainty=uncertainty, **options).fit(X)
 
         def ask() -> Iterator[tuple[str, Asked]]:
-            table = model.summary(linear_response=uncertainty == "corrected").iloc[: n_components * X.shape[1]]
+            table = model.summary().iloc[: n_components * X.shape[1]]
             own, found = (unit(rows) for rows in (truth, model.components_))
             mine, its = linear_sum_assignment(-own @ found.T)
             columns = table[["lower", "upper", "mean", "std"]].to_numpy().T.reshape(4, -1, X.shape[1])[:, its]
             used = truth[mine] > 0
             yield "loadings not 0", Asked(truth[mine][used], *columns[:, used])
+            drawn = model.posterior_["loadings"].sample(250, 0)
+            both = (np.swapaxes(drawn, 1, 2) @ drawn)[:, truth.T @ truth > 0]
+            ends = np.quantile(both, ENDS, axis=0)
+            yield "covariances not 0", Asked((truth.T @ truth)[truth.T @ truth > 0], *ends, both.mean(0), both.std(0))
 
         return ask
 

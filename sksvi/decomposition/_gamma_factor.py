@@ -20,7 +20,7 @@ from sksvi.decomposition._gamma_factor_methods import NOISE_FLOOR, GammaFactorMe
 from sksvi.estimators.base import BaseSVI, drawn_seed
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import PARTITION, GivenRows
-from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.posterior import DrawnBlock, Posterior
 from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays, truth
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma
@@ -28,6 +28,8 @@ from sksvi.inference import plan, stream
 from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
+from sksvi.models.chains import UNCERTAINTY
+from sksvi.models.gamma_factor.chain import LoadingChain, draws_of
 from sksvi.models.gamma_factor.density import Scatter
 from sksvi.models.gamma_factor.model import GammaFactors
 from sksvi.partitions.encoded import summarised
@@ -89,6 +91,11 @@ class GammaFactorModel(GammaFactorMethods):
     expectation : str or Expectation, default="auto"
         "monte-carlo": over draws that are new in every step, ``MonteCarlo(n=10)``, at least 4. All others: over 32
         points that are the same in every step, so that no step lowers the bound.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        Spreads. Loadings are independent in q, and so too narrow. "corrected": `summary`, `posterior_`, `sample` and
+        `to_arviz` have draws of a Markov chain of all loadings and learned noise together, which begins at q and walks
+        after every fit and chunk for about the time that these take. "variational": those of q. Points, factors and
+        densities of rows and bounds are of q at any rate.
     max_iter : int, default=200
         Most steps after the start.
     tol : float, default=1e-4
@@ -110,9 +117,9 @@ class GammaFactorModel(GammaFactorMethods):
     Attributes
     ----------
     components_ : ndarray of shape (K, D)
-        Posterior mean of the loadings Λᵀ, non-negative; those that explain most, in units of `scale_`, come first.
+        Mean of the loadings Λᵀ under q, non-negative; those that explain most, in units of `scale_`, come first.
     noise_variance_ : ndarray of shape (D,)
-        Ψ.
+        Ψ of the fit.
     fit_mean_ : bool
         Whether columns have means of their own.
     mean_ : ndarray of shape (D,)
@@ -120,7 +127,8 @@ class GammaFactorModel(GammaFactorMethods):
     scale_ : ndarray of shape (D,)
         Units in which the prior holds: 1 for a fixed noise variance.
     posterior_ : Posterior
-        Block ``loadings``, a gamma distribution per entry.
+        Block ``loadings``, and ``noise_variance`` where it is learned, by draws: `mean`, `std`, `sample`, `draws`. With
+        ``uncertainty="variational"`` ``loadings`` alone, a gamma distribution per entry.
     lower_bound_ : float
         Bound on the log evidence, nats, over points that no step has seen.
     lower_bounds_ : ndarray
@@ -164,6 +172,7 @@ class GammaFactorModel(GammaFactorMethods):
         "prior_rate": [Interval(Real, 0, None, closed="neither")],
         "fit_mean": [StrOptions({"auto"}), "boolean"],
         "init": [StrOptions({"map", "random"})],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **{name: change for name, change in STREAMED.items() if name not in ("batch_size", "total_samples")},
@@ -173,6 +182,7 @@ class GammaFactorModel(GammaFactorMethods):
         "prior_rate": UNCHECKED,
         "fit_mean": stays("the scatter of earlier rows is about what it says", truth),
         "init": UNCHECKED,
+        "uncertainty": UNCHECKED,
     }
 
     def __init__(
@@ -186,6 +196,7 @@ class GammaFactorModel(GammaFactorMethods):
         init: str = "map",
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
+        uncertainty: str = "corrected",
         max_iter: int = 200,
         tol: float = 1e-4,
         forgetting: float = 1.0,
@@ -203,6 +214,7 @@ class GammaFactorModel(GammaFactorMethods):
         self.init = init
         self.algorithm = algorithm
         self.expectation = expectation
+        self.uncertainty = uncertainty
         self.max_iter = max_iter
         self.tol = tol
         self.forgetting = forgetting
@@ -288,7 +300,7 @@ class GammaFactorModel(GammaFactorMethods):
             self._record = replace(self._record, began_among=scatter.n)
             problem, state = self._initialized(problem, False)
         else:
-            loadings, noise = self.posterior_["loadings"].mean / self.scale_, self.noise_variance_ / self.scale_**2
+            loadings, noise = self._own.mean / self.scale_, self.noise_variance_ / self.scale_**2
             model = cast(GammaFactors, problem.model).from_start(loadings, noise, near_mode=True)
             problem, state = self._begun(plan.changed(problem, model=model), before.seed)
         state = stream.as_one_pass(problem, state, before, new_weight, int(self.max_iter), self.tol)
@@ -364,15 +376,26 @@ class GammaFactorModel(GammaFactorMethods):
             data = self._encoding.scatter.divided(self.scale_)
             problem = self._problem(model, data)
             self.lower_bound_ = model.expected_density(state.q, data) - divergence(problem, state, state.q)
+            if self.uncertainty == "corrected":
+                self.posterior_ = self._drawn_posterior(model, state)
+
+    def _drawn_posterior(self, model: GammaFactors, state: State) -> Posterior:
+        """Draws of a chain that begins at q, in the units of X."""
+        own = {**state.shown, "loadings": Gamma(self._own.shape, self._own.rate * self.scale_)}
+        chain = LoadingChain(model, own, self._fitted_to.divided(self.scale_))
+        loadings, noise = draws_of(chain, state.seed)
+        blocks = {"loadings": DrawnBlock(loadings * self.scale_.astype(np.float32))}
+        if model.learns_noise:
+            blocks["noise_variance"] = DrawnBlock(noise * np.square(self.scale_).astype(np.float32))
+        return Posterior(blocks)
 
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["loadings"]
         explained = np.sum(np.square(q.mean) + q.variance, axis=1)
         order = np.argsort(-explained, kind="stable")
-        own = Gamma(q.shape[order], q.rate[order] / self.scale_)
-        self.posterior_ = Posterior({"loadings": own})
-        self._loadings_prior = np.array([self.prior_shape, self.prior_rate], float)
-        self.components_ = own.mean.astype(self._encoding.dtype)
+        self._own = Gamma(q.shape[order], q.rate[order] / self.scale_)
+        self.posterior_ = Posterior({"loadings": self._own})
+        self.components_ = self._own.mean.astype(self._encoding.dtype)
         self.noise_variance_ = model.noise_of(state.q) * self.scale_**2
         self.fit_mean_ = self._encoding.scatter.centred and not model.without_mean
         self.mean_ = self._fitted_to.mean

@@ -11,20 +11,18 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._names import feature_names
-from sksvi._runtime import memory, parallel
-from sksvi._runtime.user import warn_user
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._gamma_factor_encoding import ROWS, ScatterEncoding
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import checked_factors
-from sksvi.estimators.summaries import concatenated, point_rows
+from sksvi.estimators.draws import PosteriorDraws
+from sksvi.estimators.summaries import columns_of_draws, concatenated, point_rows
 from sksvi.estimators.validation import validate_data
 from sksvi.families import Gamma
 from sksvi.integrals.gamma_nodes import nodes, orders
 from sksvi.models.gamma_factor.density import Scatter, projection
-from sksvi.models.gamma_factor.model import GammaFactors
-from sksvi.models.gamma_factor.response import Response, respond
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 
@@ -34,8 +32,6 @@ Array = np.ndarray
 POINTS, DRAWN_ROWS = 64, 256
 #: Least learned noise variance, as a share of its columns' variance.
 NOISE_FLOOR = 1e-4
-#: Most loadings whose linear response is a matter of a few seconds.
-FEW_LOADINGS = 1000
 #: A fixed noise variance is far off below and above these shares of the columns' mean variance.
 TOO_SMALL, TOO_LARGE = 1e-4, 2.0
 
@@ -48,7 +44,9 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         + """
         _record.choices.n_components count k
         state_.q.loadings.mean (k,d); posterior_._blocks.loadings.mean (k,d); components_ (k,d) x >=0
-        noise_variance_ (d) f >0; scale_ (d) f >0; mean_ (d) f; _loadings_prior (2) f >0; _encoding.scale (d)
+        noise_variance_ (d) f >0; scale_ (d) f >0; mean_ (d) f; _encoding.scale (d)
+        _own.mean (k,d); posterior_._blocks where all(np.shape(q.mean) in ((k, d), (d,)) for q in it.values())
+        posterior_._blocks where len({len(vars(q).get('draws', ())) for q in it.values()}) <= 1
         fit_mean_ flag where not it or self._encoding.scatter.centred
         state_.q.noise.value? (1|d) f
     """
@@ -63,16 +61,16 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     n_components: int
     n_jobs: int | None
     _encoding: ScatterEncoding
-    #: Shape and rate of the prior of the fit.
-    _loadings_prior: Array
+    #: Loadings under q, in the units of X.
+    _own: Gamma
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, reset=False, **ROWS))
 
-    def _loadings(self, n_points: int, number: int) -> Array:
-        """Points (S, K, D) of the posterior, in an order of their own for each use."""
-        q = self.posterior_["loadings"]
+    def _points(self, n_points: int, number: int) -> Array:
+        """Points (S, K, D) of q, in an order of their own for each use."""
+        q = self._own
         order = orders(n_points, q.shape.size, self.state_.seed + number)
         return nodes(q.shape.ravel(), order)[0].reshape(-1, *q.shape.shape) / q.rate
 
@@ -88,7 +86,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # ---- rows
     def transform(self, X: MatrixLike) -> Array:
-        """Posterior mean of the factors of every row, averaged over the posterior of the loadings.
+        """Posterior mean of the factors of every row, averaged over the loadings under q.
 
         Parameters
         ----------
@@ -100,12 +98,12 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             In units of their standard deviation a priori; they may be negative.
         """
         X = self._rows(X)
-        average = projection(self._loadings(POINTS, 2), self.noise_variance_).mean(0)
+        average = projection(self._points(POINTS, 2), self.noise_variance_).mean(0)
         with parallel.working():
             return ((X.astype(np.float64) - self.mean_) @ average.T).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: MatrixLike) -> Array:
-        """Expected rows from factors, by the posterior mean of the loadings.
+        """Expected rows from factors, by `components_`.
 
         Parameters
         ----------
@@ -125,13 +123,13 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return (factors @ self.components_ + self.mean_).astype(factors.dtype, copy=False)
 
     def score_samples(self, X: MatrixLike, n_draws: int = 64, plug_in: bool = False) -> Array:
-        """Log density of every row, integrated over the posterior of loadings and mean.
+        """Log density of every row, integrated over q of the loadings and the posterior of the mean.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
         n_draws : int, default=64
-            Points of the posterior of the loadings over which densities are averaged; the same in every call.
+            Points of q over which densities are averaged; the same in every call.
         plug_in : bool, default=False
             Whether to take the density at `get_covariance` instead: one Gaussian, and so much faster.
 
@@ -145,7 +143,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if check_flag(plug_in, "plug_in"):
             covariances = self.get_covariance()[None]
         else:
-            L = self._loadings(n_draws, 3)
+            L = self._points(n_draws, 3)
             covariances = np.swapaxes(L, -1, -2) @ L + np.diag(self.noise_variance_)
         whiten = np.linalg.inv(np.linalg.cholesky(covariances * self._widened))
         log_det = np.log(np.diagonal(whiten, axis1=-2, axis2=-1)).sum(-1) - 0.5 * X.shape[1] * np.log(2.0 * np.pi)
@@ -195,14 +193,14 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # ---- the distribution of a row
     def get_covariance(self) -> Array:
-        """Posterior mean of the covariance of rows, ΛΛᵀ + Ψ.
+        """Mean of the covariance of rows, ΛΛᵀ + Ψ, under q.
 
         Returns
         -------
         ndarray of shape (D, D)
         """
         check_is_fitted(self)
-        q = self.posterior_["loadings"]
+        q = self._own
         return q.mean.T @ q.mean + np.diag(q.variance.sum(0) + self.noise_variance_)
 
     def get_precision(self) -> Array:
@@ -232,114 +230,80 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return np.concatenate(list(self._drawn(n_samples, rng))).astype(self._encoding.dtype, copy=False)
 
     def _drawn(self, n: int, rng: np.random.RandomState) -> Iterator[Array]:
-        q, sd = self.posterior_["loadings"], np.sqrt(self.noise_variance_)
         for part in parallel.slices(n, DRAWN_ROWS):
-            size = part.stop - part.start
+            size, noise = part.stop - part.start, self.noise_variance_
             factors = rng.standard_normal((size, len(self.components_)))
-            common = np.einsum("nk,nkd->nd", factors, q.sample(size, rng))
-            yield self.mean_ + np.sqrt(self._widened) * (common + sd * rng.standard_normal((size, len(sd))))
+            drawn = self._posterior_draws(size, rng).variables
+            common = np.einsum("nk,nkd->nd", factors, drawn["loadings"].values)
+            own = np.sqrt(drawn["noise_variance"].values if "noise_variance" in drawn else noise)
+            yield self.mean_ + np.sqrt(self._widened) * (common + own * rng.standard_normal((size, len(noise))))
 
     # ---- loadings
-    def summary(self, coverage: float = 0.9, linear_response: bool | str = "auto") -> DataFrame:
+    def summary(self, coverage: float = 0.9) -> DataFrame:
         """Posterior of the loadings, and the learned noise.
+
+        With ``uncertainty="corrected"`` means and quantiles of draws, which know what a loading shares and trades with
+        the others and with learned noise, and how far factors may turn into each other, which the data do not tell;
+        else those of q, each given all others: too narrow.
 
         Parameters
         ----------
         coverage : float, default=0.9
             Of the equal-tailed interval (lower, upper).
-        linear_response : bool or "auto", default="auto"
-            Whether std and interval of a loading hold what it shares and trades with the others and with learned noise:
-            from how the bound curves in all of them at once, time in proportion to the square of their number and, of
-            many, the cube; and, by draws, how far factors may turn into each other, which the data do not tell. False:
-            those of `posterior_`, each given all others: too narrow. "auto": for up to
-            1,000 loadings; of more a warning says that their intervals are too narrow.
 
         Returns
         -------
         DataFrame
             Columns mean, std, lower, upper; one row per component and column of X. Learned noise follows under an empty
-            component, as ``std(residual)`` or per column as ``std(residual, name)``: points with the spread that the
-            data's curvature leaves them, without linear response with loadings as fitted.
+            component, as ``std(residual)`` or per column as ``std(residual, name)``: of q it is a point with the spread
+            that the data's curvature leaves it at the loadings of the fit.
 
         Raises
         ------
-        TypeError
-            For another `linear_response`.
         ValueError
-            For a coverage outside (0, 1), and where memory does not hold the linear response.
-
-        Warns
-        -----
-        UserWarning
-            For more than 1,000 loadings with ``linear_response="auto"``.
+            For a coverage outside (0, 1).
         """
         import pandas as pd
 
         check_is_fitted(self)
-        tail, q = tail_of(coverage), self.posterior_["loadings"]
-        found = self._response() if self._responds(linear_response) else None
-        own = q if found is None else found.loadings
-        std, lower, upper = own.std, *(gammaincinv(own.shape, end) / own.rate for end in (tail, 1.0 - tail))
-        if found is not None and found.turned is not None:
-            among = found.turned[:, found.turning]
-            std[found.turning] = among.std(0)
-            lower[found.turning], upper[found.turning] = np.quantile(among, (tail, 1.0 - tail), axis=0)
+        tail, q = tail_of(coverage), self._own
         names = getattr(self, "feature_names_in_", None)
         names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
         index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
-        columns = {"mean": q.mean, "std": std, "lower": lower, "upper": upper}
-        table = pd.DataFrame({name: values.ravel() for name, values in columns.items()}, index=index)
+        drawn = vars(self.posterior_["loadings"]).get("draws")
+        if drawn is None:
+            ends = (gammaincinv(q.shape, end) / q.rate for end in (tail, 1.0 - tail))
+            found = zip(("mean", "std", "lower", "upper"), (q.mean, q.std, *ends), strict=True)
+            columns = {name: values.ravel() for name, values in found}
+        else:
+            columns = columns_of_draws(drawn.reshape(len(drawn), -1), tail)
+        return concatenated([pd.DataFrame(columns, index=index), self._noise_rows(names, coverage)])
+
+    def _noise_rows(self, names: list[Any], coverage: float) -> DataFrame:
+        """Rows of `summary` of learned noise, none of noise that is given."""
+        import pandas as pd
+
         learned = self.state_.q.get("noise")
         if learned is None:
-            return table
+            return pd.DataFrame()
         labels = ["std(residual)"] if len(learned.value) == 1 else [f"std(residual, {name})" for name in names]
+        if "noise_variance" in self.posterior_:
+            std = np.sqrt(self.posterior_["noise_variance"].draws[:, : len(labels)])
+            return pd.DataFrame(columns_of_draws(std, tail_of(coverage)), index=labels)
 
         def noise(log_noise: Array) -> dict[str, float]:
             std = np.sqrt(NOISE_FLOOR + np.exp(log_noise)) * self.scale_[: len(labels)]
             return dict(zip(labels, std.tolist(), strict=True))
 
-        curvature = learned.information if found is None else found.noise_information
-        return concatenated([table, point_rows(noise(learned.value), noise, learned.value, curvature, coverage)])
+        return point_rows(noise(learned.value), noise, learned.value, learned.information, coverage)
 
-    def _responds(self, wanted: bool | str) -> bool:
-        """Whether intervals are those of linear response."""
-        if isinstance(wanted, bool | np.bool_):
-            return bool(wanted)
-        if not isinstance(wanted, str) or wanted != "auto":
-            raise TypeError(f'linear_response must be True, False or "auto"; found {wanted!r}.')
-        number = self.posterior_["loadings"].shape.size
-        if number > FEW_LOADINGS:
-            warn_user(
-                f"intervals of {number} loadings are each given all others, and so too narrow: linear_response=True "
-                "takes them all at once, which costs seconds to minutes; linear_response=False says this no more."
-            )
-        return number <= FEW_LOADINGS
-
-    def _response(self) -> Response:
-        """Linear response, in the units of X."""
-        q, learned = self.posterior_["loadings"], self.state_.q.get("noise")
-        shape, noise = q.shape.shape, self.noise_variance_ / self.scale_**2
-        size = 2.0 * q.shape.size + shape[1]
-        memory.need(48.0 * size**2, f"linear response of {q.shape.size} loadings", "set linear_response=False")
-        model = GammaFactors(
-            *shape,
-            prior_shape=float(self._loadings_prior[0]),
-            prior_rate=float(self._loadings_prior[1]),
-            noise=noise if learned is None else None,
-            noise_size=1 if learned is None else len(learned.value),
-            noise_floor=np.full(shape[1], 0.0 if learned is None else NOISE_FLOOR),
-            seed=self.state_.seed,
-        )
-        blocks = {"loadings": Gamma(q.shape, q.rate * self.scale_)}
-        blocks |= {} if learned is None else {"noise": learned}
-        with parallel.working():
-            found = respond(model, blocks, self._fitted_to.divided(self.scale_))
-        own, draws = found.loadings, found.turned
-        draws = None if draws is None else draws * self.scale_
-        return found._replace(loadings=Gamma(own.shape, own.rate / self.scale_), turned=draws)
+    def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
+        # One seed: blocks that were drawn are of the same draws.
+        return super()._posterior_draws(n, rng.randint(np.iinfo(np.int32).max))
 
     def _axes_of_blocks(self) -> dict[str, dict[str, Any]]:
-        return {"loadings": {"component": self.get_feature_names_out(), "feature": feature_names(self)}}
+        columns = {"feature": feature_names(self)}
+        return {"loadings": {"component": self.get_feature_names_out(), **columns}, "noise_variance": columns}
 
     @property
     def _n_features_out(self) -> int:

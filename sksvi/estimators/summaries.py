@@ -167,6 +167,13 @@ def _tells_apart(information: Array) -> bool:
     return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
 
 
+def columns_of_draws(draws: Array, tail: float) -> dict[str, Array]:
+    """Columns of a table, (R,) each: mean, standard deviation and ends of equal-tailed intervals of draws (S, R)."""
+    draws = draws.astype(float)
+    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    return {"mean": draws.mean(0), "std": draws.std(0, ddof=1), "lower": lower, "upper": upper}
+
+
 def concatenated(tables: Sequence[Any]) -> Any:
     """Tables one below the other, under the index of the first; a plain name is the last level of an index of several.
 

@@ -26,6 +26,7 @@ from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.fitting import evaluation_budget
 from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import COMPONENTS, STREAMED, UNCHECKED, auto_or_number, stays
+from sksvi.estimators.summaries import columns_of_draws
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import Point
 from sksvi.inference.problem import Problem
@@ -480,9 +481,7 @@ class Mixture(DensityMixin, FirstRows):
         for name, at, *_ in parts:
             draws = self.posterior_[name].draws
             found.append(draws[:, :used] if not at else draws.reshape(*draws.shape[:3], -1)[:, :used, at[0], at[1]])
-        each = np.concatenate(found, axis=1).astype(float)
-        lower, upper = np.quantile(each, [tail, 1 - tail], axis=0)
-        return {"mean": each.mean(0), "std": each.std(0, ddof=1), "lower": lower, "upper": upper}
+        return columns_of_draws(np.concatenate(found, axis=1), tail)
 
     def _beta_table(self, parts: list[Any], tail: float) -> dict[str, Array]:
         """Moments and quantiles of the Beta margins of used components, part by part."""

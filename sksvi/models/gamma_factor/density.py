@@ -188,35 +188,3 @@ def information(loadings: Array, noise: Array, freedom: float) -> Array:
 def noise_information(loadings: Array, noise: Array, freedom: float) -> Array:
     """Expected -∂²ξ/∂ψ², (D, D)."""
     return 0.5 * freedom * np.square(inverse_covariance(loadings, noise))
-
-
-class Second(NamedTuple):
-    """Second derivatives of ξ at one Λ, and the first ones beside them.
-
-    loadings (K D, K D), mixed (K D, D) with the noise variances, noise (D, D); slope (K, D), in_noise (D,).
-    """
-
-    loadings: Array
-    mixed: Array
-    noise: Array
-    slope: Array
-    in_noise: Array
-
-
-def second_derivatives(loadings: Array, noise: Array, data: Scatter) -> Second:
-    """Second derivatives of ξ in loadings (K, D) and noise variances, and the first ones beside them.
-
-    With R = C⁻¹SC⁻¹ - νC⁻¹ the slopes are ∂ξ/∂Λ = RΛ and ∂ξ/∂ψ = ½ diag R, and
-    dR = -C⁻¹ dC C⁻¹SC⁻¹ - C⁻¹SC⁻¹ dC C⁻¹ + νC⁻¹ dC C⁻¹.
-    """
-    (K, D), P = loadings.shape, inverse_covariance(loadings, noise)
-    W = P @ data.products @ P
-    R, G, V = W - data.freedom * P, loadings @ P, loadings @ W
-    A, B = V @ loadings.T, G @ loadings.T
-    # Entry ((k, d), (l, e)): what dC = dΛ Λᵀ gives, then what Λ dΛᵀ does.
-    full = np.multiply.outer(np.eye(K) - B, R) - np.multiply.outer(A, P)
-    other = np.multiply.outer(V, G) + np.multiply.outer(G, V - data.freedom * G)  # (l, d, k, e)
-    full = np.swapaxes(full, 1, 2) - other.transpose(2, 1, 0, 3)
-    mixed = -(V[:, None] * P) - G[:, None] * R
-    own = 0.5 * data.freedom * P**2 - P * W
-    return Second(full.reshape(K * D, K * D), mixed.reshape(K * D, D), own, loadings @ R, 0.5 * np.diag(R))

@@ -16,7 +16,6 @@ from sksvi.models.gamma_factor.density import (
     noise_information,
     projection,
     scatter_of,
-    second_derivatives,
 )
 
 SHAPES = [(2, 4), (6, 3), (1, 1)]
@@ -164,25 +163,3 @@ def test_variables_run_through_their_nodes_in_orders_of_their_own(global_random_
     values, _ = nodes(np.full(40, 2.0), orders(512, 40, global_random_seed))
     between = np.corrcoef(values.T) - np.eye(40)
     assert np.abs(between).max() < 5.0 / np.sqrt(512)
-
-
-@pytest.mark.parametrize(("k", "d"), SHAPES)
-def test_second_derivatives_are_those_of_the_slopes(k, d, global_random_seed):
-    L, noise, data, _ = problem(global_random_seed, k, d, centred=True)
-    found, step = second_derivatives(L, noise, data), 1e-6
-    first = log_density(L, noise, data, True)
-    np.testing.assert_allclose(found.slope, first.in_loadings, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(found.in_noise, first.in_noise, rtol=1e-8, atol=1e-9)
-
-    def slopes(at, psi):
-        own = log_density(at.reshape(k, d), psi, data, True)
-        return own.in_loadings.ravel(), own.in_noise
-
-    scale = 1e-6 * np.abs(found.loadings).max()
-    for i, e in enumerate(step * np.eye(k * d)):
-        high, low = slopes(L.ravel() + e, noise)[0], slopes(L.ravel() - e, noise)[0]
-        np.testing.assert_allclose(found.loadings[i], (high - low) / (2 * step), rtol=1e-5, atol=scale)
-    for j, e in enumerate(step * np.eye(d)):
-        high, low = slopes(L.ravel(), noise + e), slopes(L.ravel(), noise - e)
-        np.testing.assert_allclose(found.mixed[:, j], (high[0] - low[0]) / (2 * step), rtol=1e-5, atol=scale)
-        np.testing.assert_allclose(found.noise[j], (high[1] - low[1]) / (2 * step), rtol=1e-5, atol=scale)
