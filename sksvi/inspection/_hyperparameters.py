@@ -74,10 +74,11 @@ class Hyperparameters:
     @property
     def text(self) -> str:
         """Some of them."""
-        shown = [
-            f"{name} {np.exp(at):.3g}" + ("" if np.isnan(self.sd[name]) else f" (×/÷ {np.exp(self.sd[name]):.2f})")
-            for name, at in self.centre.items()
-        ]
+        with np.errstate(over="ignore"):  # of what is hardly determined
+            shown = [
+                f"{name} {np.exp(at):.3g}" + ("" if np.isnan(self.sd[name]) else f" (×/÷ {np.exp(self.sd[name]):.2f})")
+                for name, at in self.centre.items()
+            ]
         return "; ".join(shown[:6]) + ("; ..." if len(shown) > 6 else "")
 
 
@@ -141,7 +142,7 @@ def hyperparameters(found: Hyperparameters, reach: float, n: int, unit: float = 
     centre, sd, text = found.centre, found.sd, found.text
     if not centre:
         return absent("hyperparameters", "none that is positive was learned, or they are points without a width")
-    if "df" in centre and np.exp(centre["df"] + 1.64 * np.nan_to_num(sd["df"])) > NORMAL_DF:
+    if "df" in centre and centre["df"] + 1.64 * np.nan_to_num(sd["df"], posinf=np.inf) > np.log(NORMAL_DF):
         alarm = "Degrees of freedom are not known from above: the noise may well be normal"
         return Finding("hyperparameters", text, alarm, 'likelihood="gaussian"')
     lengths = [name for name in centre if "length_scale" in name]

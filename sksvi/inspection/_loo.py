@@ -73,8 +73,9 @@ class ElpdResult:
 
     @property
     def untrusted(self) -> Index:
-        """Index of the rows whose k-hat is above 0.7."""
-        return self.pointwise.index[~(self.k_hat <= TRUSTED)]
+        """Index of the rows whose k-hat is above 0.7; rows of no weight are not among them."""
+        there = self.pointwise["weight"].to_numpy() > 0 if "weight" in self.pointwise else True
+        return self.pointwise.index[~(self.k_hat <= TRUSTED) & there]
 
     def __str__(self) -> str:
         n = len(self.pointwise)
@@ -180,6 +181,8 @@ def loo(
     given.require("_sites", "has no messages of single rows", SUPPORTED)
     with parallel.working():
         fit = given.call("_sites")
+        if sample_weight is not None and fit.place is None:
+            fit = _with_rows_of_no_weight(fit, np.asarray(sample_weight, float))
         copies = fit.weight if fit.copies is None else fit.copies
         labels = None if groups is None else group_labels(X, groups, len(copies))
         frame = _pointwise(fit, *_folds(fit, labels))
@@ -191,6 +194,12 @@ def loo(
         frame["group"] = labels
     found = summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
     return replace(found, caution=fit.caution)
+
+
+def _with_rows_of_no_weight(fit: SiteFit, weight: Array) -> SiteFit:
+    """A fit that knows where its rows are among those as given, of which some have no weight and no message."""
+    place = np.where(weight > 0, np.cumsum(weight > 0) - 1, -1)
+    return replace(fit, place=place, copies=weight)
 
 
 def group_labels(X: Any, groups: Any, n: int) -> Array:

@@ -91,6 +91,12 @@ def test_a_stated_number_of_degrees_of_freedom_that_is_normal_is_named():
     assert found.parts.loc["hyperparameters", "state"] == "fine"
 
 
+def test_degrees_of_freedom_of_no_known_width_are_an_alarm():
+    """Of data that say nothing of them the width is infinite, and no number overflows."""
+    found = hyperparameters(Hyperparameters({"df": np.log(1e6)}, {"df": np.inf}, {}), np.inf, 200)
+    assert found.alarm.startswith("Degrees of freedom") and "(×/÷ inf)" in found.text
+
+
 @pytest.mark.parametrize("normal", [True, False])
 def test_a_verdict_on_a_fit_names_the_open_side(normal, global_random_seed):
     """Of normal noise degrees of freedom have no upper end; of a t of two they have, in five sets of 300 rows."""

@@ -372,3 +372,16 @@ def test_a_prior_that_leans_on_every_row_is_named(rows, options, global_random_s
     assert found.caution and "kfold" in str(found) and found.caution in str(found)
     wide = loo(BayesianGLMRegressor(prior_precision=1.0).fit(X, y), X, y)
     assert not wide.caution
+
+
+@pytest.mark.parametrize("model", [BayesianGLMRegressor(), GMERegressor(groups="g"), SparseGPRegressor(n_inducing=6)])
+def test_rows_of_no_weight_are_not_there(model, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame({"x": rng.normal(size=40), "g": np.arange(40) % 5}, index=np.arange(40) + 7)
+    y, weight = X["x"] + rng.normal(size=40), rng.integers(0, 3, 40).astype(float)
+    rows = weight > 0
+    found = loo(model.fit(X, y, weight), X, y, sample_weight=weight)
+    without = loo(model, X[rows], y[rows], sample_weight=weight[rows])
+    assert found.elpd_loo == pytest.approx(without.elpd_loo)
+    assert_allclose(found.pointwise["elpd"][rows], without.pointwise["elpd"])
+    assert found.pointwise["elpd"][~rows].isna().all() and not set(found.untrusted) & set(X.index[~rows])
