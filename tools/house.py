@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 395,
-    "lines of code": 53_700,
+    "files": 396,
+    "lines of code": 53_800,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 47,
