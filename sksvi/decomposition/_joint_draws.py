@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from sksvi.decomposition._ids import id_columns, positions
+from sksvi.estimators.checks import n_rows
+from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, constant, placeholder
+from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.families import GaussianPlates
 from sksvi.families.gaussian.plates import packed
 from sksvi.models.chains import ChainLength
+from sksvi.models.factorization.chain import FactorChain
 from sksvi.models.factorization.chain_loops import squared_spreads
+from sksvi.models.factorization.columns import SIDES
 
 Array = np.ndarray
 
@@ -143,3 +151,70 @@ def cell_variance(items: Array, means: Array, variances: Array | None, mean: Arr
         if variances is not None:
             total += variances[:, s] @ np.square(bases)
     return total / items.shape[1]
+
+
+# ---- from the prior of the chain: half-Cauchy deviations of factors
+def prior_draws(estimator: Any, X: Any, n: int, rng: Any) -> tuple[Any, PosteriorDraws]:
+    """An estimator with what X fixes, or its fit, and draws of both sides and of f at the pairs of X.
+
+    Raises
+    ------
+    ValueError
+        Where variances of factors, or parameters of the likelihood, have no prior; for ids that a fit has not.
+    """
+    fitted = hasattr(estimator, "state_")
+    twin = copy.copy(estimator) if fitted else clone(estimator)
+    if not fitted:
+        twin._encoded(GivenRows(X, placeholder(twin, n_rows(X)), None, None), True, WHOLE)
+    likelihood, ids = twin.likelihood_, (twin.users_, twin.items_)
+    _check_proper(twin)
+    priors = {side: twin._prior(side, own) for side, own in zip(SIDES, ids, strict=True)}
+    model = twin._new_model(priors)
+    places = [positions(own, column) for own, column in zip(ids, id_columns(twin, X, False), strict=True)]
+    if min(own.min(initial=0) for own in places) < 0:
+        raise ValueError(f"X has users or items that this {type(twin).__name__} has not: draw for those of the fit.")
+    scales = FactorChain(model, None, {}, False).prior_scales  # type: ignore[arg-type]
+    sides: dict[str, list[Array]] = {side: [] for side in SIDES}
+    nodes = []
+    for s in range(n):
+        drawn = [_drawn_side(priors[side], scales, len(own), rng) for side, own in zip(SIDES, ids, strict=True)]
+        users, items = (columns[place] for columns, place in zip(drawn, places, strict=True))
+        f = model.offset + np.sum(users * items, axis=1)
+        nodes.append(NodeDraws(np.array([s]), likelihood, constant(f[:, None])))
+        for side, columns in zip(SIDES, drawn, strict=True):
+            sides[side].append(columns)
+    found = {}
+    for side, own in zip(SIDES, ids, strict=True):
+        found[side] = Variable(np.array(sides[side]), {side[:-1]: own, "component": np.arange(model.n_components)})
+    return twin, PosteriorDraws(n, found, nodes)
+
+
+def _check_proper(estimator: Any) -> None:
+    name, likelihood = type(estimator).__name__, estimator.likelihood_
+    if estimator.biases:
+        raise ValueError(
+            f"biases=True of this {name} has a mean of the items' biases whose prior is a hundred times as wide as "
+            "they are, which says nothing of ratings: set biases=False."
+        )
+    if estimator.uncertainty != "corrected" or estimator.covariance != "full":
+        raise ValueError(
+            f"uncertainty={estimator.uncertainty!r} with covariance={estimator.covariance!r} of this {name} learns the "
+            "variances of factors without a prior: set uncertainty='corrected' and covariance='full'."
+        )
+    if likelihood.learned:
+        raise ValueError(
+            f"likelihood={estimator.likelihood!r} of this {name} learns {', '.join(likelihood.learned)} without a "
+            f"prior: give numbers, as in {type(likelihood).__name__}({likelihood.learned[0]}=...)."
+        )
+
+
+def _drawn_side(prior: Any, scales: Array, n: int, rng: Any) -> Array:
+    """Columns (n, F) of one side: deviations, coefficients of their mean, then columns about it."""
+    deviation = np.sqrt(scales) * np.abs(rng.standard_cauchy(len(scales)))
+    if not prior.by_coordinate:
+        deviation[:] = deviation[0]
+    columns = deviation * rng.standard_normal((n, len(scales)))
+    if prior.design is None:
+        return columns
+    coefficients = deviation * rng.standard_normal((prior.n_columns, len(scales))) / np.sqrt(prior.delta)[:, None]
+    return np.asarray(columns + prior.design @ np.where(prior.applies, coefficients, 0.0))

@@ -13,7 +13,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
 from sksvi.decomposition._ids import design_of, positions
-from sksvi.decomposition._joint_draws import JointDraws
+from sksvi.decomposition._joint_draws import JointDraws, prior_draws
 from sksvi.decomposition._pairs import PairMethods, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
@@ -297,12 +297,8 @@ class RatingMethods(RegressionMethods, PairMethods):
         """Numbers that identify this fit: those of every estimator of pairs, and the constant of f."""
         return (*super()._mark, getattr(self, "global_bias_", None))
 
-    @property
-    def _improper(self) -> str:
-        return (
-            "its constant, and the scales of the half-Cauchy priors of its factors' deviations, are set by the "
-            "ratings: simulate factors of variances that you believe in, and give sbc that function"
-        )
+    def _prior_draws(self, X: Any, n: int, rng: Any, offset: Any = None) -> tuple[Any, PosteriorDraws]:
+        return prior_draws(self, X, n, rng)
 
     # ---- plates of ids
     def _known(self, side: str, column: Any) -> Array:

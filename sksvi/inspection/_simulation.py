@@ -147,7 +147,7 @@ def sbc(
     simulate : callable, default=None
         A RandomState to X, y and a dict of true values: names as in `to_arviz`'s posterior, arrays of the shape of one
         draw. None: parameters from the prior of the estimator (as in `sample_prior`), at the rows of X; of mixtures,
-        whose components may be numbered otherwise, the log likelihood alone has a rank.
+        whose components may be numbered otherwise, the log likelihood alone has a rank, and factors have none.
     n : int, default=200
         Simulations.
     X : {array-like, DataFrame} of shape (n_rows, D), default=None
@@ -242,7 +242,8 @@ class _Prior:
         y = shown_targets(twin, codes)
         paired = draws.nodes[0].likelihood.traits.paired
         codes = np.column_stack([codes, 1.0 - codes]) if paired else codes
-        truths = {name: each.values[0] for name, each in draws.variables.items()}
+        # Numbers and signs of components are free too.
+        truths = {name: each.values[0] for name, each in draws.variables.items() if "component" not in each.axes}
         if "noise" not in draws.variables:  # the posterior's density has the noise of rows integrated out
             truths[LOG_LIKELIHOOD] = log_densities(twin, draws, None, codes, None).sum()
         return self.X, codes if paired else y, truths

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logit
-from scipy.stats import expon, halfcauchy, kstest, norm
+from scipy.stats import expon, halfcauchy, ks_2samp, kstest, norm
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -146,6 +146,39 @@ def test_series_after_a_fit_and_their_ranks(rng):
     assert {"level_variance", "std(residual)"} <= set(found.ranks)
 
 
+# ---- ratings
+def test_factors_have_half_cauchy_deviations(global_random_seed):
+    """A factor is s C z, C a Cauchy and z a normal number, one C for all of its side; f of a pair is their product."""
+    X = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 2]})
+    model = sksvi.GeneralizedPMF(2, biases=False, likelihood=Gaussian(variance=0.25))
+    draws = model._prior_draws(X, 2000, np.random.RandomState(global_random_seed))[1]
+    users, items = (draws.variables[side].values for side in ("users", "items"))
+    twin = clone(model)
+    twin._encoded(GivenRows(X, placeholder(model, 3), None, None), True, WHOLE)
+    rng = np.random.default_rng(global_random_seed + 1)
+    reference = np.sqrt(twin._encoding.unit) * np.abs(rng.standard_cauchy(20000) * rng.normal(size=20000))
+    assert ks_2samp(np.abs(users[:, 0, 1]), reference).pvalue > 1e-5
+    assert kstest(users[:, 0, 1] / users[:, 1, 1], "cauchy").pvalue > 1e-5  # of one deviation
+    f = np.sum(users[:, [0, 0, 1]] * items[:, [0, 1, 1]], axis=2)
+    np.testing.assert_allclose([node.latents(X, None)[0][:, 0] for node in draws.nodes], f, rtol=1e-9, atol=1e-9)
+    y = model.sample_prior(X, 2000, random_state=global_random_seed)
+    assert y.shape == (2000, 3) and abs(np.mean(y > 0) - 0.5) < 4.5 * 0.5 / np.sqrt(2000)
+
+
+def test_ratings_after_a_fit_are_of_its_ids(rng):
+    X = pd.DataFrame({"user": rng.integers(5, size=40), "item": rng.integers(4, size=40)})
+    model = sksvi.GeneralizedPMF(1, likelihood="logit", biases=False, random_state=0).fit(X, rng.integers(2, size=40))
+    assert model.sample_prior(X[:7], 20, random_state=0).shape == (20, 7)
+    with pytest.raises(ValueError, match="users or items that this GeneralizedPMF has not"):
+        model.sample_prior(X.assign(user=99))
+    with pytest.raises(ValueError, match=r"learns variance without a prior: .* Gaussian\(variance=...\)"):
+        sksvi.GeneralizedPMF(2, biases=False).sample_prior(X)
+    with pytest.raises(ValueError, match="set uncertainty='corrected' and covariance='full'"):
+        sksvi.GeneralizedPMF(**GIVEN_PAIRS, covariance="diag").sample_prior(X)
+    with pytest.raises(ValueError, match="set biases=False"):
+        sksvi.GeneralizedPMF(2, likelihood="poisson").sample_prior(X)
+
+
 # ---- rows without a target
 def test_rows_of_mixtures_have_the_moments_of_their_priors(global_random_seed):
     """E x = 1/2; two rows of a draw agree in two columns by the share of rows in one component."""
@@ -223,9 +256,9 @@ ROWS = {
     "GammaFactorModel": {"n_components": 2, "fit_mean": False},
     "BetaProcessFA": {"n_components": 3},
 }
+GIVEN_PAIRS = {"n_components": 2, "likelihood": "poisson", "biases": False}
 GIVEN_SERIES = {"likelihood": "poisson", "level": "walk", "initial_variance": 0.1}
 REFUSED = {
-    "GeneralizedPMF": "half-Cauchy",
     "PoissonFactorization": "flat priors",
     "GammaPoissonFactorization": "flat priors",
 }
@@ -241,8 +274,8 @@ def every():
 
 @pytest.mark.parametrize("name", every())
 def test_every_estimator_draws_or_says_why_not(name, counts):
-    model = getattr(sksvi, name)(**{**ROWS, "DynamicGLM": GIVEN_SERIES}.get(name, {}))
-    X = (counts > 2.0).astype(float) if "Mixture" in name else counts
+    model = getattr(sksvi, name)(**{**ROWS, "DynamicGLM": GIVEN_SERIES, "GeneralizedPMF": GIVEN_PAIRS}.get(name, {}))
+    X = counts[:, :2] if name == "GeneralizedPMF" else (counts > 2.0).astype(float) if "Mixture" in name else counts
     if name in REFUSED:
         with pytest.raises(TypeError, match=f"{name} has no draws from its prior: .*{REFUSED[name]}.* give sbc"):
             model.sample_prior(X)
