@@ -61,10 +61,7 @@ def _sliced(
         new = low + (high - low) * _uniform(state)
         if _density(new, x0, slopes, freedom, power, rate) >= level:
             return max(np.exp(new), least)
-        if new < here:
-            low = new
-        else:
-            high = new
+        low, high = (new, high) if new < here else (low, new)
     return x0
 
 
@@ -208,10 +205,7 @@ def _turn(radius: Array, angle: Array, low: float, high: float, power: float, ra
         tried = low + (high - low) * _uniform(state)
         if _turn_density(tried, radius, angle, power, rate) >= level:
             return tried
-        if tried < 0.0:
-            low = tried
-        else:
-            high = tried
+        low, high = (tried, high) if tried < 0.0 else (low, tried)
     return 0.0
 
 
