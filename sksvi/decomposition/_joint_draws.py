@@ -166,26 +166,23 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any) -> tuple[Any, Posterio
     twin = copy.copy(estimator) if fitted else clone(estimator)
     if not fitted:
         twin._encoded(GivenRows(X, placeholder(twin, n_rows(X)), None, None), True, WHOLE)
-    likelihood, ids = twin.likelihood_, (twin.users_, twin.items_)
     _check_proper(twin)
+    ids = twin.users_, twin.items_
     priors = {side: twin._prior(side, own) for side, own in zip(SIDES, ids, strict=True)}
     model = twin._new_model(priors)
     places = [positions(own, column) for own, column in zip(ids, id_columns(twin, X, False), strict=True)]
     if min(own.min(initial=0) for own in places) < 0:
         raise ValueError(f"X has users or items that this {type(twin).__name__} has not: draw for those of the fit.")
     scales = FactorChain(model, None, {}, False).prior_scales  # type: ignore[arg-type]
-    sides: dict[str, list[Array]] = {side: [] for side in SIDES}
-    nodes = []
+    sides, nodes = {side: list[Array]() for side in SIDES}, []
     for s in range(n):
-        drawn = [_drawn_side(priors[side], scales, len(own), rng) for side, own in zip(SIDES, ids, strict=True)]
-        users, items = (columns[place] for columns, place in zip(drawn, places, strict=True))
+        for side, own in zip(SIDES, ids, strict=True):
+            sides[side].append(_drawn_side(priors[side], scales, len(own), rng))
+        users, items = (sides[side][s][place] for side, place in zip(SIDES, places, strict=True))
         f = model.offset + np.sum(users * items, axis=1)
-        nodes.append(NodeDraws(np.array([s]), likelihood, constant(f[:, None])))
-        for side, columns in zip(SIDES, drawn, strict=True):
-            sides[side].append(columns)
-    found = {}
-    for side, own in zip(SIDES, ids, strict=True):
-        found[side] = Variable(np.array(sides[side]), {side[:-1]: own, "component": np.arange(model.n_components)})
+        nodes.append(NodeDraws(np.array([s]), twin.likelihood_, constant(f[:, None])))
+    axes = {side: {side[:-1]: own, "component": np.arange(model.n_components)} for side, own in zip(SIDES, ids)}
+    found = {side: Variable(np.array(sides[side]), axes[side]) for side in SIDES}
     return twin, PosteriorDraws(n, found, nodes)
 
 

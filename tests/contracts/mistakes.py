@@ -198,7 +198,7 @@ PARAMETERS = [
     *bad("n_jobs", 1.5, "int"),
     *bad("warm_start", "yes", "bool"),
     *bad("random_state", "seed", "int"),
-    *bad("likelihood", "gamma", "'.*'probit'"),
+    *bad("likelihood", "gama", "'.*'probit'"),
     *bad("prior_precision", "learn", "{{'ard', 'auto'"),
     *bad("intercept_precision", -1.0, "float"),
     *bad("fit_intercept", "no", "bool"),

@@ -196,7 +196,7 @@ def test_weights(X, rng):
         ("algorithm", "sgd", "'cvi'"),
         ("expectation", "laplace", "'gauss-hermite'"),
         ("covariance", "dense", "'diag'"),
-        ("likelihood", "gamma", "'poisson'"),
+        ("likelihood", "gama", "'poisson'"),
         ("likelihood", "softmax", "'poisson'"),
         ("prior_precision", "learn", "'ard'"),
         ("prior_precision", -1.0, "prior_precision"),
