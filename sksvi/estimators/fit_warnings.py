@@ -48,6 +48,7 @@ def of_target(likelihood: Any, y: Array) -> Iterator[str]:
     y : ndarray of shape (n,), or (n, 2) successes and failures
         Or every value that the n rows have.
     """
+    y = likelihood.points(y)
     first = np.ravel(y[0])
     if likelihood.traits.ordered or (not np.all(y == y[0]) and not likelihood.traits.paired):
         return
@@ -93,6 +94,7 @@ def all_at_one_end(model: Any, data: Any) -> bool:
 
 def one_sided(likelihood: Any, y: Array) -> str:
     """Description of targets that all lie at one end of their support; empty where they do not."""
+    y = likelihood.points(y)
     if not likelihood.traits.paired:
         at_end = not likelihood.traits.ordered and y[0] in (likelihood.support.low, likelihood.support.high)
         return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""

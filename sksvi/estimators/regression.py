@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi.estimators.censoring import censored_rows
 from sksvi.estimators.checks import (
     check_count,
     check_flag,
@@ -26,6 +27,7 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
+from sksvi.estimators.concordance import concordance
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
@@ -40,6 +42,12 @@ def is_ordered(model: Any) -> bool:
     """Whether the likelihood gives a probability to each of several levels."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(given_likelihood(model))
     return bool(spec.traits.ordered)
+
+
+def lasts(model: Any) -> bool:
+    """Whether y is a positive measurement, which may be a time."""
+    spec = getattr(model, "likelihood_", None) or likelihoods.resolve(given_likelihood(model))
+    return bool(spec.support.low >= 0 and spec.tails is not None)
 
 
 class RegressionMethods(RegressorMixin):
@@ -70,8 +78,8 @@ class RegressionMethods(RegressorMixin):
             codes = positions(self.levels_, y)
             check_same_rows(X, codes)
             return codes
-        y = check_numbers(y, "y")
-        if not self.likelihood_.traits.paired:
+        y = censored_rows(y, self.likelihood_) if self.likelihood_.traits.censored else check_numbers(y, "y")
+        if not (self.likelihood_.traits.paired or self.likelihood_.traits.censored):
             y = column_or_1d(y)
         check_same_rows(X, y)
         self.likelihood_.check_target(y)
@@ -190,6 +198,54 @@ class RegressionMethods(RegressorMixin):
         tail = tail_of(coverage)
         return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure)
 
+    @available_if(lasts)
+    def predict_median(self, X: MatrixLike, offset: PerRow | None = None, exposure: PerRow | None = None) -> Array:
+        """Median of the predictive distribution of a positive y, such as a time.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.predict_quantiles(X, [0.5], offset, exposure)[:, 0]
+
+    @available_if(lasts)
+    def predict_survival(
+        self, X: MatrixLike, times: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
+    ) -> Array:
+        """P(y > t) of each row at each of some times, f integrated out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, D)
+        times : array-like of shape (m,)
+            In the unit of y, not negative.
+        offset, exposure : array-like of shape (n,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            For a time below 0.
+        """
+        at = np.ravel(check_numbers(times, "times"))
+        if np.any(at < 0):
+            raise ValueError(f"times must be 0 or more; found {at[np.argmax(at < 0)]:g}.")
+        predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
+        survival = np.empty((len(predictive.latent_mean), len(at)))
+        for k, time in enumerate(at):
+            survival[:, k] = 1.0 - predictive.cdf(np.full(len(survival), time))
+        return survival
+
     def sample_y(
         self,
         X: MatrixLike,
@@ -262,7 +318,8 @@ class RegressionMethods(RegressorMixin):
     ) -> float:
         """R², or the share of deviance explained (D²) for counts, rates and binary y.
 
-        Where levels are names: the share of absolute error explained, in steps from level to level.
+        Where levels are names: the share of absolute error explained, in steps from level to level. Of censored y:
+        Harrell's concordance, the share of pairs whose order is known that the predicted medians have in it.
 
         Parameters
         ----------
@@ -278,6 +335,10 @@ class RegressionMethods(RegressorMixin):
         name, bare = type(self).__name__, travelling(self) if is_collection(X) else self
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         offset = with_exposure(self, offset, exposure, X, y=y)
+        if self.likelihood_.traits.censored:
+            rows = self._check_y(X, y)
+            weight = check_row_values(sample_weight, len(rows), "sample_weight", weights=True)
+            return concordance(rows, self.predict_quantiles(X, [0.5], offset)[:, 0], weight)
         sums = summed(name, bare._losses, X, y, sample_weight, offset)
         # What the mean of all rows would lose: a second look, at y alone.
         return self._saved(sums, lambda mean: summed(name, partial(bare._null_loss, mean), y, None, sample_weight))
@@ -307,6 +368,8 @@ class RegressionMethods(RegressorMixin):
     def _score_name(self) -> str:
         if self._named_levels:
             return "D² of levels"
+        if self.likelihood_.traits.censored:
+            return "concordance"
         return "R²" if self._by_squares else "D²"
 
     def _losses(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:

@@ -95,10 +95,13 @@ def counted(value: float) -> str:
 
 def likelihood_text(likelihood: Any) -> str:
     """Name and parameters of a likelihood as text, numbers rounded."""
-    return f"{type(likelihood).__name__}({', '.join(_argument(*pair) for pair in likelihood.get_params().items())})"
+    parameters = likelihood.get_params(deep=False).items()
+    return f"{type(likelihood).__name__}({', '.join(_argument(*pair) for pair in parameters)})"
 
 
 def _argument(name: str, value: Any) -> str:
+    if hasattr(value, "get_params"):
+        return likelihood_text(value)
     if isinstance(value, float):
         return f"{name}={value:.4g}"
     if np.ndim(value):

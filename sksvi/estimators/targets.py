@@ -15,6 +15,7 @@ import numpy as np
 
 from sksvi import likelihoods
 from sksvi._runtime.user import warn_user
+from sksvi.estimators.censoring import censored_rows, is_censored, with_censoring
 from sksvi.estimators.encoding import Part
 from sksvi.estimators.levels import (
     MOST_LEVELS,
@@ -211,7 +212,10 @@ class ValueTarget(TargetEncoding):
     def given(cls, estimator: Any, y: Any, fixed: TargetEncoding | None, part: Part) -> GivenTarget:
         """The target, an ordinal one as positions among its own levels or those of the fit."""
         base = cls.base(estimator, fixed)
-        options = {"multi_output": base.traits.paired, "y_numeric": True}
+        if is_censored(y) or (y is not None and base.traits.censored):
+            y = censored_rows(y, base)
+            base = with_censoring(base, y)
+        options = {"multi_output": base.traits.paired or base.traits.censored, "y_numeric": True}
         if not base.traits.ordered or y is None:
             return GivenTarget(y, options, base.check_target)
         if fixed is None:
@@ -244,6 +248,7 @@ class ValueTarget(TargetEncoding):
             keeps = found.declared and estimator._keeps_levels
             names, _ = levels_in_use(found.values, codes, base, found.declared, keeps)
             base = base.scales.among(len(names))
+        base = with_censoring(base, cls(base, names).few(summary).alone.y)
         targets = starting(cls(base, names).few(summary).alone, base.traits.by_moments)
         return cls(base.start(targets.y, targets.weight), names)
 

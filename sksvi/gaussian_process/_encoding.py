@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sksvi.estimators.censoring import with_censoring
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.offsets import offset_of
@@ -118,11 +119,13 @@ class ProcessEncoding(Encoding):
 
     def in_units(self, estimator: Any, targets: Table, spread: Array) -> Self:
         """The encoding with first likelihood, units, constant part and kernel of these rows."""
-        base = self.base_likelihood(estimator)
+        base = with_censoring(self.base_likelihood(estimator), targets.y)
         alone = starting(targets.alone, base.traits.by_moments)
         targets = starting(targets, base.traits.by_moments)
-        at = targets.y if targets.offset is None or not base.traits.additive else targets.y - targets.offset
-        likelihood = base.start(at, targets.weight) if base.traits.additive else base.start(alone.y, alone.weight)
+        at, additive = base.points(targets.y), base.traits.additive
+        at = at if targets.offset is None or not additive else at - targets.offset
+        alone_too = not additive or base.traits.censored
+        likelihood = base.start(alone.y, alone.weight) if alone_too else base.start(at, targets.weight)
         measured, own = likelihood.traits.additive, estimator.kernel is not None
         # A kernel of the user's is about zero; ours is for what varies.
         mean = 0.0 if own else first_mean(likelihood, at, targets)

@@ -43,10 +43,11 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     """
     if likelihood.n_latents > 1:
         variance = 1.0
-    elif likelihood.traits.discrete:
+    elif not likelihood.traits.additive:
         variance = 1.0 + best_constant(likelihood, data) ** 2
     else:
-        variance = float(np.average(np.square(data.centred), weights=data.weight)) or 1.0
+        away = likelihood.points(data.y) - (0.0 if data.offset is None else data.offset)
+        variance = float(np.average(np.square(away), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.censored import Censored
 from sksvi.likelihoods.classes import Bernoulli, Softmax
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.counts import NegativeBinomial, Poisson
@@ -26,6 +27,7 @@ __all__ = [
     "Beta",
     "BetaBinomial",
     "Binomial",
+    "Censored",
     "Exponential",
     "Gamma",
     "Gaussian",

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi.likelihoods.scales import Scales
+from sksvi.likelihoods.tails import Tails
 from sksvi.likelihoods.traits import (
     LARGEST_COUNT,
     LARGEST_TARGET,
@@ -102,6 +103,20 @@ class Likelihood(BaseEstimator):
     def variance_function(self) -> tuple[float, float] | None:
         """(a, b) where E[y | f] = exp(f) = mu and Var[y | f] = a mu + b mu^2: closed moments of y; else None."""
         return None
+
+    @property
+    def tails(self) -> Tails | None:
+        """Probabilities beyond y, of a y that may be censored; None: it may not."""
+        return None
+
+    @property
+    def uncensored(self) -> Likelihood:
+        """The likelihood of y that is seen to its end."""
+        return self
+
+    def points(self, y: Array) -> Array:
+        """Numbers that stand for y where its size is asked for, shape (n,): y itself, of what is censored a bound."""
+        return y
 
     @property
     def ratio(self) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma, stdtr, stdtrit
+from scipy.special import digamma, gammaln, log_ndtr, ndtr, ndtri, polygamma, stdtr, stdtrit
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.scales import LEAST_NOISE, Scales, weighted_median, weighted_moments
+from sksvi.likelihoods.tails import AdditiveTails
 from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, InverseGammaVariance, LikelihoodTraits, Support, as_float
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
@@ -179,6 +180,14 @@ class Gaussian(Likelihood):
     def cdf(self, y: Array, f: Array) -> Array:
         return ndtr((y - as_float(f)) / np.sqrt(self._number("variance")))
 
+    @property
+    def tails(self) -> AdditiveTails:
+        return AdditiveTails(self)
+
+    def _log_tails(self, y: Array, f: Array) -> tuple[Array, Array]:
+        z = (y - as_float(f)) / np.sqrt(self._number("variance"))
+        return log_ndtr(z), log_ndtr(-z)
+
     def ppf(self, p: Array | float, f: Array) -> Array:
         return f + ndtri(p) * np.sqrt(self._number("variance"))
 
@@ -292,6 +301,15 @@ class StudentT(Likelihood):
 
     def cdf(self, y: Array, f: Array) -> Array:
         return stdtr(self._number("df"), (y - as_float(f)) / self._number("scale"))
+
+    @property
+    def tails(self) -> AdditiveTails:
+        return AdditiveTails(self)
+
+    def _log_tails(self, y: Array, f: Array) -> tuple[Array, Array]:
+        z, df = (y - as_float(f)) / self._number("scale"), self._number("df")
+        with np.errstate(divide="ignore"):
+            return np.log(stdtr(df, z)), np.log(stdtr(df, -z))
 
     def ppf(self, p: Array | float, f: Array) -> Array:
         return f + stdtrit(self._number("df"), p) * self._number("scale")

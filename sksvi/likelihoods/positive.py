@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import stats
-from scipy.special import digamma, gammainc, gammaincinv, gammaln, log_ndtr, ndtr, polygamma
+from scipy.special import digamma, gammainc, gammaincc, gammaincinv, gammaln, hyp1f1, log_ndtr, ndtr, polygamma
 
 from sksvi.likelihoods.one_scale import OneScale
 from sksvi.likelihoods.scales import LEAST_NOISE, weighted_moments
+from sksvi.likelihoods.tails import LogScaleTails
 from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, LikelihoodTraits, Support, as_float, safe_exp
 
 POSITIVE = Support(float(np.nextafter(0.0, 1.0)), np.inf, False, "y > 0")
+
+
+#: Terms of the continued fraction far in the upper tail.
+FRACTIONS = 60
 
 
 def squared_variation(y: Array, weight: Array | None) -> float:
     """Squared coefficient of variation of y, half of which is left to the features; 1 where y is constant."""
     mean, variance = weighted_moments(y, weight)
     return float(0.5 * variance / mean**2) or 1.0
+
+
+def log_gamma_tails(shape: float, log_x: Array) -> tuple[Array, Array]:
+    """Logarithms of the regularised incomplete gamma functions at exp(log_x), also where these are no numbers.
+
+    Series and continued fraction: Abramowitz and Stegun, 6.5.29 and 6.5.31.
+    """
+    x = np.asarray(safe_exp(log_x))
+    with np.errstate(divide="ignore"):
+        below, above = np.log(gammainc(shape, x)), np.log(gammaincc(shape, x))
+    low, high = np.isneginf(below), np.isneginf(above)
+    common = shape * log_x - x - float(gammaln(shape))
+    if low.any():
+        below[low] = common[low] - np.log(shape) + np.log(hyp1f1(1.0, shape + 1.0, x[low]))
+    if high.any():
+        fraction = at = x[high]
+        for k in range(FRACTIONS, 0, -1):
+            fraction = at + (k - shape) / (1.0 + k / fraction)
+        above[high] = common[high] - np.log(fraction)
+    return below, above
 
 
 class LogLink(OneScale):
@@ -61,6 +86,10 @@ class Gamma(LogLink):
     def variance_function(self) -> tuple[float, float]:
         return 0.0, self._number("dispersion")
 
+    @property
+    def width(self) -> float:
+        return float(min(1.0, 2.0 * np.sqrt(self._number("dispersion"))))
+
     def _constant(self, y: Array, dtype: np.dtype) -> tuple[float, Array, Array]:
         """Shape k, log(k y), and log p(y | f) without what depends on f."""
         shape = 1.0 / self._number("dispersion")
@@ -87,6 +116,15 @@ class Gamma(LogLink):
     def cdf(self, y: Array, f: Array) -> Array:
         shape = 1.0 / self._number("dispersion")
         return gammainc(shape, shape * np.maximum(y, 0.0) * safe_exp(-as_float(f)))
+
+    @property
+    def tails(self) -> LogScaleTails:
+        return LogScaleTails(self)
+
+    def _log_tails(self, y: Array, f: Array) -> tuple[Array, Array]:
+        shape = 1.0 / self._number("dispersion")
+        log_at = np.log(shape * as_float(y)) - as_float(f)
+        return log_gamma_tails(shape, log_at)
 
     def ppf(self, p: Array | float, f: Array) -> Array:
         shape = 1.0 / self._number("dispersion")

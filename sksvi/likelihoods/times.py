@@ -6,13 +6,26 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, gamma, logit, ndtr, ndtri
+from scipy.special import expit, exprel, gamma, logit, ndtr, ndtri
 
 from sksvi.likelihoods.logistic import expected_outcomes
 from sksvi.likelihoods.one_scale import OneScale
 from sksvi.likelihoods.positive import POSITIVE
 from sksvi.likelihoods.scales import LEAST_NOISE, weighted_moments
-from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, as_float, safe_exp, sigmoid, softplus
+from sksvi.likelihoods.tails import LogLocationTails
+from sksvi.likelihoods.traits import (
+    LOG_SQRT_2PI,
+    Array,
+    as_float,
+    log_normal_cdf_terms,
+    log_sigmoid_terms,
+    safe_exp,
+    sigmoid,
+    softplus,
+)
+
+#: A z below has exp(z) as its probability, one above the probability 1.
+LOWEST, HIGHEST = -36.0, 6.0
 
 
 class LogLocation(OneScale):
@@ -34,6 +47,22 @@ class LogLocation(OneScale):
     @abstractmethod
     def _standard_cdf(self, z: Array) -> Array:
         """P(Z <= z)."""
+
+    @abstractmethod
+    def _standard_below(self, z: Array) -> tuple[Array, Array, Array]:
+        """log P(Z <= z) and its first two derivatives."""
+
+    @abstractmethod
+    def _standard_above(self, z: Array) -> tuple[Array, Array, Array]:
+        """log P(Z > z) and its first two derivatives."""
+
+    def _expected_above(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        """Closed form of E log P(Y > y | f) under f ~ N(m, v) and its derivatives in m and v, or None."""
+        return None
+
+    @property
+    def tails(self) -> LogLocationTails:
+        return LogLocationTails(self)
 
     @abstractmethod
     def _standard_ppf(self, p: Any) -> Array:
@@ -121,6 +150,13 @@ class LogNormal(LogLocation):
     def _standard_cdf(self, z: Array) -> Array:
         return ndtr(z)
 
+    def _standard_below(self, z: Array) -> tuple[Array, Array, Array]:
+        return log_normal_cdf_terms(z)
+
+    def _standard_above(self, z: Array) -> tuple[Array, Array, Array]:
+        value, slope, curve = log_normal_cdf_terms(-z)
+        return value, -slope, curve
+
     def _standard_ppf(self, p: Any) -> Array:
         return ndtri(p)
 
@@ -161,6 +197,22 @@ class Weibull(LogLocation):
 
     def _standard_cdf(self, z: Array) -> Array:
         return -np.expm1(-safe_exp(z))
+
+    def _standard_below(self, z: Array) -> tuple[Array, Array, Array]:
+        rate = safe_exp(np.minimum(z, HIGHEST))
+        with np.errstate(divide="ignore"):
+            value = np.where(z < LOWEST, z, np.log(-np.expm1(-rate)))
+        share = 1.0 / exprel(rate)
+        return value, share, share * (1.0 - rate - share)
+
+    def _standard_above(self, z: Array) -> tuple[Array, Array, Array]:
+        rate = -safe_exp(z)
+        return rate, rate, rate
+
+    def _expected_above(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        z, _, scale = self._z(y, m)
+        rate = safe_exp(z + 0.5 * v / scale**2)
+        return -rate, rate / scale, -0.5 * rate / scale**2
 
     def _standard_ppf(self, p: Any) -> Array:
         with np.errstate(divide="ignore"):
@@ -216,6 +268,13 @@ class LogLogistic(LogLocation):
 
     def _standard_cdf(self, z: Array) -> Array:
         return expit(z)
+
+    def _standard_below(self, z: Array) -> tuple[Array, Array, Array]:
+        return log_sigmoid_terms(z)
+
+    def _standard_above(self, z: Array) -> tuple[Array, Array, Array]:
+        value, slope, curve = log_sigmoid_terms(-z)
+        return value, -slope, curve
 
     def _standard_ppf(self, p: Any) -> Array:
         return logit(p)

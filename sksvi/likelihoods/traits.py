@@ -191,6 +191,8 @@ class LikelihoodTraits:
         y is a pair, (successes, failures); `outcomes` gives them.
     symmetric : bool, default=False
         There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
+    censored : bool, default=False
+        y has columns of bounds; `points` gives numbers.
     additive : bool, default=False
         y is f plus noise whose distribution does not depend on f.
     log_concave : bool, default=True
@@ -217,6 +219,7 @@ class LikelihoodTraits:
     classifies: bool = False
     ordered: bool = False
     paired: bool = False
+    censored: bool = False
     symmetric: bool = False
     additive: bool = False
     log_concave: bool = True

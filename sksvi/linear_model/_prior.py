@@ -39,7 +39,7 @@ def natural_unit(likelihood: Likelihood, targets: Table) -> float:
     """The standard deviation of a target in the unit of f; links have a scale of their own, about 1."""
     if not likelihood.traits.additive:
         return 1.0
-    y = targets.centred
+    y = likelihood.points(targets.y) - (0.0 if targets.offset is None else targets.offset)
     unit = own_unit(y, targets.weight)
     if likelihood.scale_mixture is None:
         return unit

@@ -72,6 +72,7 @@ REGISTRY: dict[str, str] = {
     "ZeroInflatedPoisson": "sksvi.likelihoods:ZeroInflatedPoisson",
     "ZeroInflatedNegativeBinomial": "sksvi.likelihoods:ZeroInflatedNegativeBinomial",
     "HurdlePoisson": "sksvi.likelihoods:HurdlePoisson",
+    "Censored": "sksvi.likelihoods:Censored",
     "HurdleNegativeBinomial": "sksvi.likelihoods:HurdleNegativeBinomial",
     "MCSSVI": "sksvi.algorithms:MCSSVI",
     "HybridMCSSVI": "sksvi.algorithms:HybridMCSSVI",

@@ -12,6 +12,7 @@ from scipy.special import logit, ndtr, ndtri
 from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
+from sksvi.likelihoods.censored import ABOVE, BELOW
 from sksvi.likelihoods.traits import as_float, log_normal_variance, safe_exp
 from sksvi.predictive import quantiles
 from sksvi.predictive.quantiles import quantile_between, smallest_count
@@ -259,6 +260,10 @@ class Predictive:
             successes, failures = likelihood.outcomes(y)
             trials = successes + failures
             return self._successes(successes - 1.0, trials), self._successes(successes, trials)
+        if likelihood.traits.censored:  # a draw between them is uniform, as of what is counted
+            below, above = (self.cdf(ends) for ends in y[:, :2].T)
+            kind = y[:, 2]
+            return np.where(kind == BELOW, 0.0, below), np.where(kind == ABOVE, 1.0, above)
         at_most = self.cdf(y)
         if not (likelihood.traits.discrete or likelihood.traits.ordered):
             return at_most, at_most
@@ -287,7 +292,7 @@ class Predictive:
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""
-        likelihood = self.likelihood
+        likelihood = self.likelihood.uncensored
         m = self.latent_mean[rows].astype(np.float64)
         v = self.latent_variance[rows].astype(np.float64)
         noise = likelihood.noise_variance
@@ -297,7 +302,7 @@ class Predictive:
 
     def _cdf_and_density(self, y: Array, rows: Array) -> list[Array]:
         """P(Y <= y) and p(y) for some rows, y in the support."""
-        likelihood = self.likelihood
+        likelihood = self.likelihood.uncensored
         return expect(
             lambda f, part: (likelihood.cdf(y[part], f), np.exp(likelihood.log_prob(y[part], f))),
             self.latent_mean[rows].astype(np.float64),
@@ -320,13 +325,13 @@ class Predictive:
 
     def _continuous_quantile(self, level: float) -> Array:
         """Quantile of a continuous y whose distribution moves one way with f."""
-        if self.likelihood.noise_variance is not None:
+        if self.likelihood.uncensored.noise_variance is not None:
             return self.latent_mean + self.std() * ndtri(level)
         return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
 
     def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
         """A guess at a quantile, and ends that hold it by the union bound."""
-        likelihood, m = self.likelihood, self.latent_mean.astype(np.float64)
+        likelihood, m = self.likelihood.uncensored, self.latent_mean.astype(np.float64)
         half = 0.5 * level, 0.5 * (1.0 - level)
         # P(f outside) <= half and P(y outside | f inside) <= half bound the quantile from either side
         reach = [self._latent_reach(share) for share in half]

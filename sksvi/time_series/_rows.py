@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from sksvi.estimators.censoring import is_censored
 from sksvi.estimators.checks import LEAST_SPREAD, check_magnitudes, check_numeric_target
 from sksvi.estimators.fit_warnings import OF_COUNTS, may_vary_more
 from sksvi.estimators.validation import columns_named
@@ -58,6 +59,10 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if is_censored(y):
+        raise ValueError(
+            f"{type(estimator).__name__} takes no censored y: give the times alone, or use another estimator."
+        )
     if hasattr(y, "to_numpy") and getattr(getattr(y, "dtype", None), "kind", "") not in (
         "m",
         "M",
@@ -97,7 +102,7 @@ def values_of(likelihood: Likelihood, data: Table) -> tuple[Array, Array | None]
     """Values that a likelihood begins with, those of rows that have weight without their offsets, and the weights."""
     if data.weight is not None:
         data = data.take(np.flatnonzero(data.weight > 0))
-    return data.y if likelihood.traits.discrete else data.centred, data.weight
+    return data.centred if likelihood.traits.additive else data.y, data.weight
 
 
 def observed(y: Array) -> Array:

@@ -66,7 +66,7 @@ def test_the_product_is_complete():
     classes = {
         getattr(likelihoods, name) for name in likelihoods.__all__ if isinstance(getattr(likelihoods, name), type)
     }
-    classes -= {likelihoods.Likelihood, likelihoods.LikelihoodTraits, likelihoods.Support}
+    classes -= {likelihoods.Censored, likelihoods.Likelihood, likelihoods.LikelihoodTraits, likelihoods.Support}
     assert classes == {type(likelihood) for likelihood in TRUTH.values()}
     assert {name for name in likelihoods._BY_NAME if name != "bernoulli"} == set(NAMES)
     classes = {

@@ -15,6 +15,7 @@ from sksvi.likelihoods import (
     Beta,
     BetaBinomial,
     Binomial,
+    Censored,
     Exponential,
     Gamma,
     Gaussian,
@@ -43,6 +44,8 @@ REAL = np.array([-2.0, 0.3, 0.0, 1.7, 6.0])
 LEVELS = np.array([0, 1, 2, 3, 2, 1, 1])
 PAIRS = np.array([[0.0, 3.0], [2.0, 5.0], [4.0, 0.0], [0.0, 0.0], [30.0, 40.0]])
 WHOLE = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 2.0, 0.0])
+ENDS = np.array([[2.0, 2, 0], [2, 2, 1], [3, 3, 2], [1, 2.5, 3], [0.7, 0.7, 0], [5, 5, 1]])
+ENTRIES = np.column_stack([ENDS, [0.0, 0.5, 0.2, 0, 0.3, 0]])
 POSITIVE = np.array([0.1, 1.0, 5.0, 2.3, 0.7])
 SHARES = np.array([0.01, 0.3, 0.5, 0.8, 0.97])
 REGISTRY = {
@@ -81,6 +84,12 @@ REGISTRY = {
     "inflated-share": (ZeroInflatedNegativeBinomial(dispersion=2.0), WHOLE),
     "inflated-dispersion": (ZeroInflatedNegativeBinomial(zero_probability=0.3), WHOLE),
     "hurdle-poisson": (HurdlePoisson(), WHOLE),
+    "censored-weibull": (Censored(Weibull()), ENDS),
+    "censored-normal": (Censored(Gaussian()), ENDS),
+    "censored-student": (Censored(StudentT()), ENDS),
+    "censored-gamma": (Censored(Gamma()), ENDS),
+    "truncated-log-normal": (Censored(LogNormal(), truncated=True), ENTRIES),
+    "truncated-log-logistic": (Censored(LogLogistic(), truncated=True), ENTRIES),
     "hurdle-negative-binomial": (HurdleNegativeBinomial(), WHOLE),
 }
 IDS = list(REGISTRY)
