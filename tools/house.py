@@ -26,11 +26,11 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 396,
-    "lines of code": 53_800,
+    "files": 402,
+    "lines of code": 54_600,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
-    "names of Likelihood": 47,
+    "names of Likelihood": 50,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,
     "class names that stand for several classes": 8,
@@ -39,7 +39,7 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 69,
+    "files that a fit of a GLM enters": 70,
     "changes of file among a GLM's own classes": 19,
 }
 

@@ -217,7 +217,10 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         **FirstRows._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax", "binomial"})), likelihoods.Likelihood],
+        "likelihood": [
+            StrOptions(set(likelihoods.NAMES - {"softmax", "binomial", "beta-binomial"})),
+            likelihoods.Likelihood,
+        ],
         "biases": ["boolean"],
         "user_features": [None, object],
         "item_features": [None, object],

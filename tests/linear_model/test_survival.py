@@ -78,9 +78,8 @@ def test_the_posterior_is_that_of_a_grid(global_random_seed):
     """One coefficient without intercept, scale and prior given: by quadrature, exactly."""
     X, y = survival(25, global_random_seed)
     y = y.assign(time=y["time"] * np.exp(-2.0))
-    model = BayesianGLMRegressor(likelihood=TIMES["weibull"], prior_precision=1.0, fit_intercept=False).fit(
-        X, y - [2, 0]
-    )
+    settings = {"prior_precision": 1.0, "fit_intercept": False}
+    model = BayesianGLMRegressor(likelihood=TIMES["weibull"], **settings).fit(X, y)
     grid = np.linspace(-8.0, 8.0, 8001)
     rows = censored_rows(y, Weibull())
     log_p = Censored(TIMES["weibull"]).log_prob(rows[:, None], X["x"].to_numpy()[:, None] * grid).sum(0) - 0.5 * grid**2
