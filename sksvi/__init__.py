@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         network as network,
         persistence as persistence,
         predictive as predictive,
+        preprocessing as preprocessing,
         schedules as schedules,
         testing as testing,
         time_series as time_series,
@@ -130,8 +131,8 @@ _ATTRIBUTES = {name: f"sksvi.{module}" for module, names in _DEFINED.items() for
 _SUBMODULES = tuple(
     (
         "algorithms callbacks datasets decomposition displays expectations families gaussian_process images "
-        "inspection likelihoods linear_model mixed_effects mixture network persistence predictive schedules "
-        "testing time_series topics"
+        "inspection likelihoods linear_model mixed_effects mixture network persistence predictive preprocessing "
+        "schedules testing time_series topics"
     ).split()
 )
 

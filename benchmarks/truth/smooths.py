@@ -1,0 +1,87 @@
+"""95 % intervals of additive curves of simulated truths, pointwise at the rows, by SmoothTransformer beside mgcv.
+
+The curves are those of gamSim(1) of mgcv (Gu and Wahba's), one of them null, with noise of standard deviation 2.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks._lib import Array
+from benchmarks._lib.tables import arguments, progress, report
+from sksvi import BayesianGLMRegressor
+from sksvi.preprocessing import SmoothTransformer
+
+NOISE, SETS, Z = 2.0, 200, 1.959964
+CURVES = {"f2": ["x2"], "f0 + f1 + f2 + f3": ["x0", "x1", "x2", "x3"]}
+#: Rows fitted; as many are held out.
+SIZES = {"f2": (100, 400), "f0 + f1 + f2 + f3": (400,)}
+PRIORS: dict[str, Any] = {"auto": "auto"}
+#: Of 200 sets of 400 rows: mgcv 1.8-41 in R 4.2.2, gam(y ~ s(x0) + s(x1) + s(x2) + s(x3), method = "REML"), intervals
+#: of the posterior at its smoothing parameters, and `unconditional = TRUE`, which adds what these may be off.
+MGCV = {"mgcv": 0.939, "mgcv, unconditional": 0.9496}
+MGCV_ERROR = 0.0028
+
+
+def curves(X: Array) -> dict[str, Array]:
+    """The four curves of gamSim(1) at rows of (0, 1)."""
+    x0, x1, x2, x3 = X.T
+    bumps = 0.2 * x2**11 * (10.0 * (1.0 - x2)) ** 6 + 10.0 * (10.0 * x2) ** 3 * (1.0 - x2) ** 10
+    return {"x0": 2.0 * np.sin(np.pi * x0), "x1": np.exp(2.0 * x1), "x2": bumps, "x3": np.zeros_like(x3)}
+
+
+def one(names: list[str], n: int, prior: Any, rng: np.random.Generator) -> dict[str, float]:
+    """What a fit to one set holds and says."""
+    X = rng.random((2 * n, 4))
+    parts = curves(X)
+    f = np.sum([parts[name] for name in names], axis=0)
+    y = f + NOISE * rng.standard_normal(2 * n)
+    table = pd.DataFrame(X, columns=list(parts))[names]
+    began = time.process_time()
+    smooth = SmoothTransformer().set_output(transform="pandas").fit(table[:n])
+    design = smooth.transform(table)
+    model = BayesianGLMRegressor(prior_precision=prior).fit(design[:n], y[:n])
+    seconds = time.process_time() - began
+    mean, variance = model.predict_latent(design[:n])
+    return {
+        "covers": float(np.mean(np.abs(mean - f[:n]) <= Z * np.sqrt(variance))),
+        "width": float(np.mean(2.0 * Z * np.sqrt(variance))),
+        "rmse of f": float(np.sqrt(np.mean(np.square(mean - f[:n])))),
+        "held-out log density": float(np.mean(model.log_predictive_density(design[n:], y[n:]))),
+        "CPU s": seconds,
+    }
+
+
+def run(truth: str, n: int, prior: str, sets: int, seed: int = 0) -> dict[str, Any]:
+    """The row of some curves under a prior: means over sets, and the standard error of the cover."""
+    found = pd.DataFrame(
+        [one(CURVES[truth], n, PRIORS[prior], np.random.default_rng([seed, n, number])) for number in range(sets)]
+    )
+    row = {"curves": truth, "rows": n, "prior_precision": prior, "sets": sets, "covers": found["covers"].mean()}
+    row |= {"se": found["covers"].std(ddof=1) / np.sqrt(sets)}
+    row |= {name: found[name].mean() for name in ("width", "rmse of f", "held-out log density")}
+    return {**row, "CPU s": found["CPU s"].median()}
+
+
+def main(quick: bool = False) -> None:
+    rows: list[dict[str, Any]] = []
+    for truth in CURVES:
+        for n in SIZES[truth]:
+            for prior in PRIORS:
+                rows.append(run(truth, n, prior, 4 if quick else SETS))
+                progress(rows[-1])
+    last = {"curves": truth, "rows": n, "sets": 200, "se": MGCV_ERROR}
+    rows += [{**last, "prior_precision": name, "covers": share} for name, share in MGCV.items()]
+    notes = [
+        "Shares of the rows of the fit at whose x the 95 % interval of f holds the truth, means over sets with their "
+        "standard error. The figures of mgcv are stored, of 200 sets of its own."
+    ]
+    report("truth/smooths", "Intervals of additive curves", rows, notes, quick)
+
+
+if __name__ == "__main__":
+    main(arguments(__doc__))

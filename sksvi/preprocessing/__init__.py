@@ -1,0 +1,7 @@
+"""Transformers whose columns have a prior: smooth terms for any pipeline."""
+
+from __future__ import annotations
+
+from sksvi.preprocessing._smooth import SmoothTransformer
+
+__all__ = ["SmoothTransformer"]
