@@ -131,7 +131,7 @@ def test_draws_are_of_the_joint_posterior(groups, table):
         logs, values = np.log(nodes[name]), np.log(draws.variables[name].values)
         centre = nodes["weight"] @ logs
         spread = np.sqrt(nodes["weight"] @ (logs - centre) ** 2)
-        assert abs(values.mean() - centre) < 4 * values.std() / np.sqrt(4000)
+        assert abs(values.mean() - centre) < 4 * values.std() / np.sqrt(4000) + 1e-12  # one that all nodes share
         assert values.std() > 0.97 * spread
 
 
