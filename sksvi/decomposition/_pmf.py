@@ -80,7 +80,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "logit", "probit" (y 0 or
         1), "ordinal" (levels are numbers, or the names of an ordered Categorical), "gamma", "inverse-gaussian",
-        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "beta" (0 < y < 1),
+        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "tweedie" (y >= 0), "beta" (0 < y < 1),
         "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or "hurdle-negative-binomial".
         Scales are learned unless the instance has a number.
     biases : bool, default=True

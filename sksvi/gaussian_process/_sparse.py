@@ -56,8 +56,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
         (n, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal", "gamma", "inverse-gaussian",
-        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "beta" (0 < y < 1), "beta-binomial" (as
-        "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
+        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "tweedie" (y >= 0), "beta" (0 < y < 1),
+        "beta-binomial" (as "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per

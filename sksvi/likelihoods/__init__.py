@@ -15,6 +15,7 @@ from sksvi.likelihoods.positive import Gamma, InverseGaussian
 from sksvi.likelihoods.times import Exponential, LogLogistic, LogNormal, Weibull
 from sksvi.likelihoods.traits import LikelihoodTraits, Support
 from sksvi.likelihoods.trials import BetaBinomial, Binomial
+from sksvi.likelihoods.tweedie import Tweedie
 from sksvi.likelihoods.zeros import (
     HurdleNegativeBinomial,
     HurdlePoisson,
@@ -44,6 +45,7 @@ __all__ = [
     "Softmax",
     "StudentT",
     "Support",
+    "Tweedie",
     "Weibull",
     "ZeroInflatedNegativeBinomial",
     "ZeroInflatedPoisson",
@@ -64,6 +66,7 @@ _BY_NAME = {
     "ordinal": (Ordinal, {}),
     "gamma": (Gamma, {}),
     "inverse-gaussian": (InverseGaussian, {}),
+    "tweedie": (Tweedie, {}),
     "log-normal": (LogNormal, {}),
     "weibull": (Weibull, {}),
     "log-logistic": (LogLogistic, {}),
@@ -87,9 +90,9 @@ def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
     ----------
     spec : str or Likelihood
         "logit" (= "bernoulli"), "probit", "softmax", "binomial", "poisson", "poisson-softplus", "negative-binomial",
-        "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "log-normal", "weibull", "log-logistic",
-        "exponential", "beta", "beta-binomial", "zero-inflated-poisson", "zero-inflated-negative-binomial",
-        "hurdle-poisson", "hurdle-negative-binomial", or an instance.
+        "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "tweedie", "log-normal", "weibull",
+        "log-logistic", "exponential", "beta", "beta-binomial", "zero-inflated-poisson",
+        "zero-inflated-negative-binomial", "hurdle-poisson", "hurdle-negative-binomial", or an instance.
     n_classes : int, optional
         Number of classes, needed by "softmax" only.
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import digamma, gammainc, gammaincc, gammaincinv, gammaln, hyp1f1, log_ndtr, ndtr, polygamma
 
+from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.one_scale import OneScale
 from sksvi.likelihoods.scales import LEAST_NOISE, weighted_moments
 from sksvi.likelihoods.tails import LogScaleTails
@@ -44,11 +45,11 @@ def log_gamma_tails(shape: float, log_x: Array) -> tuple[Array, Array]:
     return below, above
 
 
-class LogLink(OneScale):
+class LogLink(Likelihood):
     """Base of positive y with mean exp(f)."""
 
     support = POSITIVE
-    ratio = "rate"
+    ratio: str | None = "rate"
 
     def mean(self, f: Array) -> Array:
         return safe_exp(f)
@@ -60,7 +61,7 @@ class LogLink(OneScale):
         return np.log(as_float(y))
 
 
-class Gamma(LogLink):
+class Gamma(OneScale, LogLink):
     """Gamma likelihood with mean exp(f) and variance dispersion * mean^2; y > 0.
 
     Parameters
@@ -155,7 +156,7 @@ class Gamma(LogLink):
         return -shape * slope, shape * slope + shape * (1.0 - shape * polygamma(1, shape))
 
 
-class InverseGaussian(LogLink):
+class InverseGaussian(OneScale, LogLink):
     """Inverse Gaussian likelihood with mean exp(f) and variance dispersion * mean^3; y > 0, not log-concave in f.
 
     Parameters
@@ -199,7 +200,7 @@ class InverseGaussian(LogLink):
     def cdf(self, y: Array, f: Array) -> Array:
         rate, mean = 1.0 / self._number("dispersion"), safe_exp(f)
         y = np.maximum(as_float(y), POSITIVE.low)
-        root = np.sqrt(rate / y)
+        root = np.sqrt(rate) / np.sqrt(y)
         return ndtr(root * (y / mean - 1.0)) + safe_exp(2.0 * rate / mean + log_ndtr(-root * (y / mean + 1.0)))
 
     def ppf(self, p: Array | float, f: Array) -> Array:

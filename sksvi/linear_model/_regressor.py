@@ -33,8 +33,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape
         (n, 2): successes, failures), "logit", "probit" (y 0 or 1), "ordinal", "gamma", "inverse-gaussian",
-        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "beta" (0 < y < 1), "beta-binomial" (as
-        "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
+        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "tweedie" (y >= 0), "beta" (0 < y < 1),
+        "beta-binomial" (as "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
     prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under

@@ -63,6 +63,7 @@ REGISTRY: dict[str, str] = {
     "Softmax": "sksvi.likelihoods:Softmax",
     "GammaLikelihood": "sksvi.likelihoods:Gamma",
     "InverseGaussian": "sksvi.likelihoods:InverseGaussian",
+    "Tweedie": "sksvi.likelihoods:Tweedie",
     "LogNormal": "sksvi.likelihoods:LogNormal",
     "Weibull": "sksvi.likelihoods:Weibull",
     "LogLogistic": "sksvi.likelihoods:LogLogistic",

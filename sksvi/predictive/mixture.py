@@ -10,7 +10,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.predictive.plain import Predictive
-from sksvi.predictive.quantiles import quantile_between, smallest_count
+from sksvi.predictive.quantiles import smallest_count
 
 Array = np.ndarray
 
@@ -118,7 +118,7 @@ class MixturePredictive(Predictive):
             stds = np.sqrt([np.asarray(part.latent_variance, float) + v for part, v in parts])
             means = np.array([part.latent_mean for part in self.components], float)
             return normal_quantiles(means, stds, self.weights, level)
-        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
+        return self._between(level)
 
     def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
         """The mean of the components' guesses, and ends that hold all of their quantiles."""

@@ -12,7 +12,6 @@ from sksvi.integrals.quadrature import expect
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.traits import LOG_SQRT_2PI, safe_exp
 from sksvi.predictive.plain import Predictive, _among, cdf_of, check_number_of_samples, closed_variance
-from sksvi.predictive.quantiles import quantile_between
 
 Array = np.ndarray
 
@@ -211,7 +210,7 @@ class NoisyPredictive(Predictive):
         return 0.5 * (ends[-1.0] + ends[1.0]), ends[-1.0], ends[1.0]
 
     def _continuous_quantile(self, level: float) -> Array:
-        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
+        return self._between(level)
 
     def _latent_reach(self, share: float) -> Array:
         """Distance from its mean beyond which f lies with probability `share`, or less."""

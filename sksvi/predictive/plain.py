@@ -13,9 +13,10 @@ from sksvi.expectations import Quadrature
 from sksvi.integrals.quadrature import expect, standard_deviation
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.censored import ABOVE, BELOW
+from sksvi.likelihoods.continuous_quantiles import quantile_between
 from sksvi.likelihoods.traits import as_float, log_normal_variance, safe_exp
 from sksvi.predictive import quantiles
-from sksvi.predictive.quantiles import quantile_between, smallest_count
+from sksvi.predictive.quantiles import smallest_count
 
 # ---- checks of what is predicted from and of what is asked for
 Array = np.ndarray
@@ -266,7 +267,7 @@ class Predictive:
             return np.where(kind == BELOW, 0.0, below), np.where(kind == ABOVE, 1.0, above)
         at_most = self.cdf(y)
         if not (likelihood.traits.discrete or likelihood.traits.ordered):
-            return at_most, at_most
+            return np.where(y > likelihood.support.low, at_most, 0.0), at_most  # which may have a mass
         lowest = likelihood.support.low if likelihood.levels is None else likelihood.levels[0]
         return np.where(y > lowest, self.cdf(y - 1.0), 0.0), at_most
 
@@ -327,7 +328,17 @@ class Predictive:
         """Quantile of a continuous y whose distribution moves one way with f."""
         if self.likelihood.uncensored.noise_variance is not None:
             return self.latent_mean + self.std() * ndtri(level)
-        return quantile_between(self._cdf_and_density, level, *self._quantile_bracket(level))
+        return self._between(level)
+
+    def _between(self, level: float) -> Array:
+        """Quantile inside its bracket, or the least y where that has the mass."""
+        guess, low, high = self._quantile_bracket(level)
+        least = self.likelihood.support.low
+        rows = np.flatnonzero(low <= least)
+        if len(rows):
+            there = rows[self._cdf(np.full(len(rows), least), rows) >= level]
+            low[there] = high[there] = least
+        return quantile_between(self._cdf_and_density, level, guess, low, high)
 
     def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
         """A guess at a quantile, and ends that hold it by the union bound."""

@@ -19,6 +19,7 @@ from sksvi.likelihoods import (
     Likelihood,
     LogLogistic,
     LogNormal,
+    Tweedie,
     Weibull,
     ZeroInflatedNegativeBinomial,
     ZeroInflatedPoisson,
@@ -37,6 +38,7 @@ T_DF, T_SCALE = 4.0, 0.7
 MEASURED: dict[str, Likelihood] = {
     "gamma": Gamma(dispersion=0.5),
     "inverse-gaussian": InverseGaussian(dispersion=0.5),
+    "tweedie": Tweedie(power=1.5, dispersion=1.0),
     "log-normal": LogNormal(scale=0.7),
     "weibull": Weibull(scale=0.7),
     "exponential": Exponential(),

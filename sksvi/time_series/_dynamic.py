@@ -96,8 +96,8 @@ class DynamicGLM(Online):
         "auto": of counts "poisson", or "negative-binomial" where they vary more, as `level` is chosen. "gaussian",
         "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "binomial" (y of shape (T, 2):
         successes, failures), "logit", "probit" (y 0 or 1), "ordinal", "gamma", "inverse-gaussian",
-        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "beta" (0 < y < 1), "beta-binomial" (as
-        "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
+        "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "tweedie" (y >= 0), "beta" (0 < y < 1),
+        "beta-binomial" (as "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
     level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
         How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.

@@ -29,6 +29,7 @@ from sksvi.likelihoods import (
     Poisson,
     Softmax,
     StudentT,
+    Tweedie,
     Weibull,
     ZeroInflatedNegativeBinomial,
     ZeroInflatedPoisson,
@@ -47,6 +48,7 @@ WHOLE = np.array([0.0, 1.0, 3.0, 7.0, 20.0, 2.0, 0.0])
 ENDS = np.array([[2.0, 2, 0], [2, 2, 1], [3, 3, 2], [1, 2.5, 3], [0.7, 0.7, 0], [5, 5, 1]])
 ENTRIES = np.column_stack([ENDS, [0.0, 0.5, 0.2, 0, 0.3, 0]])
 POSITIVE = np.array([0.1, 1.0, 5.0, 2.3, 0.7])
+COSTS = np.array([0.0, 0.2, 1.0, 5.0, 0.0, 30.0])
 SHARES = np.array([0.01, 0.3, 0.5, 0.8, 0.97])
 REGISTRY = {
     "logit": (Bernoulli(), np.array([0.0, 1.0, 1.0])),
@@ -69,6 +71,10 @@ REGISTRY = {
     "gamma": (Gamma(), POSITIVE),
     "gamma-fixed": (Gamma(dispersion=3.0), POSITIVE),
     "inverse-gaussian": (InverseGaussian(), POSITIVE),
+    "tweedie": (Tweedie(), COSTS),
+    "tweedie-power": (Tweedie(power=1.05), COSTS),
+    "tweedie-narrow": (Tweedie(power=1.8, dispersion=1e-3), COSTS),
+    "tweedie-large": (Tweedie(dispersion=0.01), 1e4 * COSTS),
     "log-normal": (LogNormal(), POSITIVE),
     "weibull": (Weibull(), POSITIVE),
     "weibull-fixed": (Weibull(scale=0.3), POSITIVE),
@@ -411,3 +417,30 @@ def test_trials_in_the_place_of_failures():
         other.check_target(np.array([[1.0, 2.0], [3.0, 2.0]]))
     with pytest.raises(ValueError, match='target="failures" or "trials"; found \'both\''):
         Binomial(target="both").log_prob(failures, f)
+
+
+@pytest.mark.parametrize("power", [1.05, 1.5, 1.95])
+@pytest.mark.parametrize("dispersion", [0.01, 3.0])
+def test_tweedie_density_is_the_series_of_its_jumps(power, dispersion):
+    """Poisson numbers of gamma jumps, summed one by one: also where the sum strides over most of them."""
+    f, y = np.array([0.3, 0.3, 4.0]), np.array([0.2, 2.0, 60.0])
+    q, found = power - 1.0, Tweedie(power=power, dispersion=dispersion)
+    rate, scale = np.exp((1 - q) * f) / dispersion / (1 - q), dispersion * q * np.exp(q * f)
+    jumps = np.arange(1.0, 60_000.0)[:, None]
+    terms = stats.poisson.logpmf(jumps, rate) + stats.gamma.logpdf(y / scale, jumps * (1 / q - 1)) - np.log(scale)
+    np.testing.assert_allclose(found.log_prob(y, f), np.logaddexp.reduce(terms), rtol=1e-9)
+    below = stats.poisson.pmf(jumps, rate) * stats.gamma.cdf(y / scale, jumps * (1 / q - 1))
+    np.testing.assert_allclose(found.cdf(y, f), below.sum(axis=0) + np.exp(-rate), rtol=1e-9, atol=1e-14)
+
+
+def test_quantiles_of_a_mass_at_zero(global_random_seed):
+    """Zero up to its probability, beyond it what draws have; P(Y < 0) is nothing."""
+    predicted = Predictive(Tweedie(power=1.4, dispersion=1.5), np.array([-1.0, 0.0, 1.0]), np.array([0.1, 0.5, 1.0]))
+    below, none = predicted.cdf_steps(np.zeros(3))
+    np.testing.assert_array_equal(below, 0.0)
+    np.testing.assert_array_equal(predicted.quantile(0.5 * none.min()), 0.0)
+    level = none.max() + 0.5 * (1.0 - none.max())
+    draws = predicted.sample(4000, np.random.default_rng(global_random_seed))
+    share = (draws <= predicted.quantile(level)).mean(axis=1)
+    assert np.all(np.abs(share - level) <= 4.0 * np.sqrt(level * (1.0 - level) / 4000))
+    np.testing.assert_allclose(predicted.cdf(predicted.quantile(level)[:, 0]), level, rtol=1e-7)

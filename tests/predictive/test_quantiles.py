@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sksvi.predictive.quantiles import quantile_between
+from sksvi.likelihoods.continuous_quantiles import quantile_between
 
 DISTRIBUTIONS = {
     "normal": stats.norm(3.0, 2.0),
