@@ -80,6 +80,7 @@ class Fit:
 
 AIR = "Solar.R + Wind + Temp"
 HOUSES = "log(lotsize) + bedrooms + bathrooms + stories + driveway + recreation + fullbase + gasheat + aircon + garage"
+COSTS = "lc + idp + lpi + fmde + physlim + ndisease + health + linc + lfam + educdec + age + sex + child + black"
 OWLS = "FoodTreatment + ArrivalTime + SexParent + FoodTreatment:SexParent + ArrivalTime:SexParent"
 #: Our names of likelihoods by what the reference fits call them.
 POSITIVE = {"gamma": "Gamma, log link", "inverse-gaussian": "inverse Gaussian", "log-normal": "log-normal"}
@@ -101,6 +102,7 @@ def fits() -> list[Fit]:
     for name, kind in POSITIVE.items():
         found.append(Fit("airquality", kind, name, AIR, lambda d: d["Ozone"].astype(float)))
         found.append(Fit("HousePrices", kind, name, f"{HOUSES} + prefer", lambda d: d["price"]))
+    found.append(Fit("MedExp", "Tweedie, log link", "tweedie", COSTS, lambda d: d["med"].astype(float)))
     fuel = {"terms": "factor(batch) + temp", "target": lambda d: d["yield"], "base": (("batch", 10),)}
     found.append(Fit("GasolineYield", "betareg vignette", "beta", **fuel))
     found.append(Fit("lirat", "beta-binomial", "beta-binomial", "factor(grp) + hb", _trials("R", "N")))
