@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import sksvi
 from sksvi import likelihoods as lk
 from sksvi.models.topics.chain import drawn_proportions
+from sksvi.testing.simulations import MEASURED
 
 Array = np.ndarray
 #: Rows and columns of linear models.
@@ -244,6 +245,8 @@ def cases() -> dict[str, Case]:
     kernel = ConstantKernel(1.0) * RBF(1.0)
     given: dict[str, Any] = {"kernel": kernel, "optimize_hyperparameters": False}
     points: dict[str, Any] = {"n_inducing": 12, "optimize_inducing": False}
+    measured = {f"GLM {name}": Case(glm(likelihood=name, **weak), X) for name in MEASURED if name != "inverse-gaussian"}
+    dispersed = Case(glm(likelihood=lk.InverseGaussian(dispersion=0.5), **weak), X)
     walk: dict[str, Any] = {"level": "walk", "level_variance": 0.1, "initial_variance": 1.0}
     return {
         "GLM gaussian, all given": Case(glm(likelihood=lk.Gaussian(variance=1.0), **fixed), X),
@@ -255,6 +258,8 @@ def cases() -> dict[str, Case]:
         "GLM negative-binomial": Case(glm(likelihood="negative-binomial", **weak), X),
         "GLM binomial, one trial": Case(glm(likelihood="binomial", **weak), X),
         "GLM ordinal, cut points given": Case(glm(likelihood=lk.Ordinal(cut_points=[-1.0, 1.0], slope=1.0), **weak), X),
+        **measured,
+        "GLM inverse-gaussian, dispersion given": dispersed,
         "GLM logit": Case(labels(**weak), X),
         "GLM logit, units held": Case(labels(**weak), X, held=True),
         "GLM probit": Case(labels(likelihood="probit", **weak), X),
