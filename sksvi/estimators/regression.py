@@ -27,7 +27,6 @@ from sksvi.estimators.checks import (
     check_seed,
     n_rows,
 )
-from sksvi.estimators.concordance import concordance
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
@@ -336,6 +335,8 @@ class RegressionMethods(RegressorMixin):
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight))
         offset = with_exposure(self, offset, exposure, X, y=y)
         if self.likelihood_.traits.censored:
+            from sksvi.estimators.concordance import concordance
+
             rows = self._check_y(X, y)
             weight = check_row_values(sample_weight, len(rows), "sample_weight", weights=True)
             return concordance(rows, self.predict_quantiles(X, [0.5], offset)[:, 0], weight)

@@ -225,7 +225,7 @@ class Censored(Likelihood):
         return found
 
     @property
-    def scales(self) -> Scales[Any]:
+    def scales(self) -> Scales[Likelihood]:
         return CensoredScales(self)
 
     @property

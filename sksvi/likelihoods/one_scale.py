@@ -29,7 +29,7 @@ class OneScale(Likelihood):
     spread_power: ClassVar[float | None] = None
 
     @property
-    def scales(self) -> Scales[Any]:
+    def scales(self) -> Scales[Likelihood]:
         return RelativeSpread(self)
 
     @property

@@ -189,10 +189,10 @@ class LikelihoodTraits:
         y has one of several ordered levels.
     paired : bool, default=False
         y is a pair, (successes, failures); `outcomes` gives them.
-    symmetric : bool, default=False
-        There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
     censored : bool, default=False
         y has columns of bounds; `points` gives numbers.
+    symmetric : bool, default=False
+        There are two levels, and P(y = 1 | f) = P(y = 0 | -f).
     additive : bool, default=False
         y is f plus noise whose distribution does not depend on f.
     log_concave : bool, default=True

@@ -275,7 +275,7 @@ class Tweedie(LogLink):
         return started
 
     @property
-    def scales(self) -> Scales[Any]:
+    def scales(self) -> Scales[Likelihood]:
         return PowerAndDispersion(self)
 
     @property

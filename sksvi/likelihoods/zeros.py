@@ -106,7 +106,7 @@ class ExtraZeros(Likelihood):
         """First probability of a zero of its own, given the share of zeros."""
 
     @property
-    def scales(self) -> Scales[Any]:
+    def scales(self) -> Scales[Likelihood]:
         return ZeroShare(self)
 
     @property

@@ -150,7 +150,7 @@ def test_every_estimator_is_checked_saved_and_documented(cls):
 
 def test_every_algorithm_and_bound_is_checked():
     """Each algorithm by some estimator; each bound by one of the package that has it ("auto" is one of the others)."""
-    assert {str(e.algorithm) for e in CHECKED} >= set(algorithms.ALGORITHMS)
+    assert {str(e.algorithm) for e in CHECKED if hasattr(e, "algorithm")} >= set(algorithms.ALGORITHMS)
     seen = {(package_of(type(e)), e.bound) for e in CHECKED if hasattr(e, "bound")}
     resolved = [e for e in CHECKED if hasattr(e, "_bound") and not inspect.signature(e._bound).parameters]
     seen |= {(package_of(type(e)), e._bound()) for e in resolved}
