@@ -26,7 +26,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 404,
+    "files": 405,
     "lines of code": 54_900,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,

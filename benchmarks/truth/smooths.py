@@ -6,6 +6,7 @@ The curves are those of gamSim(1) of mgcv (Gu and Wahba's), one of them null, wi
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ NOISE, SETS, Z = 2.0, 200, 1.959964
 CURVES = {"f2": ["x2"], "f0 + f1 + f2 + f3": ["x0", "x1", "x2", "x3"]}
 #: Rows fitted; as many are held out.
 SIZES = {"f2": (100, 400), "f0 + f1 + f2 + f3": (400,)}
-PRIORS: dict[str, Any] = {"auto": "auto"}
+PRIORS: dict[str, Callable[[list[str]], Any]] = {
+    "auto": lambda names: "auto",
+    '{"x_s*": "auto", ...}': lambda names: {f"{name}_s*": "auto" for name in names},
+}
 #: Of 200 sets of 400 rows: mgcv 1.8-41 in R 4.2.2, gam(y ~ s(x0) + s(x1) + s(x2) + s(x3), method = "REML"), intervals
 #: of the posterior at its smoothing parameters, and `unconditional = TRUE`, which adds what these may be off.
 MGCV = {"mgcv": 0.939, "mgcv, unconditional": 0.9496}
@@ -34,7 +38,7 @@ def curves(X: Array) -> dict[str, Array]:
     return {"x0": 2.0 * np.sin(np.pi * x0), "x1": np.exp(2.0 * x1), "x2": bumps, "x3": np.zeros_like(x3)}
 
 
-def one(names: list[str], n: int, prior: Any, rng: np.random.Generator) -> dict[str, float]:
+def one(names: list[str], n: int, prior: Callable[[list[str]], Any], rng: np.random.Generator) -> dict[str, float]:
     """What a fit to one set holds and says."""
     X = rng.random((2 * n, 4))
     parts = curves(X)
@@ -44,7 +48,7 @@ def one(names: list[str], n: int, prior: Any, rng: np.random.Generator) -> dict[
     began = time.process_time()
     smooth = SmoothTransformer().set_output(transform="pandas").fit(table[:n])
     design = smooth.transform(table)
-    model = BayesianGLMRegressor(prior_precision=prior).fit(design[:n], y[:n])
+    model = BayesianGLMRegressor(prior_precision=prior(names)).fit(design[:n], y[:n])
     seconds = time.process_time() - began
     mean, variance = model.predict_latent(design[:n])
     return {

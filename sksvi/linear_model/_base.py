@@ -88,6 +88,12 @@ COVARIANCES = 14.5
 SPANS = 3.0
 
 
+def _fixed_part_of_prior(estimator: Any, name: str) -> str:
+    """What of `prior_precision` a fit that goes on keeps: its kind, and groups with their precisions."""
+    given = estimator.prior_precision
+    return repr(dict(given)) if isinstance(given, Mapping) else estimator._prior_kind
+
+
 class BayesianGLM(BaseSVI):
     """Parameters and fitted attributes that classifier and regressor share."""
 
@@ -131,7 +137,12 @@ class BayesianGLM(BaseSVI):
         **BaseSVI._parameter_constraints,
         "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
-        "prior_precision": [StrOptions({"auto", "ard", "flat"}), Interval(Real, 0, None, closed="left"), "array-like"],
+        "prior_precision": [
+            StrOptions({"auto", "ard", "flat"}),
+            Interval(Real, 0, None, closed="left"),
+            Mapping,
+            "array-like",
+        ],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         **CONSTRAINTS,
@@ -140,7 +151,7 @@ class BayesianGLM(BaseSVI):
     _changes = {
         **STREAMED,
         "likelihood": LIKELIHOOD,
-        "prior_precision": stays("q is held in units that it says", lambda estimator, name: estimator._prior_kind),
+        "prior_precision": stays("q is held in units that it says", _fixed_part_of_prior),
         "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),
         "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
         "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
@@ -153,7 +164,7 @@ class BayesianGLM(BaseSVI):
         self,
         *,
         likelihood: LikelihoodLike = "gaussian",
-        prior_precision: float | str | ArrayLike = "auto",
+        prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",
@@ -210,7 +221,7 @@ class BayesianGLM(BaseSVI):
             intercept_mean=mean,
             intercept_precision=intercept_precision,
             unit=encoding.prior.unit,
-            relative_scale=1.0 if inside else encoding.columns.relative_scale,  # a subspace has it within
+            relative_scale=1.0 if inside else encoding.relative_scale,  # a subspace has it within
             scales=scales.alike(n_features) if inside and scales is not None else scales,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
@@ -225,7 +236,9 @@ class BayesianGLM(BaseSVI):
     def _in_span(self, data: Table) -> bool:
         """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
         n, d = data.X.shape
-        return bool(covariance_of(self) == "full" and d > n and data.at_hand and self._prior_kind != "ard")
+        return bool(
+            covariance_of(self) == "full" and d > n and data.at_hand and self._prior_kind not in ("ard", "groups")
+        )
 
     def _check_memory(self, data: Table) -> None:
         if covariance_of(self) == "low-rank":
@@ -437,7 +450,8 @@ class BayesianGLM(BaseSVI):
 
     def _kind_names(self) -> list[str]:
         """What each kind of columns is called."""
-        return ["coefficients"]
+        groups = self._encoding.groups
+        return ["coefficients"] if groups is None else groups.names
 
     # ---- prediction
     def _validated(self, X: Any) -> Any:
@@ -627,7 +641,7 @@ class BayesianGLM(BaseSVI):
         """A header line about the question that rows answer."""
         if own_by_default(self) if effects is None else effects == "own":
             return [("effects", "each under a weak prior of its own, the others' as learned")]
-        if self._prior_kind in ("auto", "ard"):
+        if self._prior_kind in ("auto", "ard", "groups"):
             return [("effects", "under the prior that was learned for all")]
         return []
 

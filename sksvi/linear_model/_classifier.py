@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     ----------
     likelihood : {"logit", "probit", "softmax"} or instance, default="logit"
         "logit" becomes softmax for more than two classes; "probit" is binary.
-    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float, array-like of shape (D,) or mapping, default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
         a half-Cauchy prior of the spread that all columns together give f; "ard" learns one per coefficient by the
         bound alone. Both are for columns on a scale of their own, the distance of the two values of a column that has
@@ -41,6 +42,11 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         data that determine every coefficient. Numbers are for the columns as given, one of an array for all levels of a
         categorical column. Where columns of numbers outnumber rows at hand, "auto" under ``covariance="full"`` is an
         empirical prior of the rows too: sparse columns share one scale, and the bound chooses `prior_power_`.
+        A mapping, as {"age_s*": "auto", "dose": 4.0}, has a precision for each group of columns: a key is a name, a
+        pattern of names or a position, and a column belongs to the first one that fits; "auto" learns the precision of
+        the group, under a half-Cauchy prior of its own, and both are for the columns as given (of a categorical column
+        for all its levels). Columns without a key ("*") are as under "auto". So each smooth of
+        :class:`sksvi.preprocessing.SmoothTransformer` learns how smooth it is.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
@@ -170,7 +176,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         self,
         *,
         likelihood: LikelihoodLike = "logit",
-        prior_precision: float | str | ArrayLike = "auto",
+        prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",

@@ -18,8 +18,9 @@ from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
-from sksvi.linear_model._columns import ColumnScaling, ColumnStats, ColumnSummary
+from sksvi.linear_model._columns import SPREAD, ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
+from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
 from sksvi.models.data import Table
 from sksvi.models.linear.scales import ScalePrior
@@ -63,15 +64,18 @@ class GLMEncoding(Encoding):
         Type in which coefficients are shown: that of the last rows.
     spreads : ndarray of shape (D,) or None
         What columns spread over about their means, where one fixed number is the prior precision of them as they are.
+    groups : PrecisionGroups or None
+        Columns that share a precision; None: all do, or none.
     relative_scale_before : ndarray of shape (D,) or None
-        `ColumnScaling.relative_scale` before the last rows came, of a fit that goes on.
+        `relative_scale` before the last rows came, of a fit that goes on.
     """
 
     LAYOUT = """
         target TargetEncoding; prior LinearPrior
         dtype text where it in ('float32', 'float64')
         columns ColumnScaling; columns.scale (c) f; categorical? CategoricalColumns
-        categorical.width? count c; spreads? (c) f >=0; relative_scale_before? (c) f >=0
+        categorical.width? count c; spreads? (c) f >=0
+        groups? PrecisionGroups; groups.of_columns? (c); relative_scale_before? (c) f >=0
     """
 
     target: TargetEncoding
@@ -80,6 +84,7 @@ class GLMEncoding(Encoding):
     prior: LinearPrior
     dtype: str
     spreads: Array | None = None
+    groups: PrecisionGroups | None = None
     relative_scale_before: Array | None = None
 
     @property
@@ -178,7 +183,13 @@ class GLMEncoding(Encoding):
         columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
         spreads = found.stats.about(found.mean).spread if alike else None
-        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads)
+        groups = None
+        if prior.kind == "groups":
+            names = summary.features.get(
+                "feature_names_in_", [f"x{j}" for j in range(summary.features["n_features_in_"])]
+            )
+            groups = PrecisionGroups.of(estimator, names, found.categories)
+        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads, groups)
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The encoding after more rows: coordinates stay; spreads of columns and what rows tell follow them."""
@@ -191,7 +202,7 @@ class GLMEncoding(Encoding):
             prior=prior,
             columns=self.columns if stats is None else self.columns.updated(stats, share),
             # Numbers of all columns that a fit at the mode, whose prior is of columns as they are, has no use for.
-            relative_scale_before=None if covariance_of(estimator) == "low-rank" else self.columns.relative_scale,
+            relative_scale_before=None if covariance_of(estimator) == "low-rank" else self.relative_scale,
             dtype=np.dtype(summary.dtype).name,
         )
 
@@ -246,11 +257,35 @@ class GLMEncoding(Encoding):
     # ---- the prior of scales
     def kinds(self, n_columns: int) -> tuple[Array, Array]:
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
+        if self.groups is not None:
+            return self.groups.of_columns, np.full(len(self.groups.names), np.inf)
         return np.zeros(n_columns, int), np.array([np.inf])
+
+    @property
+    def kind_spread(self) -> Array:
+        """What the scale of each kind is shown for, (K,): coefficients on one standard deviation, or as given."""
+        if self.groups is None:
+            return np.array([SPREAD])
+        assert self.columns.stats is not None
+        return self.groups.common(self.columns.stats)
+
+    @property
+    def relative_scale(self) -> Array:
+        """What the prior of each column is for, in units of its scale, (D,)."""
+        if self.groups is None:
+            return self.columns.relative_scale
+        assert self.columns.stats is not None
+        spread = self.groups.spread(self.columns.stats)
+        return np.where(spread > 0, spread / self.columns.scale, 1.0)
 
     def scale_prior(self, likelihood: Likelihood) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column."""
-        return self.prior.scales(likelihood, self.columns.stats, *self.kinds(len(self.columns.scale)))
+        stats = self.columns.stats
+        if stats is None:
+            return None
+        spread = stats.spread if self.groups is None else self.groups.spread(stats)
+        scales = self.prior.scales(likelihood, stats, spread, *self.kinds(len(self.columns.scale)))
+        return scales if scales is None or self.groups is None else self.groups.limited(scales, stats)
 
     @property
     def shares(self) -> Array | None:
@@ -280,7 +315,7 @@ def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -
     without one mode) asks for "full", and so do dense rows of a stream, n = infinity: there what these say is a
     diagonal.
     """
-    bound = prior_kind(estimator.prior_precision) in ("ard", "flat") or np.ndim(estimator.prior_precision) > 0
+    bound = prior_kind(estimator.prior_precision) in ("ard", "flat", "groups") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"

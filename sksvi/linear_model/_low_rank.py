@@ -80,7 +80,7 @@ def check_low_rank(estimator: Any, goes_on: bool) -> None:
             "covariance='full' or 'diag', or another likelihood."
         )
     kind = prior_kind(estimator.prior_precision)
-    if kind in ("ard", "flat") or (kind == "fixed" and not is_number(estimator.prior_precision)):
+    if kind in ("ard", "flat", "groups") or (kind == "fixed" and not is_number(estimator.prior_precision)):
         raise ValueError(
             f"prior_precision={estimator.prior_precision!r} with covariance='low-rank': one scale is for all "
             "coefficients there. Set prior_precision='auto' or a positive number, or covariance='full' or 'diag'."

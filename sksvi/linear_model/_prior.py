@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
@@ -29,7 +30,9 @@ FEW_ROWS = 20
 
 
 def prior_kind(given: Any) -> str:
-    """The kind of prior that `prior_precision` asks for: "auto", "ard", "flat" or "fixed"."""
+    """The kind of prior that `prior_precision` asks for: "auto", "ard", "flat", "groups" or "fixed"."""
+    if isinstance(given, Mapping):
+        return "groups"
     if isinstance(given, str):
         return given
     return "flat" if isinstance(given, Real) and given == 0 else "fixed"
@@ -114,7 +117,7 @@ class LinearPrior:
 
     Parameters
     ----------
-    kind : {"auto", "ard", "flat", "fixed"}
+    kind : {"auto", "ard", "flat", "groups", "fixed"}
         Of the coefficients.
     unit : float
         Natural scale of f: the standard deviation of a measured target, 1 behind a link.
@@ -125,7 +128,7 @@ class LinearPrior:
     """
 
     LAYOUT = """
-        kind text where it in ('auto', 'ard', 'flat', 'fixed')
+        kind text where it in ('auto', 'ard', 'flat', 'groups', 'fixed')
         unit number >0; intercept items 2; intercept[0] number; intercept[1] number >=0; totals (_) f >=0
         weight number >=0
     """
@@ -159,22 +162,25 @@ class LinearPrior:
             self, intercept=intercept, totals=totals, weight=float(targets.total_weight) + share * self.weight
         )
 
-    def scales(self, likelihood: Likelihood, stats: ColumnStats | None, kinds: Array, most: Array) -> ScalePrior | None:
+    def scales(
+        self, likelihood: Likelihood, stats: ColumnStats, spread: Array, kinds: Array, most: Array
+    ) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column.
 
         Parameters
         ----------
         likelihood : Likelihood
-        stats : ColumnStats or None
-            Of the columns; None under a fixed prior.
+        stats : ColumnStats
+            Of the columns.
+        spread : ndarray of shape (D,)
+            What the prior of each column is for; 0 of a constant one.
         kinds : ndarray of int, shape (D,)
             Kind of each column: those of a kind share a scale.
         most : ndarray
             The most rows that inform each kind.
         """
-        if self.kind != "auto" or stats is None:
+        if self.kind not in ("auto", "groups"):
             return None
-        spread = stats.spread
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = (stats.square - np.square(stats.mean)) / np.square(spread)
         variances = np.where(spread > 0, np.maximum(variances, 0.0), 0.0)
@@ -188,7 +194,7 @@ class LinearPrior:
 
         Parameters
         ----------
-        given : "auto", "ard", "flat", float or array-like
+        given : "auto", "ard", "flat", mapping, float or array-like
         categories : CategoricalColumns or None
         n_features : int
             Number of coefficients.
@@ -201,7 +207,7 @@ class LinearPrior:
             Numbers that are not positive, or not one for each column.
         """
         if self.kind != "fixed":
-            return FLAT / self.unit**2 if self.kind == "flat" else self.kind
+            return FLAT / self.unit**2 if self.kind == "flat" else "ard" if self.kind == "ard" else "auto"
         if isinstance(given, Real):
             return float(given)
         n_columns = n_features if categories is None else categories.n_columns

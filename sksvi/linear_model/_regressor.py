@@ -36,7 +36,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         "log-normal", "weibull", "log-logistic" or "exponential" (y > 0), "tweedie" (y >= 0), "beta" (0 < y < 1),
         "beta-binomial" (as "binomial"), "zero-inflated-poisson", "zero-inflated-negative-binomial", "hurdle-poisson" or
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
-    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float, array-like of shape (D,) or mapping, default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
         a half-Cauchy prior of the spread that all columns together give f; "ard" learns one
         per coefficient by the bound alone. Both are for columns on a scale of their own, the distance of the two values
@@ -46,6 +46,11 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
         Where columns of numbers outnumber rows at hand, "auto" under ``covariance="full"`` is an empirical prior of the
         rows too: sparse columns share one scale, and the bound chooses `prior_power_`.
+        A mapping, as {"age_s*": "auto", "dose": 4.0}, has a precision for each group of columns: a key is a name, a
+        pattern of names or a position, and a column belongs to the first one that fits; "auto" learns the precision of
+        the group, under a half-Cauchy prior of its own, and both are for the columns as given (of a categorical column
+        for all its levels). Columns without a key ("*") are as under "auto". So each smooth of
+        :class:`sksvi.preprocessing.SmoothTransformer` learns how smooth it is.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;

@@ -153,9 +153,10 @@ def scale_columns(estimator: Any, values: Array) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     precision = estimator._fitted.values_of("prior_precision", values)
     if precision is not None:
-        # On one standard deviation of a column, half of its spread.
-        scales = 0.5 * np.exp(-0.5 * precision)
-        names = ["coefficients"] if scales.shape[1] == 1 else estimator._kind_names()
+        # On one standard deviation of a column, half of its spread; of a group for the columns as given.
+        scales = np.exp(-0.5 * precision) / estimator._encoding.kind_spread
+        alone = scales.shape[1] == 1 and estimator._encoding.groups is None
+        names = ["coefficients"] if alone else estimator._kind_names()
         columns |= {f"scale({name})": scales[:, k] for k, name in enumerate(names)}
     return columns | likelihood_columns(estimator, values)
 

@@ -18,6 +18,7 @@ from sksvi.estimators.validation import validate_data
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows
+from sksvi.linear_model._prior import prior_kind
 from sksvi.mixed_effects._levels import (
     LevelValues,
     check_levels,
@@ -193,6 +194,11 @@ class GroupedEncoding(GLMEncoding):
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
+        if prior_kind(estimator.prior_precision) == "groups":
+            raise ValueError(
+                f"prior_precision={estimator.prior_precision!r}: in mixed models columns share a precision by what "
+                "varies within the levels of groups. Give 'auto', 'ard', 'flat' or numbers."
+            )
         base = super().fit(estimator, summary)
         base = replace(base, overdispersible=base.target.likelihood.overdispersible(base.target.few(summary).alone.y))
         if estimator.groups is None:

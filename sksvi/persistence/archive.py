@@ -172,6 +172,7 @@ REGISTRY: dict[str, str] = {
     "LabelTarget": "sksvi.estimators.targets:LabelTarget",
     "SeriesPanel": "sksvi.time_series:SeriesPanel",
     "GLMEncoding": "sksvi.linear_model._encoding:GLMEncoding",
+    "PrecisionGroups": "sksvi.linear_model._groups:PrecisionGroups",
     "LinearPrior": "sksvi.linear_model._prior:LinearPrior",
     "SpectralPrior": "sksvi.models.linear.scales:SpectralPrior",
     "FittedWeights": "sksvi.linear_model._integrated:FittedWeights",

@@ -118,11 +118,13 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     mean 0, bends are orthogonal to the line and to each other, and go from the smoothest, ``s1``, to the roughest; at
     τ = 1 the bends together have variance 1, averaged over the rows.
 
-    Their lengths are the prior: do not standardise the columns.
+    The lengths of the bends are the prior: do not standardise them, and give those of each smooth a precision of its
+    own, as in the last example, where it is learned. Under ``prior_precision="auto"``, one precision for all columns on
+    scales of their own, rough bends are as likely as smooth ones: intervals hold, but are wider.
 
     Parameters
     ----------
-    n_basis : int, default=10
+    n_basis : int, default=20
         B-splines of each column. The penalty decides how smooth f is; more of them let it bend more where the data ask
         for it.
 
@@ -168,6 +170,16 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     ['age_linear', 'age_s1', 'age_s2', 'age_s3']
     >>> print(smooth.transform(X).std(ddof=0).round(3).tolist())
     [11.78, 0.983, 0.167, 0.072]
+
+    In a pipeline, where the model learns how smooth f is:
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sksvi import BayesianGLMRegressor
+    >>> y = np.sin(X["age"] / 8.0) + 0.1 * np.cos(np.arange(50.0))
+    >>> smooth = SmoothTransformer().set_output(transform="pandas")
+    >>> model = make_pipeline(smooth, BayesianGLMRegressor(prior_precision={"age_s*": "auto"})).fit(X, y)
+    >>> print(float(np.abs(model.predict(X) - np.sin(X["age"] / 8.0)).max().round(1)))
+    0.1
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -176,7 +188,7 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         "by": [str, Integral, None],
     }
 
-    def __init__(self, n_basis: int = 10, degree: int = 3, by: str | int | None = None) -> None:
+    def __init__(self, n_basis: int = 20, degree: int = 3, by: str | int | None = None) -> None:
         self.n_basis = n_basis
         self.degree = degree
         self.by = by
