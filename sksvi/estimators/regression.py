@@ -30,6 +30,7 @@ from sksvi.estimators.checks import (
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
+from sksvi.likelihoods.traits import LARGEST_COUNT
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import summed, travelling
 from sksvi.predictive.plain import tail_of
@@ -83,6 +84,23 @@ class RegressionMethods(RegressorMixin):
         check_same_rows(X, y)
         self.likelihood_.check_target(y)
         return y
+
+    def _check_trials(self, X: Any, trials: Any) -> Array | None:
+        """Trials of each row to predict, as whole numbers of shape (n,), or None."""
+        check_is_fitted(self)
+        if trials is None:
+            return None
+        if not self.likelihood_.traits.paired:
+            raise ValueError(
+                f"trials= counts the successes of a binomial or beta-binomial y; likelihood={self.likelihood!r} has no "
+                "trials: leave it out."
+            )
+        trials = check_row_values(trials, n_rows(X), "trials")
+        good = (trials >= 0) & (trials % 1 == 0) & (trials <= LARGEST_COUNT)
+        if not np.all(good):
+            row = int(np.argmin(good))
+            raise ValueError(f"trials must be whole numbers from 0 to 2^53; found {trials[row]:g} in row {row}.")
+        return trials.astype(np.int64)
 
     # ---- prediction
     def _values(self, codes: Array) -> Array:
@@ -158,7 +176,12 @@ class RegressionMethods(RegressorMixin):
         return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
 
     def predict_quantiles(
-        self, X: MatrixLike, q: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
+        self,
+        X: MatrixLike,
+        q: ArrayLike,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+        trials: PerRow | None = None,
     ) -> Array:
         """Quantiles of the predictive distribution of y.
 
@@ -169,16 +192,29 @@ class RegressionMethods(RegressorMixin):
             In (0, 1).
         offset, exposure : array-like of shape (n,), default=None
             As in `fit`: f has the logarithm of the exposure added.
+        trials : int or array-like of shape (n,), default=None
+            Of binomial and beta-binomial y: how many trials each row has, whose successes are counted; None: one
+            further trial.
 
         Returns
         -------
         ndarray of shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            Trials that are no whole numbers of 0 or more, or of a likelihood that has none.
         """
-        q = check_levels(q)
-        return self._values(self._predictive(X, with_exposure(self, offset, exposure, X)).quantile(q))
+        q, trials = check_levels(q), self._check_trials(X, trials)
+        return self._values(self._predictive(X, with_exposure(self, offset, exposure, X)).quantile(q, trials))
 
     def predict_interval(
-        self, X: MatrixLike, coverage: float = 0.9, offset: PerRow | None = None, exposure: PerRow | None = None
+        self,
+        X: MatrixLike,
+        coverage: float = 0.9,
+        offset: PerRow | None = None,
+        exposure: PerRow | None = None,
+        trials: PerRow | None = None,
     ) -> Array:
         """Equal-tailed predictive interval of y.
 
@@ -189,13 +225,21 @@ class RegressionMethods(RegressorMixin):
             In (0, 1).
         offset, exposure : array-like of shape (n,), default=None
             As in `fit`: f has the logarithm of the exposure added.
+        trials : int or array-like of shape (n,), default=None
+            Of binomial and beta-binomial y: how many trials each row has, whose successes are counted; None: one
+            further trial.
 
         Returns
         -------
         ndarray of shape (n, 2)
+
+        Raises
+        ------
+        ValueError
+            Trials that are no whole numbers of 0 or more, or of a likelihood that has none.
         """
         tail = tail_of(coverage)
-        return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure)
+        return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure, trials)
 
     @available_if(lasts)
     def predict_median(self, X: MatrixLike, offset: PerRow | None = None, exposure: PerRow | None = None) -> Array:
@@ -252,6 +296,7 @@ class RegressionMethods(RegressorMixin):
         random_state: RandomState = None,
         offset: PerRow | None = None,
         exposure: PerRow | None = None,
+        trials: PerRow | None = None,
     ) -> Array:
         """Draws of y from the predictive distribution, rows independent.
 
@@ -262,15 +307,24 @@ class RegressionMethods(RegressorMixin):
         random_state : int, RandomState or None, default=None
         offset, exposure : array-like of shape (n,), default=None
             As in `fit`: f has the logarithm of the exposure added.
+        trials : int or array-like of shape (n,), default=None
+            Of binomial and beta-binomial y: how many trials each row has, whose successes are counted; None: one
+            further trial.
 
         Returns
         -------
         ndarray of shape (n, n_samples)
+
+        Raises
+        ------
+        ValueError
+            Trials that are no whole numbers of 0 or more, or of a likelihood that has none.
         """
         seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
+        trials = self._check_trials(X, trials)
         predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
-        return self._values(predictive.sample(n_samples, np.random.default_rng(seed)))
+        return self._values(predictive.sample(n_samples, np.random.default_rng(seed), trials))
 
     def log_predictive_density(
         self, X: MatrixLike, y: PerRow, offset: PerRow | None = None, exposure: PerRow | None = None

@@ -196,13 +196,13 @@ class BetaBinomial(OneScale, Trials):
         return self._beside(rng.binomial(n_trials, rng.beta(a, b)), n_trials)
 
     def at_most(self, successes: Array, trials: Array, f: Array) -> Array:
-        a, b, _ = self._shapes(as_float(f))
-        value, found = _rising(trials, b) - _rising(trials, a + b), np.zeros(np.shape(f))
-        for k in range(int(np.max(successes, initial=-1.0)) + 1):  # from P(k) to P(k + 1)
-            found += np.where(k <= successes, np.exp(value), 0.0)
-            left = np.maximum(trials - k, 1.0)
-            value = value + np.log(left * (a + k) / ((k + 1.0) * (b + left - 1.0)))
-        return np.minimum(found, 1.0)
+        from sksvi.likelihoods.trials_loops import sums_of_terms
+
+        a, b, _ = self._shapes(np.asarray(f, dtype=float))
+        parts = (_rising(trials, b) - _rising(trials, a + b), successes, trials, a, b)
+        found = np.empty(np.size(a))
+        sums_of_terms(*(np.array(part, dtype=float).ravel() for part in parts), found)
+        return found.reshape(np.shape(f))
 
     def row_width(self, y: Array) -> Array:
         successes, failures = self.outcomes(as_float(y))

@@ -88,14 +88,18 @@ class MixturePredictive(Predictive):
         """P(y = k), shape (n, L), as of each component."""
         return self._mixed([part.probabilities() for part in self.components])
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draws of y, shape (n_rows, n): each draw has one component for all rows."""
-        return sample_mixture(self.components, self.weights, n, rng, axis=1)
+    def sample(self, n: int, rng: np.random.Generator, trials: Array | None = None) -> Array:
+        """Draws of y, or of successes, shape (n_rows, n): each draw has one component for all rows."""
+        return sample_mixture(self.components, self.weights, n, rng, axis=1, trials=trials)
 
     def cdf_steps(self, y: Array) -> tuple[Array, Array]:
         """P(Y < y) and P(Y <= y), each of shape (n,)."""
         below, at_most = zip(*(part.cdf_steps(y) for part in self.components), strict=True)
         return self._mixed(below), self._mixed(at_most)
+
+    def _successes(self, k: Array, trials: Array, rows: Array) -> Array:
+        values = [part._successes(k, trials, rows) for part in self.components]
+        return np.asarray(sum(w * value for w, value in zip(self.weights, values, strict=True)))
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         values = [part._cdf(y, rows) for part in self.components]

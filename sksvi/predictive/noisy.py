@@ -150,20 +150,22 @@ class NoisyPredictive(Predictive):
         p = self._mixed(classes, likelihood.width)[0].T
         return self._typed(p / p.sum(axis=1, keepdims=True))
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draws of y, shape (n_rows, n)."""
+    def sample(self, n: int, rng: np.random.Generator, trials: Array | None = None) -> Array:
+        """Draws of y, shape (n_rows, n), or of the successes in so many `trials` (n_rows,)."""
         check_number_of_samples(n)
         shape = (len(self._m), int(n))
         sd = np.sqrt(self._v[:, None] + rng.rayleigh(self.sigma, shape))
-        return self.likelihood.sample(self._m[:, None] + sd * rng.standard_normal(shape), rng)
+        return self._drawn(self._m[:, None] + sd * rng.standard_normal(shape), rng, trials)
 
-    def _successes(self, k: Array, trials: Array) -> Array:
-        likelihood, m = self.likelihood, self._m
+    def _successes(self, k: Array, trials: Array, rows: Array) -> Array:
+        likelihood, m, v = self.likelihood, self._m[rows], self._v[rows]
 
-        def among(rows: Array, v: Array) -> list[Array]:
-            return [Predictive(likelihood, m[rows], v)._successes(k[rows], trials[rows])]
+        def among(some: Array, r: Array) -> list[Array]:
+            predictive = Predictive(likelihood, m[some], v[some] + self.sigma * r)
+            return [predictive._successes(k[some], trials[some], np.arange(len(some)))]
 
-        return self._mixed(among, self._fall(_among(k, trials), trials)[1])[0]
+        width = self._fall(_among(k, trials), trials)[1]
+        return rayleigh.over_noise(among, 1.0 / (np.square(width) + v), self.sigma)[0]
 
     def _cdf(self, y: Array, rows: Array) -> Array:
         """P(Y <= y) for some rows."""

@@ -207,13 +207,15 @@ class Predictive:
             p = self._expect(likelihood.probabilities).T
         return p / p.sum(axis=1, keepdims=True)
 
-    def quantile(self, q: Array | Sequence[float] | float) -> Array:
+    def quantile(self, q: Array | Sequence[float] | float, trials: Array | None = None) -> Array:
         """Quantiles of y, shape (n, len(q)); for discrete y the smallest value whose distribution function reaches q.
 
         Parameters
         ----------
         q : float or array of shape (k,)
             Probabilities strictly between 0 and 1.
+        trials : ndarray of int of shape (n,), optional
+            Of how many trials the successes are counted, where y is binomial; None: of one further trial.
         """
         q = np.atleast_1d(np.asarray(q, dtype=float))
         if q.ndim != 1 or not np.all((q > 0) & (q < 1)):
@@ -221,7 +223,9 @@ class Predictive:
         likelihood, m = self.likelihood, self.latent_mean
         if likelihood.n_latents > 1:
             raise ValueError(f"classes of {type(likelihood).__name__} have no order, so no quantiles.")
-        if likelihood.levels is not None:
+        if trials is not None:
+            columns = [self._successes_quantile(level, trials) for level in q]
+        elif likelihood.levels is not None:
             below = np.cumsum(self.probabilities(), axis=1)[:, :-1]
             columns = [likelihood.levels[(below < level).sum(axis=1)] for level in q]
         elif likelihood.traits.discrete:
@@ -235,12 +239,19 @@ class Predictive:
         tail = tail_of(coverage)
         return self.quantile([tail, 1.0 - tail])
 
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draws of y, shape (n_rows, n)."""
+    def sample(self, n: int, rng: np.random.Generator, trials: Array | None = None) -> Array:
+        """Draws of y, shape (n_rows, n), or of the successes in so many `trials` (n_rows,)."""
         check_number_of_samples(n)
         m, sd = np.asarray(self.latent_mean, dtype=float), np.sqrt(np.asarray(self.latent_variance, dtype=float))
         f = m[:, None] + sd[:, None] * rng.standard_normal((len(m), n, *m.shape[1:]))
-        return self.likelihood.sample(f, rng)
+        return self._drawn(f, rng, trials)
+
+    def _drawn(self, f: Array, rng: np.random.Generator, trials: Array | None) -> Array:
+        """Draws of y, or of successes, one for each f (n_rows, ...)."""
+        if trials is None:
+            return self.likelihood.sample(f, rng)
+        successes: Array = self.likelihood.outcomes(self.likelihood.sample_trials(f, trials[:, None], rng))[0]
+        return successes.astype(float)
 
     def cdf(self, y: Array) -> Array:
         """P(Y <= y), shape (n,)."""
@@ -260,7 +271,8 @@ class Predictive:
         if likelihood.traits.paired:
             successes, failures = likelihood.outcomes(y)
             trials = successes + failures
-            return self._successes(successes - 1.0, trials), self._successes(successes, trials)
+            rows = np.arange(len(trials))
+            return self._successes(successes - 1.0, trials, rows), self._successes(successes, trials, rows)
         if likelihood.traits.censored:  # a draw between them is uniform, as of what is counted
             below, above = (self.cdf(ends) for ends in y[:, :2].T)
             kind = y[:, 2]
@@ -271,16 +283,16 @@ class Predictive:
         lowest = likelihood.support.low if likelihood.levels is None else likelihood.levels[0]
         return np.where(y > lowest, self.cdf(y - 1.0), 0.0), at_most
 
-    def _successes(self, k: Array, trials: Array) -> Array:
-        """P(at most k successes in so many trials)."""
+    def _successes(self, k: Array, trials: Array, rows: Array) -> Array:
+        """P(at most k successes in so many trials) for some rows."""
         likelihood = self.likelihood
         inside = _among(k, trials)
 
-        def at(f: Array, rows: Any) -> tuple[Array]:
-            successes, of = (np.broadcast_to(part[rows], f.shape) for part in (inside, trials))
+        def at(f: Array, some: Any) -> tuple[Array]:
+            successes, of = (np.broadcast_to(part[some], f.shape) for part in (inside, trials))
             return (likelihood.at_most(successes, of, f),)
 
-        m, v = (np.asarray(part, dtype=float) for part in (self.latent_mean, self.latent_variance))
+        m, v = (np.asarray(part[rows], dtype=float) for part in (self.latent_mean, self.latent_variance))
         centre, width = self._fall(inside, trials)
         found = expect(at, m, v, width, lambda: centre)[0]
         return np.where(k < 0, 0.0, np.where(k >= trials, 1.0, found))
@@ -316,6 +328,12 @@ class Predictive:
         """Smallest count whose distribution function reaches `level`, looked for about that of a log-normal."""
         centre, spread = self._log_normal()
         return smallest_count(self._cdf, level, np.floor(np.exp(centre + ndtri(level) * spread)))
+
+    def _successes_quantile(self, level: float, trials: Array) -> Array:
+        """Smallest number of successes whose distribution function reaches `level`."""
+        trials = np.asarray(trials, dtype=float)
+        guess = np.floor(trials * np.asarray(self.mean(), dtype=float))
+        return smallest_count(lambda k, rows: self._successes(k, trials[rows], rows), level, guess)
 
     def _log_normal(self) -> tuple[Array, Array]:
         """Mean and standard deviation of the logarithm of a log-normal variable with the moments of y."""

@@ -67,6 +67,7 @@ def predict_interval(
     coverage: float = 0.9,
     offset: PerRow | None = None,
     exposure: PerRow | None = None,
+    trials: PerRow | None = None,
 ) -> Array:
     """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
 
@@ -80,6 +81,8 @@ def predict_interval(
         Probability of the interval.
     offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
+    trials : int or array-like of shape (n,), default=None
+        Of binomial y: how many trials each row has, whose successes are counted.
 
     Raises
     ------
@@ -88,14 +91,19 @@ def predict_interval(
     """
     tail = tail_of(coverage)
     inner, rows, inverses = unwrapped_with_data(model, X)
-    beside = _beside(offset, exposure)
+    beside = _beside(offset=offset, exposure=exposure, trials=trials)
     if not inverses:
         return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
     return predict_quantiles(model, X, [tail, 1.0 - tail], **beside)
 
 
 def predict_quantiles(
-    model: BaseEstimator, X: MatrixLike, q: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
+    model: BaseEstimator,
+    X: MatrixLike,
+    q: ArrayLike,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
+    trials: PerRow | None = None,
 ) -> Array:
     """Quantiles of the predictive distribution of y, shape (n, len(q)), through the wrappers of `predict_interval`.
 
@@ -112,6 +120,8 @@ def predict_quantiles(
         In (0, 1).
     offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
+    trials : int or array-like of shape (n,), default=None
+        Of binomial y: how many trials each row has, whose successes are counted.
 
     Raises
     ------
@@ -119,7 +129,7 @@ def predict_quantiles(
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    ask, beside = _method(inner, "predict_quantiles"), _beside(offset, exposure)
+    ask, beside = _method(inner, "predict_quantiles"), _beside(offset=offset, exposure=exposure, trials=trials)
     found = ask(rows, q, **beside)
     if not inverses:
         return found
@@ -150,7 +160,7 @@ def predict_std(
         If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    beside = _beside(offset, exposure)
+    beside = _beside(offset=offset, exposure=exposure)
     if not inverses:
         return _method(inner, "predict")(rows, return_std=True, **beside)[1]
     # E h(y) = E h(Q(Phi(z))) under z ~ N(0, 1), by the trapezoidal rule
@@ -169,6 +179,7 @@ def sample_y(
     random_state: RandomState = None,
     offset: PerRow | None = None,
     exposure: PerRow | None = None,
+    trials: PerRow | None = None,
 ) -> Array:
     """Draws of y from the predictive distribution, shape (n, n_samples), through the same wrappers.
 
@@ -182,6 +193,8 @@ def sample_y(
     random_state : int, RandomState or None, default=None
     offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
+    trials : int or array-like of shape (n,), default=None
+        Of binomial y: how many trials each row has, whose successes are counted.
 
     Raises
     ------
@@ -189,7 +202,8 @@ def sample_y(
         If there is no regressor with ``sample_y`` inside, or it takes no offset.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    draws = _method(inner, "sample_y")(rows, n_samples, random_state, **_beside(offset, exposure))
+    beside = _beside(offset=offset, exposure=exposure, trials=trials)
+    draws = _method(inner, "sample_y")(rows, n_samples, random_state, **beside)
     return through(inverses, draws) if inverses else draws
 
 
@@ -233,7 +247,7 @@ def log_predictive_density(
             row = int(np.argmin(np.isfinite(slope)))
             raise ValueError(f"the target's transformer has no slope at y = {y[row]:g} in row {row}: no density there.")
         stretched, y = stretched + slope, _there(transformer, y)
-    return ask(rows, y, **_beside(offset, exposure)) + stretched
+    return ask(rows, y, **_beside(offset=offset, exposure=exposure)) + stretched
 
 
 def summary(model: BaseEstimator, **options: Any) -> DataFrame:
@@ -348,9 +362,9 @@ def _there(transformer: Any, y: Array) -> Array:
     return np.asarray(transformer.transform(np.reshape(y, (-1, 1))), dtype=float).reshape(np.shape(y))
 
 
-def _beside(offset: Any, exposure: Any) -> dict[str, Any]:
+def _beside(**beside: Any) -> dict[str, Any]:
     """What goes to the method inside, where it is given."""
-    return {name: value for name, value in (("offset", offset), ("exposure", exposure)) if value is not None}
+    return {name: value for name, value in beside.items() if value is not None}
 
 
 def _method(model: Any, name: str) -> Callable[..., Any]:

@@ -221,8 +221,10 @@ class MixedGaussian(Family):
         return sample_mixture(self.components, self.weights / self.weights.sum(), n, rng)
 
 
-def sample_mixture(components: Sequence[Any], weights: Array, n: int, rng: Any, axis: int = 0) -> Array:
+def sample_mixture(
+    components: Sequence[Any], weights: Array, n: int, rng: Any, axis: int = 0, **settings: Any
+) -> Array:
     """Draw n times along an axis from a mixture: from its components in the shares that their weights draw."""
     counts = rng.multinomial(n, weights)
-    drawn = [part.sample(int(c), rng) for part, c in zip(components, counts, strict=True) if c]
+    drawn = [part.sample(int(c), rng, **settings) for part, c in zip(components, counts, strict=True) if c]
     return np.concatenate(drawn, axis).take(rng.permutation(n), axis)
