@@ -213,7 +213,7 @@ def fit_pixels(data: Any, uncertainty: str) -> Any:
     """Entries that are missing, without their noise."""
     truth, X, missing = data
     rows = np.where(missing, np.nan, X)
-    model = BetaProcessFA(20, random_state=0).fit(rows)
+    model = BetaProcessFA(20, uncertainty=uncertainty, random_state=0).fit(rows)
 
     def ask() -> Iterator[tuple[str, Asked]]:
         mean, std = model.reconstruct(rows, return_std=True)
@@ -257,5 +257,5 @@ def settings() -> list[Setting]:
         found.append(Setting("GammaFactorModel", name, loadings(n, share), fit_loadings(k, shape), 20))
     for columns, k in [(16, 4), (36, 8)]:
         name = f"300 rows of {columns} columns, K = 20 for {k}"
-        found.append(Setting("BetaProcessFA", name, pixels(columns, k), fit_pixels, 10, corrected=False))
+        found.append(Setting("BetaProcessFA", name, pixels(columns, k), fit_pixels, 10))
     return found

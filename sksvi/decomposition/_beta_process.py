@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, cast
@@ -22,8 +23,10 @@ from sksvi.estimators.refit import ANEW, COMPONENTS, STREAMED, UNCHECKED, stays,
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, SamplingState
+from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess, data_start, given_factors, start_at
+from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
 
 Array = np.ndarray
@@ -34,6 +37,8 @@ BATCHES = BatchRule(whole=500, smallest=250, largest=250)
 PASSES, SWEEPS = 1000, 100
 #: Draws kept of the full sampler.
 KEPT_DRAWS = 50
+#: Most and fewest sweeps of a chain that begins at q, and numbers n K D that all of them may visit whatever a fit took.
+MOST_SWEEPS, LEAST_SWEEPS, LITTLE = 300, 60, 5e8
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
 INIT_ROWS, INIT_SWEEPS = 2000, 50
 
@@ -77,6 +82,12 @@ class BetaProcessFA(BetaProcessMethods):
         keeps all rows in memory: a reference for small data; its second half of `max_iter` sweeps is kept.
     expectation : str or Expectation, default="auto"
         Every expectation of this model has a closed form: all values do the same.
+    uncertainty : {"corrected", "variational"}, default="corrected"
+        Spreads. Factors and probabilities are independent in q, and so too narrow. "corrected": standard deviations,
+        densities, `transform_draws`, `summary`, `posterior_` and `to_arviz` have draws of a Markov chain of everything,
+        the full sampler's, which begins at q and walks after `fit` for up to 300 sweeps, as many as the fit had passes
+        or a few seconds. "variational": those of q, as after `partial_fit`, of Dask collections, and where less than 60
+        sweeps are left. Other means are of q at any rate.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": all up to 500, else 250.
     max_iter : int or "auto", default="auto"
@@ -112,7 +123,8 @@ class BetaProcessFA(BetaProcessMethods):
     noise_precision_ : float or ndarray of shape (D,)
         Posterior mean, in units of X.
     posterior_ : Posterior
-        Blocks ``probabilities``, ``features``, ``weight_precision``, ``noise_precision``, for centred and scaled X.
+        Blocks ``probabilities``, ``features``, ``weight_precision``, ``noise_precision``, for centred and scaled X; by
+        draws where there are some: `mean`, `std`, `sample`, `draws`.
 
     See Also
     --------
@@ -150,6 +162,7 @@ class BetaProcessFA(BetaProcessMethods):
         "noise": [StrOptions({"shared", "columns"}), Interval(Real, 0, None, closed="neither")],
         "weight_precision": [StrOptions({"auto", "learned"}), Interval(Real, 0, None, closed="neither")],
         "prune": ["boolean"],
+        "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
         **STREAMED,
@@ -164,6 +177,7 @@ class BetaProcessFA(BetaProcessMethods):
         "noise": stays("q has one precision of the noise, one per column, or a number"),
         "weight_precision": stays("q has it, or the model a number"),
         "prune": UNCHECKED,
+        "uncertainty": UNCHECKED,
     }
 
     def __init__(
@@ -182,6 +196,7 @@ class BetaProcessFA(BetaProcessMethods):
         prune: bool = False,
         algorithm: AlgorithmLike = "mc-ssvi",
         expectation: ExpectationLike = "auto",
+        uncertainty: str = "corrected",
         batch_size: int | str | None = "auto",
         max_iter: int | str = "auto",
         tol: float = 1e-4,
@@ -206,6 +221,7 @@ class BetaProcessFA(BetaProcessMethods):
         self.prune = prune
         self.algorithm = algorithm
         self.expectation = expectation
+        self.uncertainty = uncertainty
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -317,20 +333,33 @@ class BetaProcessFA(BetaProcessMethods):
 
     # ---- what a fit leaves behind
     def _expose(self, model: Any, state: State) -> None:
-        q = state.q
-        use = q["probabilities"]
+        use = state.q["probabilities"]
         order = np.argsort(-use.mean, kind="stable")
         if self.prune:
             order = order[: max(1, int(np.sum(use.mean * max(self.n_samples_seen_, 1.0) >= 1.0)))]
-        self._factors = FactorRecord(order, self._stored_draws(state))
-        features = q["features"]
-        selected = features[order]
-        self.posterior_ = Posterior({**q, "probabilities": use[order], "features": selected})
+        draws = self._stored_draws(state)
+        self._factors = FactorRecord(order, draws, draws is not None)
+        self.posterior_ = Posterior(self._own)
+        selected, q = self._own["features"], self._own
         self.components_ = (selected.mean * self.scale_).astype(self._encoding.dtype)
         self.feature_probability_ = use.mean[order]
         precision = q["noise_precision"].mean / self.scale_**2
         self.noise_precision_ = float(precision[0]) if self._encoding.noise_size == 1 else precision
         self.n_effective_components_ = float(effective_number(self.feature_probability_))
+
+    def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
+        data, sampled = cast(Table, problem.data), problem.algorithm.spec.sampler
+        if self.uncertainty == "corrected" and data.at_hand and not sampled:
+            from sksvi.models.beta_process.sampler import BetaProcessSampler, sampled_from, thinned
+
+            model = cast(BetaProcess, problem.model)
+            most = max(state.passes, int(LITTLE / (len(data) * math.prod(model.shape))))
+            if most >= LEAST_SWEEPS:
+                sampler = BetaProcessSampler(model, data, problem.threads)
+                draws = sampled_from(sampler, state.shown, min(MOST_SWEEPS, most))
+                self._factors = replace(self._factors, draws=thinned(draws, KEPT_DRAWS))
+                self.posterior_ = Posterior(self._drawn)
+        return super()._refine(problem, state, budget)
 
     def _stored_draws(self, state: State) -> dict[str, Any] | None:
         """Draws of the sampler, where one has ended: its progress is left behind."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, overload
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
-from scipy.special import gammaincinv, logsumexp
+from scipy.special import expit, gammaincinv, logsumexp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +21,8 @@ from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.completion import checked_factors, checked_held_out, filled_in, halved_entries
 from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.encoding import WHOLE, GivenRows
+from sksvi.estimators.posterior import DrawnBlock, Posterior
+from sksvi.estimators.summaries import columns_of_draws
 from sksvi.models.beta_process.model import BetaProcess, LocalTerms, split
 from sksvi.models.beta_process.sampler import Globals, at_values, draw, expected
 from sksvi.models.data import Table
@@ -43,17 +46,20 @@ class FactorRecord:
     order : ndarray of shape (n_used,)
         Positions of those in the results, the most used first.
     draws : dict or None
-        Of the full sampler: factors, probabilities and precisions by name.
+        Factors, probabilities and precisions by name, of the full sampler or a chain that began at q.
+    sampled : bool
+        Whether means are of the draws too: those of the full sampler, which has no q of its own.
     """
 
     LAYOUT = """
-        order (m) i >=0 distinct where m > 0
+        order (m) i >=0 distinct where m > 0; sampled flag
         draws? where it.keys() >= {'features', 'logit', 'noise', 'weight'}
         draws.features? (n,k,_) f; draws.logit? (n,k) f; draws.noise? (n,_) f >0; draws.weight? (n) f >0
     """
 
     order: Array
     draws: dict[str, Any] | None = None
+    sampled: bool = False
 
 
 class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
@@ -95,12 +101,37 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         return BetaProcessEncoding.read(self, GivenRows(X), self._encoding, WHOLE).X
 
+    @property
+    def _own(self) -> dict[str, Any]:
+        """Blocks of q, of the factors in the results."""
+        q, order = self.state_.shown, self._factors.order
+        return {**q, "probabilities": q["probabilities"][order], "features": q["features"][order]}
+
+    @property
+    def _drawn(self) -> dict[str, Any]:
+        """The same blocks by draws."""
+        draws, order = cast(dict[str, Any], self._factors.draws), self._factors.order
+        found = {"probabilities": expit(draws["logit"][:, order]), "features": draws["features"][:, order]}
+        found |= {"weight_precision": draws["weight"][:, None], "noise_precision": draws["noise"]}
+        return {name: DrawnBlock(values) for name, values in found.items()}
+
+    def _variational(self) -> Self:
+        """A copy whose posterior is q, without draws."""
+        found = copy.copy(self)
+        found._factors, found.posterior_ = replace(self._factors, draws=None), Posterior(self._own)
+        return found
+
+    def _reads_draws(self, n_draws: int) -> bool:
+        """Whether so many draws of the globals are draws of a chain; 0: expectations."""
+        return self._factors.sampled or (n_draws > 0 and self._factors.draws is not None)
+
     def _views(self, n_draws: int) -> list[Globals]:
-        """Globals to average over: the sampler's own draws, else draws of q, or with 0 its expectations."""
-        size, q = len(self.mean_), dict(self.posterior_)
-        if self._factors.draws is not None:
-            chosen = np.linspace(0, len(self._factors.draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
-            return [stored_view(self._factors.draws, i, self._factors.order) for i in np.unique(chosen)]
+        """Globals to average over: draws of a chain, else of q, or with 0 its expectations."""
+        size, q = len(self.mean_), self._own if self._factors.draws else dict(self.posterior_)
+        draws = self._factors.draws
+        if draws is not None and self._reads_draws(n_draws):
+            chosen = np.linspace(0, len(draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
+            return [stored_view(draws, i, self._factors.order) for i in np.unique(chosen)]
         if not n_draws:
             return [expected(q, size)]
         rng = np.random.default_rng(0)
@@ -108,7 +139,7 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _local(self, X: Array, n_draws: int, reduce: Any, key: int = 0, min_samples: int = 0) -> Iterator[Any]:
         """reduce(view, terms of the rows' draws, rows) for every view and block of rows, blocks in order."""
-        local_step = self.local_step if self._factors.draws is None else "gibbs"
+        local_step = "gibbs" if self._reads_draws(n_draws) else self.local_step
         model = self._model(len(self.components_))
         model = model.with_local(local_step, self.n_burn_in, max(min_samples, self.n_local_samples))
         views = self._views(n_draws)
@@ -354,16 +385,20 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         import pandas as pd
 
         check_is_fitted(self)
-        tail = tail_of(coverage)
-        ends = tail, 1.0 - tail
-        use = self.posterior_["probabilities"]
-        rows = [np.stack([use.mean, use.std, *(beta_quantiles(use.a, use.b, end) for end in ends)], 1)]
+        tail, units = tail_of(coverage), {"weight_precision": 1.0, "noise_precision": self.scale_**-2.0}
+        ends, use = (tail, 1.0 - tail), self.posterior_["probabilities"]
         names = list(self.get_feature_names_out())
-        for name, unit in (("weight_precision", 1.0), ("noise_precision", self.scale_**-2.0)):
+        for name in units:
+            size = len(self.posterior_[name].mean)
+            names += [name] if size == 1 else [f"{name}[{d}]" for d in range(size)]
+        if self._factors.draws is not None and not self._factors.sampled:
+            drawn = [use.draws, *(unit * self.posterior_[name].draws for name, unit in units.items())]
+            return pd.DataFrame(columns_of_draws(np.hstack(drawn), tail), index=pd.Index(names, name="factor"))
+        rows = [np.stack([use.mean, use.std, *(beta_quantiles(use.a, use.b, end) for end in ends)], 1)]
+        for name, unit in units.items():
             q = self.posterior_[name]
             quantiles = [gammaincinv(q.shape, end) / q.rate for end in ends]
             rows.append(unit * np.stack([q.mean, q.std, *quantiles], 1))
-            names += [name] if len(q.mean) == 1 else [f"{name}[{d}]" for d in range(len(q.mean))]
         index = pd.Index(names, name="factor")
         return pd.DataFrame(np.concatenate(rows), index=index, columns=["mean", "std", "lower", "upper"])
 
@@ -372,7 +407,8 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return {"probabilities": factors, "features": factors | {"feature": feature_names(self)}}
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
-        draws, unit = super()._posterior_draws(n, rng), self.scale_
+        # One seed: blocks that were drawn are of the same draws.
+        draws, unit = super()._posterior_draws(n, rng.randint(np.iinfo(np.int32).max)), self.scale_
         for name, power in (("features", 1.0), ("noise_precision", -2.0)):
             values, axes = draws.variables[name]
             draws.variables[name] = Variable(unit**power * values, axes)
@@ -422,7 +458,7 @@ def entry_moments(view: Globals, terms: LocalTerms, X: Array) -> Array:
 
 
 def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
-    """The i-th draw of the full sampler."""
+    """The i-th draw that is stored."""
     features = draws["features"][i][order]
     logit, noise = draws["logit"][i][order], draws["noise"][i]
     return at_values(features, logit, noise, float(draws["weight"][i]), features.shape[1])

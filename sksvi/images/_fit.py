@@ -7,7 +7,6 @@ all observed pixels.
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -128,8 +127,8 @@ class Dictionary:
     def predicted(self, patches: Array, n_draws: int) -> tuple[Array, Array]:
         """Mean of every entry of patches, and the variance that a new observation of it has."""
         burn_in, n_samples = self.sweeps
-        short = copy.copy(self.model).set_params(n_burn_in=burn_in, n_local_samples=n_samples)
-        q = dict(self.model.posterior_)
+        short = self.model._variational().set_params(n_burn_in=burn_in, n_local_samples=n_samples)
+        q = dict(short.posterior_)
         use, weight = q["probabilities"], q["weight_precision"]
         q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
         q["weight_precision"] = Gamma(weight.shape, weight.rate / self.richer[1])

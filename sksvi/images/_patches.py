@@ -261,6 +261,7 @@ def default_estimator(n_patches: int, parameters: dict[str, Any], course: Course
     if batches > 1:
         found["algorithm"] = MCSSVI(RATE)
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
+    found["uncertainty"] = "variational"  # an image is estimated with draws of its own
     return BetaProcessFA(n_components, batch_size=BATCH_ROWS, tol=0.0, **(found | parameters))
 
 

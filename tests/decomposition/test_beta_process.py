@@ -250,7 +250,9 @@ def test_pruning_ordering_and_tables(problem):
     assert kept < 40
     assert pruned.transform(X).shape == (600, kept)
     assert pruned.posterior_["features"].mean.shape == (kept, 12)
-    assert isinstance(pruned.posterior_["features"], DiagonalGaussian)
+    variational = clone(pruned).set_params(uncertainty="variational").fit(X)
+    assert isinstance(variational.posterior_["features"], DiagonalGaussian)
+    np.testing.assert_array_equal(variational.components_, pruned.components_)
     assert list(pruned.get_feature_names_out())[:2] == ["betaprocessfa0", "betaprocessfa1"]
     assert isinstance(clone(pruned).set_output(transform="pandas").fit(X).transform(X), pd.DataFrame)
     table = pruned.summary()
@@ -419,3 +421,25 @@ def test_a_structured_bound_is_no_worse_where_features_are_drawn(local_step, glo
     with pytest.warns(ConvergenceWarning):
         model.set_params(algorithm="mc-ssvi", max_iter=1, tol=0.0).fit(Y)
     assert model.lower_bound_ > before - 160
+
+
+# ---- a chain that begins at q
+def test_spreads_of_a_chain_hold_missing_entries(global_random_seed, tmp_path):
+    """Means without spreads are those of q; 90 % intervals of three tables hold what they say."""
+    shares = []
+    for number in range(3):
+        rng = np.random.default_rng([global_random_seed, number])
+        use = (rng.random((150, 4)) < 0.3) * rng.standard_normal((150, 4))
+        truth, missing = use @ rng.standard_normal((4, 12)), rng.random((150, 12)) < 0.2
+        X = np.where(missing, np.nan, truth + 0.3 * rng.standard_normal(truth.shape))
+        model = BetaProcessFA(8, random_state=0).fit(X)
+        mean, std = (part[missing] for part in model.reconstruct(X, return_std=True))
+        shares.append(np.mean(np.abs(mean - truth[missing]) < 1.645 * std))
+    error = max(float(np.std(shares)) / np.sqrt(3), 0.01)
+    assert 0.85 - 4 * error < np.mean(shares) < 0.95 + 4 * error
+    plain = BetaProcessFA(8, uncertainty="variational", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.transform(X), plain.transform(X))
+    np.testing.assert_array_equal(model.components_, plain.components_)
+    assert model.summary().loc["noise_precision", "std"] > plain.summary().loc["noise_precision", "std"]
+    model.save(tmp_path / "fit.sksvi")
+    np.testing.assert_array_equal(sksvi.load(tmp_path / "fit.sksvi").summary(), model.summary())

@@ -23,6 +23,9 @@ from sksvi.models.data import Rows, Table
 # ---- globals as local steps read them
 Array = np.ndarray
 
+#: What keeps the random numbers of a chain that begins at q apart from those of the fit.
+CHAIN = 4
+
 
 @dataclass(frozen=True)
 class Globals:
@@ -295,6 +298,15 @@ def sampled_start(model: FactorsInUse, data: Table, n_rows: int, n_sweeps: int, 
         draw, _ = sampler.sweep(draw, rng)
     omega, residual, _ = sampler.local(draw, rng)
     return sampler.conditional(replace(draw, omega=omega), residual, q, n / len(rows))
+
+
+def sampled_from(sampler: BetaProcessSampler, q: dict[str, Any], n_sweeps: int) -> list[BetaProcessDraw]:
+    """Draws of the globals by sweeps that begin at q; the first fifth is dropped."""
+    rng, draw, found = np.random.default_rng([sampler.model.seed, CHAIN]), sampler.begin(q), []
+    for _ in range(n_sweeps):
+        draw, _ = sampler.sweep(draw, rng)
+        found.append(draw.globals)
+    return found[n_sweeps // 5 :]
 
 
 def thinned(draws: list[BetaProcessDraw], n: int) -> dict[str, Array]:
