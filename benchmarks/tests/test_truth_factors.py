@@ -39,5 +39,5 @@ def test_what_is_asked_and_counted():
     two = Asked.positive(np.array([1.0, 9.0]), np.ones(2), np.full(2, 0.1))
     assert two.covered == 0.5 and np.all(two.low > 0)
     assert standard_error([1.0, 3.0]) == pytest.approx(1.0)
-    rows, cost = tables(settings()[-1:], 1)
-    assert rows[0]["variational"] is None and cost == []
+    rows, cost = tables([s for s in settings() if s.estimator == "PoissonFactorization"][:1], 1)
+    assert rows[0]["variational"] > 0 and len(cost) == 1
