@@ -109,7 +109,7 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     @property
     def _drawn(self) -> dict[str, Any]:
-        """The same blocks by draws."""
+        """Blocks of the factors in the results, by draws."""
         draws, order = cast(dict[str, Any], self._factors.draws), self._factors.order
         found = {"probabilities": expit(draws["logit"][:, order]), "features": draws["features"][:, order]}
         found |= {"weight_precision": draws["weight"][:, None], "noise_precision": draws["noise"]}
