@@ -21,6 +21,8 @@ from sksvi.testing.simulations import MEASURED
 Array = np.ndarray
 #: Rows and columns of linear models.
 ROWS, COLUMNS = 40, 4
+#: Likelihoods whose dispersion has a unit, and so no proper prior.
+UNITS = ("inverse-gaussian", "tweedie")
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def cases() -> dict[str, Case]:
     kernel = ConstantKernel(1.0) * RBF(1.0)
     given: dict[str, Any] = {"kernel": kernel, "optimize_hyperparameters": False}
     points: dict[str, Any] = {"n_inducing": 12, "optimize_inducing": False}
-    measured = {f"GLM {name}": Case(glm(likelihood=name, **weak), X) for name in MEASURED if name != "inverse-gaussian"}
+    measured = {f"GLM {name}": Case(glm(likelihood=name, **weak), X) for name in MEASURED if name not in UNITS}
     dispersed = Case(glm(likelihood=lk.InverseGaussian(dispersion=0.5), **weak), X)
     walk: dict[str, Any] = {"level": "walk", "level_variance": 0.1, "initial_variance": 1.0}
     return {
@@ -260,6 +262,7 @@ def cases() -> dict[str, Case]:
         "GLM ordinal, cut points given": Case(glm(likelihood=lk.Ordinal(cut_points=[-1.0, 1.0], slope=1.0), **weak), X),
         **measured,
         "GLM inverse-gaussian, dispersion given": dispersed,
+        "GLM tweedie, dispersion given": Case(glm(likelihood=lk.Tweedie(dispersion=0.5), **weak), X),
         "GLM logit": Case(labels(**weak), X),
         "GLM logit, units held": Case(labels(**weak), X, held=True),
         "GLM probit": Case(labels(likelihood="probit", **weak), X),
