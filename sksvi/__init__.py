@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         persistence as persistence,
         predictive as predictive,
         preprocessing as preprocessing,
+        priors as priors,
         schedules as schedules,
         testing as testing,
         time_series as time_series,
@@ -132,7 +133,7 @@ _SUBMODULES = tuple(
     (
         "algorithms callbacks datasets decomposition displays expectations families gaussian_process images "
         "inspection likelihoods linear_model mixed_effects mixture network persistence predictive preprocessing "
-        "schedules testing time_series topics"
+        "priors schedules testing time_series topics"
     ).split()
 )
 

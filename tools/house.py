@@ -26,14 +26,14 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 410,
-    "lines of code": 55_400,
+    "files": 412,
+    "lines of code": 55_700,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 50,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,
-    "class names that stand for several classes": 8,
+    "class names that stand for several classes": 9,
     "modules in import circles, type checking included": 0,
     "names in words that say nothing": 2,
     "docstrings that cannot stand alone": 0,

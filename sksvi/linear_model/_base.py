@@ -143,6 +143,7 @@ class BayesianGLM(BaseSVI):
             Mapping,
             "array-like",
         ],
+        "prior": [dict, None],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         **CONSTRAINTS,
@@ -152,6 +153,7 @@ class BayesianGLM(BaseSVI):
         **STREAMED,
         "likelihood": LIKELIHOOD,
         "prior_precision": stays("q is held in units that it says", _fixed_part_of_prior),
+        "prior": stays("the messages of the fit are about it", text),
         "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),
         "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
         "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
@@ -165,6 +167,7 @@ class BayesianGLM(BaseSVI):
         *,
         likelihood: LikelihoodLike = "gaussian",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
+        prior: dict[Any, Any] | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",
@@ -186,6 +189,7 @@ class BayesianGLM(BaseSVI):
     ) -> None:
         self.likelihood = likelihood
         self.prior_precision = prior_precision
+        self.prior = prior
         self.intercept_precision = intercept_precision
         self.fit_intercept = fit_intercept
         self.hyperparameters = hyperparameters
@@ -223,6 +227,7 @@ class BayesianGLM(BaseSVI):
             unit=encoding.prior.unit,
             relative_scale=1.0 if inside else encoding.relative_scale,  # a subspace has it within
             scales=scales.alike(n_features) if inside and scales is not None else scales,
+            named=encoding.named,
             n_features=n_features,
             fit_intercept=self.fit_intercept,
             full=covariance_of(self) == "full",
@@ -231,14 +236,15 @@ class BayesianGLM(BaseSVI):
 
     def _precision(self, n_features: int) -> Any:
         encoding = self._encoding
+        if encoding.named is not None and not np.any(encoding.learned):
+            return 1.0  # nothing is learned, and no weight has it
         return encoding.prior.precision(self.prior_precision, encoding.categorical, n_features, self._coordinate_name)
 
     def _in_span(self, data: Table) -> bool:
         """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
         n, d = data.X.shape
-        return bool(
-            covariance_of(self) == "full" and d > n and data.at_hand and self._prior_kind not in ("ard", "groups")
-        )
+        one_prior = self._prior_kind not in ("ard", "groups") and self._encoding.named is None
+        return bool(covariance_of(self) == "full" and d > n and data.at_hand and one_prior)
 
     def _check_memory(self, data: Table) -> None:
         if covariance_of(self) == "low-rank":
@@ -640,7 +646,8 @@ class BayesianGLM(BaseSVI):
     def _table_header(self, effects: str | None = None, **options: Any) -> list[tuple[str, str]]:
         """A header line about the question that rows answer."""
         if own_by_default(self) if effects is None else effects == "own":
-            return [("effects", "each under a weak prior of its own, the others' as learned")]
+            named = "" if self._encoding.named is None else ", priors by name as given"
+            return [("effects", f"each under a weak prior of its own, the others' as learned{named}")]
         if self._prior_kind in ("auto", "ard", "groups"):
             return [("effects", "under the prior that was learned for all")]
         return []

@@ -81,6 +81,11 @@ class ColumnScaling:
         scale = np.where(first_varying, stats.spread, self.scale)
         return replace(self, scale=scale, varies=self.varies | first_varying, stats=stats)
 
+    def with_scale(self, which: Array, otherwise: Array) -> ColumnScaling:
+        """The scaling in which these columns have one for good: that of their spread, `otherwise` (D,) without any."""
+        scale = np.where(which & ~self.varies, otherwise, self.scale)
+        return replace(self, scale=scale, varies=self.varies | which)
+
     @property
     def relative_scale(self) -> Array:
         """What each column is known to spread over, in units of its scale."""

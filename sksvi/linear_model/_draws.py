@@ -136,7 +136,7 @@ def _hierarchical(estimator: Any, model: Any) -> Array:
     of_latents = model.by_latent(found)
     of_latents[:, model.n_fixed : model.n_features] = True
     if "prior_precision" in estimator._fitted.places:
-        of_latents[:, : model.n_fixed] = model.scales.free[model.scales.kinds]
+        of_latents[:, : model.n_fixed] = model.scales.free[model.scales.kinds] & estimator._encoding.learned
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._names import all_names
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import LARGEST_SINGLE, check_magnitudes, check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
@@ -21,8 +22,10 @@ from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import SPREAD, ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._groups import PrecisionGroups
+from sksvi.linear_model._named_priors import PriorsByName
 from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
 from sksvi.models.data import Table
+from sksvi.models.linear.named import NamedPriors
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.models.targets import starting
 from sksvi.partitions.summary import DataSummary
@@ -68,6 +71,8 @@ class GLMEncoding(Encoding):
         Columns that share a precision; None: all do, or none.
     relative_scale_before : ndarray of shape (D,) or None
         `relative_scale` before the last rows came, of a fit that goes on.
+    named : NamedPriors or None
+        Priors that the user gives by name, in the coordinates of the fit.
     """
 
     LAYOUT = """
@@ -76,6 +81,7 @@ class GLMEncoding(Encoding):
         columns ColumnScaling; columns.scale (c) f; categorical? CategoricalColumns
         categorical.width? count c; spreads? (c) f >=0
         groups? PrecisionGroups; groups.of_columns? (c); relative_scale_before? (c) f >=0
+        named? NamedPriors; named.mean? (c) f
     """
 
     target: TargetEncoding
@@ -86,6 +92,7 @@ class GLMEncoding(Encoding):
     spreads: Array | None = None
     groups: PrecisionGroups | None = None
     relative_scale_before: Array | None = None
+    named: NamedPriors | None = None
 
     @property
     def n_columns(self) -> int:
@@ -164,7 +171,8 @@ class GLMEncoding(Encoding):
             return {"columns": ColumnStats.of(X, rows.weight, columns.centre)} if follows else {}
         may_centre = stored(X, categories)
         # Far from a mean squares would cancel in the spreads of columns that are not scaled.
-        centred = _is_centred(estimator) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
+        by_name = cls.by_name(estimator, categories)
+        centred = _is_centred(estimator, by_name) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
         stats = ColumnStats.about_means(X, rows.weight, centred)
         sparse = is_compressed(X) if categories is None else rows.sparse
         return {"columns": ColumnSummary(stats, centred, may_centre, sparse, categories, part.remote)}
@@ -179,7 +187,8 @@ class GLMEncoding(Encoding):
             n, latents = sum(weight for _, weight in summary.rows.values()), target.likelihood.n_latents
             by_shape = shape_choice(estimator, n, len(found.stored), latents, found.sparse)
             estimator._fitted = replace(estimator._fitted, covariance=by_shape)
-        centre, scaled = found.centre(_is_centred(estimator)), _is_scaled(estimator)
+        by_name = cls.by_name(estimator, found.categories)
+        centre, scaled = found.centre(_is_centred(estimator, by_name)), _is_scaled(estimator)
         columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
         spreads = found.stats.about(found.mean).spread if alike else None
@@ -189,7 +198,11 @@ class GLMEncoding(Encoding):
                 "feature_names_in_", [f"x{j}" for j in range(summary.features["n_features_in_"])]
             )
             groups = PrecisionGroups.of(estimator, names, found.categories)
-        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads, groups)
+        named = None
+        if by_name is not None:
+            columns, named = by_name.in_coordinates(columns, prior.unit)
+            prior = prior if by_name.intercept is None else prior.with_intercept(by_name.intercept)
+        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads, groups, named=named)
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The encoding after more rows: coordinates stay; spreads of columns and what rows tell follow them."""
@@ -205,6 +218,16 @@ class GLMEncoding(Encoding):
             relative_scale_before=None if covariance_of(estimator) == "low-rank" else self.relative_scale,
             dtype=np.dtype(summary.dtype).name,
         )
+
+    @classmethod
+    def by_name(cls, estimator: Any, categories: Any) -> PriorsByName | None:
+        """What the parameter `prior` names; None where there is none."""
+        return None if estimator.prior is None else PriorsByName(estimator, cls.column_names(estimator), categories)
+
+    @staticmethod
+    def column_names(estimator: Any) -> list[str]:
+        """Names of the columns of X that have coefficients, as its validation leaves them."""
+        return list(all_names(estimator, None))
 
     @staticmethod
     def first_targets(target: TargetEncoding, summary: DataSummary) -> Any:
@@ -284,8 +307,14 @@ class GLMEncoding(Encoding):
         if stats is None:
             return None
         spread = stats.spread if self.groups is None else self.groups.spread(stats)
+        spread = np.where(self.learned, spread, 0.0)
         scales = self.prior.scales(likelihood, stats, spread, *self.kinds(len(self.columns.scale)))
         return scales if scales is None or self.groups is None else self.groups.limited(scales, stats)
+
+    @property
+    def learned(self) -> Array | bool:
+        """Which coefficients share a learned precision, (D,), where it is learned: all whose prior has no name."""
+        return True if self.named is None else self.named.learned
 
     @property
     def shares(self) -> Array | None:
@@ -317,6 +346,7 @@ def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -
     """
     bound = prior_kind(estimator.prior_precision) in ("ard", "flat", "groups") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
+    bound |= estimator.prior is not None
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
     short = d <= FEW_COLUMNS or np.isinf(n) or n * latents * float(d) ** 2 <= MOST_PRODUCTS
@@ -332,9 +362,10 @@ def _is_scaled(estimator: Any) -> bool:
     return prior_kind(estimator.prior_precision) != "fixed"
 
 
-def _is_centred(estimator: Any) -> bool:
-    """Whether columns are centred."""
-    return bool(estimator.fit_intercept) and isinstance(estimator.intercept_precision, str)
+def _is_centred(estimator: Any, by_name: PriorsByName | None) -> bool:
+    """Whether columns are centred: not where the intercept, f at 0 of them, has a prior that the user gives."""
+    named = by_name is not None and by_name.intercept is not None
+    return bool(estimator.fit_intercept) and isinstance(estimator.intercept_precision, str) and not named
 
 
 def counted(estimator: Any, given: GivenRows, X: Any, y: Array) -> Table:

@@ -127,7 +127,8 @@ def largest(estimator: Any, problem: Problem, state: State) -> list[str]:
 
 def check_determined(estimator: Any, problem: Problem, state: State) -> None:
     """Raise where the data do not determine all coefficients under a flat prior; names the least determined one."""
-    if estimator._prior_kind != "flat":
+    named = estimator._encoding.named
+    if estimator._prior_kind != "flat" and (named is None or not named.flat.any()):
         return
     if estimator._fitted.subspace is not None:
         raise ValueError(
@@ -144,20 +145,33 @@ def check_determined(estimator: Any, problem: Problem, state: State) -> None:
         precision = 1.0 / (1.0 / precision[1:] + 1.0 / precision[:1])
     share = (1.0 - precision * variance).min(axis=0)
     share = np.append(share[: model.n_fixed], share[-1:] if estimator.fit_intercept else [])
+    if named is not None:  # the others have a proper prior
+        share = np.where(named.flat, share[: model.n_fixed], 1.0)
     least = None
     if len(share) and share.min() < DETERMINED:
         least = estimator._coordinate_name(int(np.argmin(share)))
-    elif model.n_fixed + estimator.fit_intercept == model.width and model.separates(state.q, problem.data):
+    elif (
+        named is None
+        and model.n_fixed + estimator.fit_intercept == model.width
+        and model.separates(state.q, problem.data)
+    ):
         # Larger is better without end, however far the passes went.
         least = next(iter(largest(estimator, problem, state)), None)
     if least is not None:
-        levels = ", and levels without rows (.cat.remove_unused_categories())"
-        unused = "" if estimator._encoding.categorical is None else levels
-        raise ValueError(
-            f"prior_precision={estimator.prior_precision!r} is a flat prior, but the data do not determine the "
-            f"coefficient of {least}: drop columns that others explain or that separate the "
-            f"labels{unused}, or choose prior_precision='auto'."
-        )
+        raise undetermined(estimator, least)
+
+
+def undetermined(estimator: Any, least: str) -> ValueError:
+    """The error of a flat prior, or one that is by name, under which data do not determine this coefficient."""
+    given, remedy = f"prior_precision={estimator.prior_precision!r}", "choose prior_precision='auto'"
+    if estimator._encoding.named is not None:
+        given, remedy = "prior='flat' of a column", "give it a Normal"
+    levels = ", and levels without rows (.cat.remove_unused_categories())"
+    unused = "" if estimator._encoding.categorical is None else levels
+    return ValueError(
+        f"{given} is a flat prior, but the data do not determine the coefficient of {least}: drop columns that others "
+        f"explain or that separate the labels{unused}, or {remedy}."
+    )
 
 
 def uneven(estimator: Any) -> Iterator[str]:

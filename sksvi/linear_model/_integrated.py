@@ -271,7 +271,8 @@ def prior_at(estimator: Any, fit: NodeFit) -> Array:
         return precision
     # In a subspace the columns are of one kind.
     kinds = np.zeros(d, int) if fitted.subspace is not None else encoding.kinds(d)[0]
-    return precision * np.exp(own - estimator.state_.q["prior_precision"].value)[kinds]
+    moved = np.exp(own - estimator.state_.q["prior_precision"].value)[kinds]
+    return precision * np.where(encoding.learned, moved, 1.0)
 
 
 # ---- predictions: latents of new rows under each node, mixtures and draws of them

@@ -6,6 +6,7 @@ from typing import Any
 
 from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
+from sksvi.linear_model._named_priors import check_no_named_priors
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.data import Table, nbytes
 from sksvi.models.linear.cavity import FEW_DIRECTIONS, directions_of
@@ -73,6 +74,7 @@ def check_low_rank(estimator: Any, goes_on: bool) -> None:
     """
     if (covariance_of(estimator) if goes_on else estimator.covariance) != "low-rank":
         return
+    check_no_named_priors(estimator)
     if not estimator._target_class.has_mode(estimator):
         raise ValueError(
             f"likelihood={estimator.likelihood!r} with covariance='low-rank': the fit is at the mode and judged by "

@@ -16,6 +16,7 @@ from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import best_constant
 from sksvi.models.linear.scales import WIDEST, ScalePrior
+from sksvi.priors import Normal
 
 Array = np.ndarray
 
@@ -162,6 +163,10 @@ class LinearPrior:
             self, intercept=intercept, totals=totals, weight=float(targets.total_weight) + share * self.weight
         )
 
+    def with_intercept(self, normal: Normal) -> Self:
+        """The prior with that of the intercept as the user gives it."""
+        return replace(self, intercept=(float(normal.mean), float(normal.std) ** -2))
+
     def scales(
         self, likelihood: Likelihood, stats: ColumnStats, spread: Array, kinds: Array, most: Array
     ) -> ScalePrior | None:
@@ -229,7 +234,8 @@ def covariance_of(estimator: Any) -> str:
 # ---- a weak prior of single effects
 def own_by_default(estimator: Any) -> bool:
     """Whether rows are under a weak prior of their own where nobody asks: the learned one is for prediction."""
-    return estimator._prior_kind in ("auto", "ard") and covariance_of(estimator) != "diag"
+    learned = estimator._prior_kind in ("auto", "ard") and bool(np.any(estimator._encoding.learned))
+    return learned and covariance_of(estimator) != "diag"
 
 
 def own_precision(estimator: Any, effects: str | None) -> Array | None:
@@ -247,12 +253,13 @@ def own_precision(estimator: Any, effects: str | None) -> Array | None:
         raise ValueError(
             "effects='own' replaces a prior that was learned, and needs the correlations of the coefficients: set "
             "prior_precision='auto' and covariance='full' or 'low-rank', or effects='joint'; found "
-            f"{estimator.prior_precision!r} and {estimator.covariance!r}."
+            f"{estimator.prior_precision!r} and {estimator.covariance!r}"
+            f"{'' if estimator.prior is None else ', with priors by name'}."
         )
     spread = estimator._encoding.columns.stats.spread
-    # Constant columns keep the prior of the fit.
+    # Constant columns, and those whose prior the user has given by name, keep the prior of the fit.
     precision = np.atleast_1d(estimator.prior_precision_)
     # Of classes the difference of two is as wide as a coefficient of two labels is.
     several = 2.0 if estimator.likelihood_.n_latents > 1 else 1.0
     weak = several * np.square(spread / (2.0 * WIDEST * estimator._encoding.prior.unit))
-    return np.where(spread > 0, weak, precision)
+    return np.where((spread > 0) & estimator._encoding.learned, weak, precision)

@@ -25,6 +25,13 @@ Array = np.ndarray
 def check_proper(estimator: Any) -> None:
     """Raise where parameters have no proper prior, naming what has none and what to set."""
     name, kind = type(estimator).__name__, estimator._prior_kind
+    named = {} if estimator.prior is None else estimator.prior
+    flat = [key for key, value in named.items() if isinstance(value, str) and value == "flat"]
+    if flat:
+        raise ValueError(
+            f"prior[{flat[0]!r}] of this {name} is flat, so that there is nothing to draw coefficients from: give a "
+            "Normal or 'auto'."
+        )
     if kind in ("flat", "ard"):
         what = "is flat" if kind == "flat" else "has a scale for each column, which has no prior"
         raise ValueError(

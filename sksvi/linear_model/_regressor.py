@@ -51,6 +51,13 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         the group, under a half-Cauchy prior of its own, and both are for the columns as given (of a categorical column
         for all its levels). Columns without a key ("*") are as under "auto". So each smooth of
         :class:`sksvi.preprocessing.SmoothTransformer` learns how smooth it is.
+    prior : dict or None, default=None
+        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
+        are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
+        :mod:`fnmatch`, or positions; the closest one counts, of patterns the first. Values are
+        :class:`sksvi.priors.Normal` in the units of the column, "flat", or "auto", as columns without a key.
+        ``"intercept"`` is f at 0 of all columns, which are not centred then.
+        Not with ``covariance="low-rank"``.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;

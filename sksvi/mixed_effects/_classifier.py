@@ -51,6 +51,12 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
         each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
         coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
+    prior : dict or None, default=None
+        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
+        are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
+        :mod:`fnmatch`, or positions; the closest one counts, of patterns the first. Values are
+        :class:`sksvi.priors.Normal` in the units of the column, "flat", or "auto", as columns without a key.
+        ``"intercept"`` is f at 0 of all columns, which are not centred then.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
         intercept alone would be, with a standard deviation of 10 times that of a measured target, behind a link of 10;
@@ -168,6 +174,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
         on_unseen: str = "warn",
         prior_precision: float | str | ArrayLike = "auto",
+        prior: dict[Any, Any] | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",
@@ -191,6 +198,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         super().__init__(
             likelihood=likelihood,
             prior_precision=prior_precision,
+            prior=prior,
             intercept_precision=intercept_precision,
             fit_intercept=fit_intercept,
             hyperparameters=hyperparameters,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_X_y
 
-from sksvi._names import own_name
+from sksvi._names import all_names, own_name
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import check_numeric_target
 from sksvi.estimators.encoding import GivenRows, Part
@@ -180,6 +180,12 @@ class GroupedEncoding(GLMEncoding):
         return MixedRows(**vars(rows), **found)
 
     # ---- what all rows say
+    @staticmethod
+    def column_names(estimator: Any) -> list[str]:
+        """Names of the columns that have coefficients: those that group rows have none."""
+        grouping = [] if estimator.groups is None else factor_names(estimator)
+        return np.delete(all_names(estimator, None), grouping).tolist()
+
     @classmethod
     def own_summary(cls, estimator: Any, rows: Any, fixed: Self | None, part: Part) -> dict[str, Any]:
         """Summary of the columns, of the levels and slopes of each factor, and of what is constant in its levels."""

@@ -173,6 +173,8 @@ REGISTRY: dict[str, str] = {
     "SeriesPanel": "sksvi.time_series:SeriesPanel",
     "GLMEncoding": "sksvi.linear_model._encoding:GLMEncoding",
     "PrecisionGroups": "sksvi.linear_model._groups:PrecisionGroups",
+    "Normal": "sksvi.priors:Normal",
+    "NamedPriors": "sksvi.models.linear.named:NamedPriors",
     "LinearPrior": "sksvi.linear_model._prior:LinearPrior",
     "SpectralPrior": "sksvi.models.linear.scales:SpectralPrior",
     "FittedWeights": "sksvi.linear_model._integrated:FittedWeights",

@@ -17,6 +17,7 @@ import sksvi
 from sksvi import BayesianGLMRegressor, CorrelatedTopicModel, SparseGPRegressor, algorithms, expectations, likelihoods
 from sksvi.callbacks import Checkpoint
 from sksvi.estimators.refit import UNCHECKED
+from sksvi.priors import Normal
 from support.interruptions import StopAfter
 from support.small_fits import (
     FitCase,
@@ -40,6 +41,7 @@ INSTANCES = {
     "groups": ["a", None],
     "random_slopes": ["a"],
     "categorical_features": [[0]],
+    "prior": [{"*": Normal()}],
     "prior_words": [{0: [1, 2]}],
     "random_state": [3],
     "user_features": [{i: [float(i)] for i in range(9)}],

@@ -15,6 +15,7 @@ from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import Fit, LinearTerms, summed
 from sksvi.models.data import Data, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
+from sksvi.models.linear.named import NamedPriors
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power
 from sksvi.models.targets import starting
@@ -70,6 +71,8 @@ class LinearModel(LinearLatents):
         Prior of the log precision of each kind of columns, where these are learned.
     shapes : SpectralPrior, optional
         What else the prior variances may be in proportion to, as the point block "prior_power"; None: all are equal.
+    named : NamedPriors, optional
+        Priors of single weights in the place of `prior_precision`.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class LinearModel(LinearLatents):
         relative_scale: Any = 1.0,
         scales: ScalePrior | None = None,
         shapes: SpectralPrior | None = None,
+        named: NamedPriors | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior_precision = prior_precision
@@ -94,7 +98,7 @@ class LinearModel(LinearLatents):
         self.fit_intercept = fit_intercept
         self.full = full
         self.intercept_mean, self.unit, self.relative_scale, self.scales = intercept_mean, unit, relative_scale, scales
-        self.shapes = shapes
+        self.shapes, self.named = shapes, named
 
     @cached_property
     def traits(self) -> Traits:  # type: ignore[override]
@@ -125,10 +129,11 @@ class LinearModel(LinearLatents):
         if learned is not None and self.scales is not None:
             value = value[self.scales.kinds]
         units = self.relative_scale if self.shapes is None else self.units(q)
-        return np.broadcast_to(np.asarray(value * np.square(units), float), (self.n_fixed,))
+        shared = np.broadcast_to(np.asarray(value * np.square(units), float), (self.n_fixed,))
+        return shared if self.named is None else np.where(self.named.learned, shared, self.named.precision)
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
-        """N(0, diag(1/precision)) on the weights, about `intercept_mean` on the intercept."""
+        """N(0, diag(1/precision)) on the weights, about the means that are named and `intercept_mean`."""
         tail = [self.intercept_precision] if self.fit_intercept else []
         precision = np.concatenate([self.precision(q), tail])
         if self.joint:
@@ -136,6 +141,13 @@ class LinearModel(LinearLatents):
         return {"weights": DiagonalGaussian(self._prior_mean(), np.broadcast_to(precision, self.shape))}
 
     def _prior_mean(self) -> Array:
+        mean = self._mean_without_columns()
+        if self.named is not None:
+            self.by_latent(mean)[:, : self.n_fixed] = self.named.mean
+        return mean
+
+    def _mean_without_columns(self) -> Array:
+        """Weights at zero, intercepts at their prior mean."""
         mean = np.zeros(self.shape)
         if self.fit_intercept:
             self.by_latent(mean)[:, -1] = self.intercept_mean
@@ -167,7 +179,7 @@ class LinearModel(LinearLatents):
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
         prior = self.prior(q)["weights"].precision
-        mean = self._prior_mean()
+        mean = self._mean_without_columns()
         if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.traits.by_moments))
         q["weights"] = self._start(data, mean, prior)
@@ -393,6 +405,8 @@ class LinearModel(LinearLatents):
         delta = self.precision(q)[:d]
         determined = 1.0 - delta * self.by_latent(q["weights"].variance)[:, :d]
         squares = np.square(self.units(q) * self.by_latent(q["weights"].mean)[:, :d])
+        if self.named is not None:
+            determined, squares = (np.where(self.named.learned, part, 0.0) for part in (determined, squares))
         if self.scales is not None:
             return self.scales.step(q["prior_precision"].value, determined.sum(0), squares.sum(0))
         if self.prior_precision != "ard":
@@ -416,7 +430,8 @@ class LinearModel(LinearLatents):
         if found is not None:
             return found, True
         q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
-        one, learned = self.scales is None or len(self.scales.lowest) == 1, self.hyper.keys() - {"prior_power"}
+        one = self.named is None and (self.scales is None or len(self.scales.lowest) == 1)
+        learned = self.hyper.keys() - {"prior_power"}
         if set(names) != learned or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
             return q, False
         if not (q["weights"].full and q["weights"].natural_coordinates) or fit.already_searched(names):

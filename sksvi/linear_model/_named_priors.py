@@ -1,0 +1,153 @@
+"""Priors by name: which prior each coefficient and the intercept have under the parameter `prior`."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from sksvi._names import all_names, own_name
+from sksvi.linear_model._columns import ColumnScaling
+from sksvi.linear_model._prior import FLAT, prior_kind
+from sksvi.models.linear.named import NamedPriors
+from sksvi.priors import Normal
+
+Array = np.ndarray
+
+#: Names that an error shows.
+SHOWN = 20
+
+
+class PriorsByName:
+    """The prior of every coefficient, and of the intercept, that an estimator's `prior` names.
+
+    Parameters
+    ----------
+    estimator : estimator
+    columns : list of str
+        Names of the columns that have coefficients.
+    categories : CategoricalColumns or None
+
+    Attributes
+    ----------
+    coefficients : list
+        A Normal, "flat" or "auto" for each.
+    intercept : Normal or None
+        None: not named.
+
+    Raises
+    ------
+    ValueError
+        A key that is no coefficient, a value that is no prior, or two priors of one coefficient.
+    """
+
+    def __init__(self, estimator: Any, columns: list[str], categories: Any) -> None:
+        self.estimator, self.categories = estimator, categories
+        self.names = columns if categories is None else categories.names(columns)
+        #: Of each coefficient the column that it belongs to.
+        self.columns = columns if categories is None else categories.for_each(np.array(columns, object)).tolist()
+        self.coefficients: list[Any] = ["auto"] * len(self.names)
+        self.intercept: Normal | None = None
+        self._read(own_name("intercept", {*self.names, *columns}))
+
+    def _read(self, intercept: str) -> None:
+        """Give every coefficient the prior of the key that fits it best, of patterns the first."""
+        prior = self.estimator.prior
+        found: list[tuple[int, list[int], Any]] = []
+        for key, value in prior.items():
+            if not isinstance(value, Normal) and not (isinstance(value, str) and value in ("auto", "flat")):
+                raise ValueError(f"prior[{key!r}] must be a Normal of sksvi.priors, 'auto' or 'flat'; found {value!r}.")
+            if key == intercept:
+                self._name_intercept(key, value)
+            else:
+                found.append((*self._coefficients_of(key, intercept), value))
+        taken: set[int] = set()
+        for _, at, value in sorted(found, key=lambda one: one[0]):
+            for j in at:
+                self.coefficients[j] = self.coefficients[j] if j in taken else value
+            taken.update(at)
+        self._check_flat()
+        if taken and prior_kind(self.estimator.prior_precision) != "auto":
+            raise ValueError(
+                f"prior names {self.names[min(taken)]!r}, which prior_precision={self.estimator.prior_precision!r} "
+                "gives a prior too: set prior_precision='auto', or leave the column out of prior."
+            )
+
+    def _coefficients_of(self, key: Any, intercept: str) -> tuple[int, list[int]]:
+        """How closely a key names coefficients (0 one by name, 1 a column, 2 a pattern), and their positions."""
+        estimator = self.estimator
+        position = isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < estimator.n_features_in_
+        name = all_names(estimator, None)[int(key)] if position else key
+        for rank, names in enumerate((self.names, self.columns)):
+            at = [j for j, own in enumerate(names) if own == name]
+            if at:
+                return rank, at
+        pairs = enumerate(zip(self.names, self.columns, strict=True)) if isinstance(name, str) else ()
+        at = [j for j, pair in pairs if any(fnmatchcase(own, name) for own in pair)]
+        if not at:
+            more = f" and {len(self.names) - SHOWN} more" if len(self.names) > SHOWN else ""
+            raise ValueError(
+                f"prior names {key!r}, which is no coefficient of this {type(estimator).__name__}: it has "
+                f"{', '.join(map(str, self.names[:SHOWN]))}{more}, and {intercept!r}."
+            )
+        return 2, at
+
+    def _name_intercept(self, key: str, value: Any) -> None:
+        estimator = self.estimator
+        if not estimator.fit_intercept:
+            raise ValueError(f"prior[{key!r}] is that of an intercept, and fit_intercept=False: leave one of them out.")
+        if isinstance(value, str) and value == "flat":
+            raise ValueError(f"prior[{key!r}] must be a Normal of sksvi.priors or 'auto'; found 'flat'.")
+        if not isinstance(value, Normal):
+            return
+        if not isinstance(estimator.intercept_precision, str):
+            raise ValueError(
+                f"prior names {key!r}, which intercept_precision={estimator.intercept_precision!r} gives a prior too: "
+                "set intercept_precision='auto', or leave the intercept out of prior."
+            )
+        self.intercept = value
+
+    def _check_flat(self) -> None:
+        """Raise for a flat prior of levels, which a constant beside the intercept leaves undetermined."""
+        numeric = np.ones(len(self.names), bool) if self.categories is None else self.categories.numeric
+        for name, value, number in zip(self.names, self.coefficients, numeric, strict=True):
+            if isinstance(value, str) and value == "flat" and not number:
+                raise ValueError(
+                    f"prior gives {name!r} a flat prior, and levels of a categorical column are determined beside the "
+                    "intercept only under a proper one: give it a Normal, or set prior_precision='flat' without prior, "
+                    "where first levels are the reference."
+                )
+
+    def in_coordinates(self, columns: ColumnScaling, unit: float) -> tuple[ColumnScaling, NamedPriors | None]:
+        """Coordinates in which the named columns have a scale of their own for good, and the priors in these.
+
+        `unit`: of f. Where every coefficient is "auto", all is as without names.
+        """
+        normal = np.array([isinstance(one, Normal) for one in self.coefficients], bool)
+        flat = np.array([isinstance(one, str) and one == "flat" for one in self.coefficients], bool)
+        if not np.any(normal | flat):
+            return columns, None
+        given = [one if isinstance(one, Normal) else Normal() for one in self.coefficients]
+        mean, std = np.array([one.mean for one in given], float), np.array([one.std for one in given], float)
+        columns = columns.with_scale(normal | flat, np.where(normal, 1.0 / std, 1.0))
+        precision = np.where(flat, FLAT / unit**2, 1.0 / np.square(std * columns.scale))
+        return columns, NamedPriors(
+            mean=np.where(normal, mean * columns.scale, 0.0), precision=precision, learned=~(normal | flat), flat=flat
+        )
+
+
+def check_no_named_priors(estimator: Any) -> None:
+    """Raise for priors by name beside ``covariance="low-rank"``.
+
+    Raises
+    ------
+    ValueError
+        Naming both parameters.
+    """
+    if estimator.prior is not None:
+        raise ValueError(
+            "prior with covariance='low-rank': one scale is for all coefficients there, chosen by leave-one-out. Set "
+            "covariance='full' or 'diag', or leave prior out."
+        )
