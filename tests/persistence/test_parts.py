@@ -192,6 +192,7 @@ RIGHT = {
     "CountEncoding": {"dtype": "float64", "mean": 1.0},
     "FactorRecord": {
         "order": ROWS,
+        "sampled": False,
         "draws": {"features": np.ones((3, 2, 4)), "logit": np.ones((3, 2)), "noise": np.ones((3, 1)), "weight": THREE},
     },
     "BinaryEncoding": {"sizes": (2, 2)},
@@ -201,6 +202,7 @@ RIGHT = {
     "LinearPrior": {"kind": "auto", "unit": 1.0, "intercept": (0.0, 0.0), "totals": TWO, "weight": 0.0},
     "Normal": {"mean": 0.5, "std": 1.0},
     "NamedPriors": {"mean": TWO, "precision": TWO, "learned": np.ones(2, bool), "flat": np.zeros(2, bool)},
+    "PrecisionGroups": {"names": ["a", "b"], "of_columns": np.array([0, 1]), "precisions": TWO},
     "Ordinal": {"cut_points": np.array([0.0, 1.0])},
     "kernel.RBF": {"length_scale": TWO, "length_scale_bounds": np.array([[-1.0, 1.0]])},
 }
@@ -473,6 +475,7 @@ WRONG = [
     ("BetaProcessEncoding", "noise_size", 3),
     ("BetaProcessEncoding", "dtype", "object"),
     ("CountEncoding", "mean", 0.0),
+    ("FactorRecord", "sampled", 2),
     ("FactorRecord", "order", np.zeros(2, int)),
     ("FactorRecord", "order", np.array([], int)),
     ("FactorRecord", "draws", {"features": np.ones((3, 2, 4))}),
@@ -493,6 +496,8 @@ WRONG = [
     ("NamedPriors", "mean", THREE),
     ("NamedPriors", "precision", ZERO),
     ("NamedPriors", "learned", TWO),
+    ("PrecisionGroups", "of_columns", [2]),
+    ("PrecisionGroups", "precisions", NEGATIVE),
     ("Ordinal", "cut_points", TWO),
     ("kernel.RBF", "length_scale", ZERO),
     ("kernel.RBF", "length_scale_bounds", TWO),
