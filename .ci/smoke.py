@@ -75,8 +75,14 @@ def panel() -> None:
     np.testing.assert_array_equal(found.loc["b"].to_numpy(), alone.to_numpy())
 
 
-#: What is fitted and is no estimator of rows.
-OTHERS: dict[str, Callable[[], None]] = {"Network": network, "SeriesPanel": panel}
+def smooth() -> None:
+    """Columns of a smooth: a line and what bends, as many for new rows."""
+    found = sksvi.SmoothTransformer(n_basis=6).fit(X)
+    assert found.transform(X[:2]).shape == (2, len(found.get_feature_names_out()))
+
+
+#: What is fitted and is no estimator of rows with a posterior.
+OTHERS: dict[str, Callable[[], None]] = {"Network": network, "SeriesPanel": panel, "SmoothTransformer": smooth}
 
 
 def public() -> set[str]:

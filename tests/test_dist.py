@@ -22,7 +22,9 @@ def script(name):
 def test_every_public_estimator_is_tried():
     smoke = script("smoke")
     assert smoke.public() == {*smoke.ESTIMATORS, *smoke.OTHERS}
-    assert {name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit")} == set(smoke.ESTIMATORS)
+    assert {name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit")} - set(smoke.OTHERS) == set(
+        smoke.ESTIMATORS
+    )
 
 
 def test_an_estimator_is_fitted_asked_saved_and_asked_again(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.glm.coverage import CLASSIFIERS, CONTINUOUS, LIKELIHOODS, coverage
 from sksvi import likelihoods
+from sksvi.testing.simulations import MEASURED
 
 #: Data sets per likelihood; errors are estimated, so that fewer widen what is allowed by themselves.
 N_SETS = [25, pytest.param(200, marks=pytest.mark.exhaustive)]
@@ -30,6 +31,8 @@ def test_intervals_cover_what_they_promise(name, n_sets, global_random_seed):
 
 def test_every_likelihood_has_a_coverage_study():
     studied = {type(likelihoods.resolve(name, 3)) for name in LIKELIHOODS}
+    # Cells of `truth.defaults`; trials and times of events are studied by tests of their own.
+    studied |= {type(likelihood) for likelihood in MEASURED.values()} | {likelihoods.BetaBinomial, likelihoods.Censored}
     classes = (getattr(likelihoods, name) for name in likelihoods.__all__)
     assert studied == {
         c

@@ -415,7 +415,7 @@ class HurdlePoisson(Hurdle):
     Examples
     --------
     >>> from sksvi.likelihoods import HurdlePoisson
-    >>> print(HurdlePoisson(zero_probability=0.25).cdf(0.0, 0.0))
+    >>> print(HurdlePoisson(zero_probability=0.25).cdf(0.0, 0.0).round(4))
     0.25
     """
 
@@ -436,7 +436,7 @@ class HurdleNegativeBinomial(Hurdle):
     Examples
     --------
     >>> from sksvi.likelihoods import HurdleNegativeBinomial
-    >>> print(HurdleNegativeBinomial(zero_probability=0.25, dispersion=1.0).cdf(0.0, 0.0))
+    >>> print(HurdleNegativeBinomial(zero_probability=0.25, dispersion=1.0).cdf(0.0, 0.0).round(4))
     0.25
     """
 

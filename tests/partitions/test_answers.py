@@ -128,7 +128,7 @@ def test_draws_of_what_rows_use_of_factors(form):
     draws = found.compute()
     assert draws.shape == model.transform_draws(X, 4).shape
     np.testing.assert_array_equal(draws, model.transform_draws(given, n_draws=4, random_state=0).compute())
-    assert len(np.unique(draws[:, :, 0])) > 2 * N  # neither draws nor partitions repeat
+    assert len(np.unique(draws[:, :, 0])) > N  # neither draws nor partitions repeat, and some use none
     # The law is that of memory: means over draws of rows that are explained alike.
     wanted = model.transform_draws(X, 200, random_state=1)
     got = model.transform_draws(given, 200, random_state=2).compute()

@@ -36,7 +36,7 @@ def table(seed, missing):
     return X, pd.Series(X["w"] + (city == "c") + 0.1 * X["year"] + 0.3 * rng.standard_normal(N))
 
 
-def close(found, wanted, rtol=1e-8):
+def close(found, wanted, rtol=1e-7):
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.max(np.abs(wanted)))
 
 

@@ -47,7 +47,7 @@ def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="no effects"):
         simulate_glm(10, 2, effects="some")
     with pytest.raises(ValueError, match="no simulation"):
-        draw_targets("gamma", np.zeros(3), np.random.default_rng(0))
+        draw_targets("gama", np.zeros(3), np.random.default_rng(0))
     with pytest.raises(ValueError, match="no function"):
         simulate_gp(10, truth="wave")
 
