@@ -25,6 +25,7 @@ def test_simulated_ticks_have_the_shape_of_the_real_ones() -> None:
     assert np.all(data.X.groupby("brood")[["place", "year 96", "year 97", "height"]].nunique() == 1)
 
 
+@pytest.mark.exhaustive
 def test_a_small_run_finds_the_order_that_theory_asks_for(capsys: pytest.CaptureFixture[str]) -> None:
     found = mixed_price.fitted_reports(mixed_price.epil())
     for _, report in found.values():

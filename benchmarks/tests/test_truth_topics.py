@@ -16,7 +16,7 @@ SMALL = [
 ]
 #: Kinds that the quick suite runs one of.
 LONG = pytest.mark.exhaustive
-CASES = [pytest.param(*one, id=one[0].name, marks=[LONG] * (i in (1, 4))) for i, one in enumerate(SMALL)]
+CASES = [pytest.param(*one, id=one[0].name, marks=[LONG] * (i in (1, 3, 4))) for i, one in enumerate(SMALL)]
 
 
 @pytest.mark.parametrize(("case", "spread"), CASES)

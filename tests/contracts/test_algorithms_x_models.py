@@ -22,6 +22,11 @@ N = 120
 MODELS = {"linear": linear.LinearModel, "mixed": mixed_effects.MixedModel}
 EXPECTATIONS = ["auto", "quadrature", "gauss-hermite", "monte-carlo"]
 COVARIANCES, BATCHES = ["full", "diag"], {"full batch": None, "mini-batch": 40}
+#: Likelihoods whose integrals are as those of another one are fitted by every algorithm to rows of a stream alone.
+ALIKE = {
+    "inverse-gaussian", "log-normal", "weibull", "exponential", "log-logistic", "beta-binomial", "hurdle-poisson",
+    "zero-inflated-negative-binomial", "hurdle-negative-binomial", "tweedie",
+}  # fmt: skip
 #: (likelihood, algorithm, covariance, expectation, batch): every pair of any two once at least, the rest is exhaustive.
 PRODUCT = [
     pytest.param(
@@ -29,7 +34,7 @@ PRODUCT = [
         id="-".join([name, algorithm, covariance, expectation, batch]),
         marks=[] if (i + j + 2 * k + l + (j // 2) * m) % 4 == 0 else [pytest.mark.exhaustive],
     )
-    for i, name in enumerate(NAMES)
+    for i, name in enumerate(name for name in NAMES if name not in ALIKE)
     for j, algorithm in enumerate(VARIATIONAL)
     for k, covariance in enumerate(COVARIANCES)
     for l, expectation in enumerate(EXPECTATIONS)
