@@ -77,6 +77,7 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         _factors.order (n) i <k; components_ (n,d) x; feature_probability_ (n) f >=0
         state_.locals.values? (_,k) f; noise_precision_ (d) f >0 or number >0
         posterior_._blocks.features.mean (n,d); posterior_._blocks.probabilities.mean (n)
+        posterior_._blocks.noise_precision.mean (m); posterior_._blocks.weight_precision.mean (_) where it.size == 1
         _factors.draws.features? (_,k,d) f; _factors.draws.noise? (_,m) f
     """
     )
