@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sksvi.algorithms import CVI
 from sksvi.inference.passes.line_search import line_search_state, run_until_settled
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import first_state
@@ -16,9 +17,12 @@ from sksvi.models.data import Table
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.search import SeriesSearch
+from sksvi.schedules import Constant
 from tests.cases import LEARNED, TRUTH, expected_log_prob, fitted, problem_for
 
 SCALAR = [name for name, likelihood in TRUTH.items() if likelihood.n_latents == 1]
+#: Not concave in f: messages of whole steps swing around their fixed point, and settle in more of them.
+SWINGING = ("student-t", "inverse-gaussian")
 
 
 def series(name, T=60, seed=0, missing=True, exposure=True):
@@ -92,7 +96,7 @@ def test_a_fit_takes_few_sweeps_and_its_messages_stand_still(name):
     model = model_for(name, data)
     problem = problem_for(model, data, "cvi")
     state = fitted(problem, tol=1e-9)
-    assert state.steps <= (40 if name == "student-t" else 14)
+    assert state.steps <= (40 if name in SWINGING else 14)
     terms = model.terms(state.q, data, problem.expect, None)
     linear, gamma = terms.message()
     block = state.q["latents"]
@@ -186,13 +190,14 @@ def test_the_slope_of_the_profile_bound_is_that_of_finite_differences(name, kind
     data = series(name, exposure=False)
     model = model_for(name, data, kind, learned=True)
     problem = problem_for(model, data, "cvi")
+    damped = CVI(Constant(0.6)) if name in SWINGING else "cvi"
     names = [key for key in model.hyper]
     begun = model.starts.filled(model.begin(data, None), data)
     start, first = {key: begun[key].value for key in names}, begun["latents"]
 
     def settled(values):
         fixed = DynamicModel(model.likelihood, model.dynamics, data.X, data.weight, learned=False)
-        own = problem_for(fixed, data, "cvi", frozen=frozenset(names))
+        own = problem_for(fixed, data, damped, frozen=frozenset(names))
         state = run_until_settled(own, State(fixed.at(values, first), 0), 300, 1e-13)
         return line_search_state(state).here
 
