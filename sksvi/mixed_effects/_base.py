@@ -30,6 +30,7 @@ from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
 from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
+from sksvi.mixed_effects._included import including
 from sksvi.models.base import summed
 from sksvi.models.data import Table
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
@@ -320,6 +321,7 @@ class MixedEffects(BayesianGLM):
 
         return NoisyPredictive(self.likelihood_ if likelihood is None else likelihood, m, v, self.noise_scale_)
 
+    @including
     def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
         """Mean and variance of f under the posterior, noise included.
 

@@ -8,11 +8,12 @@ from typing import Any
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, ClassWeight, Columns, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.estimators.classification import CLASS_WEIGHT
+from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMClassifier
 from sksvi.mixed_effects._base import MixedEffects
+from sksvi.mixed_effects._included import including
 
 
 @with_own_methods
@@ -162,6 +163,11 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         "class_weight": CLASS_WEIGHT,
     }
     _changes = {**MixedEffects._changes, "class_weight": UNCHECKED}
+    predict = including(ClassificationMethods.predict)
+    predict_proba = including(ClassificationMethods.predict_proba)
+    predict_log_proba = including(ClassificationMethods.predict_log_proba)
+    decision_function = including(ClassificationMethods.decision_function)
+    log_predictive_density = including(ClassificationMethods.log_predictive_density)
 
     def __init__(
         self,

@@ -106,6 +106,8 @@ class GroupedEncoding(GLMEncoding):
     alone : dict
         By number of the rows before a part, the first effect of its rows without a level, by factor; such rows are
         levels of their own. Only while rows are encoded.
+    codes_in_place : tuple of (int or None)
+        By factor the code that all rows to predict have in the place of their levels; None, or empty: their own.
     """
 
     LAYOUT = (
@@ -124,6 +126,7 @@ class GroupedEncoding(GLMEncoding):
     overdispersible: bool = False
     kinds_before: Array | None = None
     alone: dict[int, list[int]] = field(default_factory=dict)
+    codes_in_place: tuple[int | None, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -243,7 +246,11 @@ class GroupedEncoding(GLMEncoding):
         positions, names = self.grouping, [one.names for one in self.factors]
         numbers, _ = DesignReader(estimator, self.categorical, False).design(fixed_columns(table, positions))
         codes = coded(table, positions, names, None, False)
-        check_levels(estimator.on_unseen, table, positions, names, codes)
+        in_place = self.codes_in_place or (None,) * len(positions)
+        own = [f for f, code in enumerate(in_place) if code is None]
+        check_levels(estimator.on_unseen, table, [positions[f] for f in own], [names[f] for f in own], codes[:, own])
+        for f, code in enumerate(in_place):
+            codes[:, f] = codes[:, f] if code is None else code
         return grouped(estimator, numbers, self.factors, codes)
 
     def in_units(self, X: Any) -> Any:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.utils.metaestimators import available_if
+
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, Columns, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
+from sksvi.estimators.regression import RegressionMethods, is_ordered, is_positive
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.linear_model import BayesianGLMRegressor
 from sksvi.mixed_effects._base import MixedEffects
+from sksvi.mixed_effects._included import including
 
 
 @with_own_methods
@@ -162,6 +166,14 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
     }
+    predict = including(RegressionMethods.predict)
+    predict_quantiles = including(RegressionMethods.predict_quantiles)
+    predict_interval = including(RegressionMethods.predict_interval)
+    predict_median = available_if(is_positive)(including(RegressionMethods.predict_median))
+    predict_survival = available_if(is_positive)(including(RegressionMethods.predict_survival))
+    predict_proba = available_if(is_ordered)(including(RegressionMethods.predict_proba))
+    sample_y = including(RegressionMethods.sample_y)
+    log_predictive_density = including(RegressionMethods.log_predictive_density)
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 
 from sksvi._names import all_names
-from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PathLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, Columns, DataFrame, MatrixLike, PathLike, PerRow, RandomState
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -68,6 +68,7 @@ def predict_interval(
     offset: PerRow | None = None,
     exposure: PerRow | None = None,
     trials: PerRow | None = None,
+    include_groups: Columns | None = None,
 ) -> Array:
     """Equal-tailed predictive interval of y, shape (n, 2), through Pipeline, search and TransformedTargetRegressor.
 
@@ -83,15 +84,17 @@ def predict_interval(
         Of the rows of X, for the regressor inside.
     trials : int or array-like of shape (n,), default=None
         Of binomial y: how many trials each row has, whose successes are counted.
+    include_groups : str, int or list, default=None
+        Of mixed effects: the groups whose effects are in f, as in `GMERegressor.predict`.
 
     Raises
     ------
     TypeError
-        If there is no regressor with ``predict_interval`` inside, or it takes no offset.
+        If there is no regressor with ``predict_interval`` inside, or it does not take what is given beside X.
     """
     tail = tail_of(coverage)
     inner, rows, inverses = unwrapped_with_data(model, X)
-    beside = _beside(offset=offset, exposure=exposure, trials=trials)
+    beside = _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups)
     if not inverses:
         return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
     return predict_quantiles(model, X, [tail, 1.0 - tail], **beside)
@@ -104,6 +107,7 @@ def predict_quantiles(
     offset: PerRow | None = None,
     exposure: PerRow | None = None,
     trials: PerRow | None = None,
+    include_groups: Columns | None = None,
 ) -> Array:
     """Quantiles of the predictive distribution of y, shape (n, len(q)), through the wrappers of `predict_interval`.
 
@@ -122,14 +126,19 @@ def predict_quantiles(
         Of the rows of X, for the regressor inside.
     trials : int or array-like of shape (n,), default=None
         Of binomial y: how many trials each row has, whose successes are counted.
+    include_groups : str, int or list, default=None
+        Of mixed effects: the groups whose effects are in f, as in `GMERegressor.predict`.
 
     Raises
     ------
     TypeError
-        If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
+        If there is no regressor with ``predict_quantiles`` inside, or it does not take what is given beside X.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    ask, beside = _method(inner, "predict_quantiles"), _beside(offset=offset, exposure=exposure, trials=trials)
+    ask, beside = (
+        _method(inner, "predict_quantiles"),
+        _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups),
+    )
     found = ask(rows, q, **beside)
     if not inverses:
         return found
@@ -139,7 +148,11 @@ def predict_quantiles(
 
 
 def predict_std(
-    model: BaseEstimator, X: MatrixLike, offset: PerRow | None = None, exposure: PerRow | None = None
+    model: BaseEstimator,
+    X: MatrixLike,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
+    include_groups: Columns | None = None,
 ) -> Array:
     """Predictive standard deviation of y, noise included, shape (n,), through the same wrappers as `predict_interval`.
 
@@ -153,14 +166,16 @@ def predict_std(
         What the wrapper's own ``predict`` takes.
     offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the regressor inside.
+    include_groups : str, int or list, default=None
+        Of mixed effects: the groups whose effects are in f, as in `GMERegressor.predict`.
 
     Raises
     ------
     TypeError
-        If there is no regressor with ``predict_quantiles`` inside, or it takes no offset.
+        If there is no regressor with ``predict_quantiles`` inside, or it does not take what is given beside X.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    beside = _beside(offset=offset, exposure=exposure)
+    beside = _beside(offset=offset, exposure=exposure, include_groups=include_groups)
     if not inverses:
         return _method(inner, "predict")(rows, return_std=True, **beside)[1]
     # E h(y) = E h(Q(Phi(z))) under z ~ N(0, 1), by the trapezoidal rule
@@ -180,6 +195,7 @@ def sample_y(
     offset: PerRow | None = None,
     exposure: PerRow | None = None,
     trials: PerRow | None = None,
+    include_groups: Columns | None = None,
 ) -> Array:
     """Draws of y from the predictive distribution, shape (n, n_samples), through the same wrappers.
 
@@ -195,20 +211,27 @@ def sample_y(
         Of the rows of X, for the regressor inside.
     trials : int or array-like of shape (n,), default=None
         Of binomial y: how many trials each row has, whose successes are counted.
+    include_groups : str, int or list, default=None
+        Of mixed effects: the groups whose effects are in f, as in `GMERegressor.predict`.
 
     Raises
     ------
     TypeError
-        If there is no regressor with ``sample_y`` inside, or it takes no offset.
+        If there is no regressor with ``sample_y`` inside, or it does not take what is given beside X.
     """
     inner, rows, inverses = unwrapped_with_data(model, X)
-    beside = _beside(offset=offset, exposure=exposure, trials=trials)
+    beside = _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups)
     draws = _method(inner, "sample_y")(rows, n_samples, random_state, **beside)
     return through(inverses, draws) if inverses else draws
 
 
 def log_predictive_density(
-    model: BaseEstimator, X: MatrixLike, y: PerRow, offset: PerRow | None = None, exposure: PerRow | None = None
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: PerRow,
+    offset: PerRow | None = None,
+    exposure: PerRow | None = None,
+    include_groups: Columns | None = None,
 ) -> Array:
     """log p(y) of each row under the predictive distribution, nats, shape (n,), through the same wrappers.
 
@@ -225,11 +248,13 @@ def log_predictive_density(
         In the user's units.
     offset, exposure : array-like of shape (n,), default=None
         Of the rows of X, for the estimator inside.
+    include_groups : str, int or list, default=None
+        Of mixed effects: the groups whose effects are in f, as in `GMERegressor.predict`.
 
     Raises
     ------
     TypeError
-        If there is no estimator with ``log_predictive_density`` inside, or it takes no offset.
+        If there is no estimator with ``log_predictive_density`` inside, or it does not take what is given beside X.
     ValueError
         A transformation without a slope at a y.
     """
@@ -247,7 +272,7 @@ def log_predictive_density(
             row = int(np.argmin(np.isfinite(slope)))
             raise ValueError(f"the target's transformer has no slope at y = {y[row]:g} in row {row}: no density there.")
         stretched, y = stretched + slope, _there(transformer, y)
-    return ask(rows, y, **_beside(offset=offset, exposure=exposure)) + stretched
+    return ask(rows, y, **_beside(offset=offset, exposure=exposure, include_groups=include_groups)) + stretched
 
 
 def summary(model: BaseEstimator, **options: Any) -> DataFrame:

@@ -20,6 +20,7 @@ from sksvi.families import Marginal, Point, Rayleigh
 from sksvi.models.base import LinearTerms, Starts
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
+from sksvi.models.mixed.levels import UNSEEN
 from sksvi.models.mixed.noise_table import MOST_VALUES, NoiseTable
 
 Array = np.ndarray
@@ -257,7 +258,7 @@ class MixedModel(LinearModel):
         first = np.cumsum([0, *self.groups.effects])
         for f, values in enumerate(X.values):
             squares = np.ones((len(v), 1)) if values is None else np.square(values)
-            v += (X.codes[:, f] < 0) * (squares @ self.unseen[first[f] : first[f + 1]])
+            v += (X.codes[:, f] == UNSEEN) * (squares @ self.unseen[first[f] : first[f + 1]])
         return v
 
 

@@ -21,6 +21,8 @@ Array = np.ndarray
 
 #: Rows of a block: the Gram matrix of many levels is large, and every block makes one.
 GROUPED_ROWS, LARGE_GRAM = 8192, 2**20
+#: Codes of rows without a level: one that the fit did not have, and no effect of the factor at all.
+UNSEEN, LEFT_OUT = -1, -2
 #: Multiplications of a Gram matrix up to which a design is expanded: BLAS needs no compilation.
 EXPANDED = 2**24
 
@@ -32,7 +34,8 @@ class GroupedDesign(Design):
     ----------
     X : ndarray or CSR of shape (n, D)
     codes : ndarray of shape (n, F), int32
-        Level of each factor; negative: none, the row has no effect of that factor.
+        Level of each factor; negative: none, the row has no effect of that factor (UNSEEN: in predictions with the
+        variance of any level's effect).
     values : tuple of F arrays (n, r) or None
         What multiplies a level's r coordinates (a one for its intercept, columns for slopes); None: one column of ones.
     levels : tuple of F ints
