@@ -194,10 +194,8 @@ class GLMEncoding(Encoding):
         spreads = found.stats.about(found.mean).spread if alike else None
         groups = None
         if prior.kind == "groups":
-            names = summary.features.get(
-                "feature_names_in_", [f"x{j}" for j in range(summary.features["n_features_in_"])]
-            )
-            groups = PrecisionGroups.of(estimator, names, found.categories)
+            columns_of_x = cls.column_names(estimator), cls.column_positions(estimator)
+            groups = PrecisionGroups.of(estimator, *columns_of_x, found.categories)
         named = None
         if by_name is not None:
             columns, named = by_name.in_coordinates(columns, prior.unit)
@@ -225,9 +223,14 @@ class GLMEncoding(Encoding):
         return None if estimator.prior is None else PriorsByName(estimator, cls.column_names(estimator), categories)
 
     @staticmethod
-    def column_names(estimator: Any) -> list[str]:
-        """Names of the columns of X that have coefficients, as its validation leaves them."""
-        return list(all_names(estimator, None))
+    def column_positions(estimator: Any) -> list[int]:
+        """Positions of the columns of X that have coefficients, as its validation leaves them."""
+        return list(range(estimator.n_features_in_))
+
+    @classmethod
+    def column_names(cls, estimator: Any) -> list[str]:
+        """Names of the columns of X that have coefficients."""
+        return all_names(estimator, None)[cls.column_positions(estimator)].tolist()
 
     @staticmethod
     def first_targets(target: TargetEncoding, summary: DataSummary) -> Any:
@@ -278,38 +281,44 @@ class GLMEncoding(Encoding):
         return summary.n_columns if self.categorical is None else self.categorical.width
 
     # ---- the prior of scales
+    @property
+    def precision_groups(self) -> PrecisionGroups | None:
+        """Groups of columns that share a scale; None: all do, or none."""
+        return self.groups
+
     def kinds(self, n_columns: int) -> tuple[Array, Array]:
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
-        if self.groups is not None:
-            return self.groups.of_columns, np.full(len(self.groups.names), np.inf)
+        groups = self.precision_groups
+        if groups is not None:
+            return groups.of_columns, np.full(len(groups.names), np.inf)
         return np.zeros(n_columns, int), np.array([np.inf])
 
     @property
     def kind_spread(self) -> Array:
         """What the scale of each kind is shown for, (K,): coefficients on one standard deviation, or as given."""
-        if self.groups is None:
+        if self.precision_groups is None:
             return np.array([SPREAD])
         assert self.columns.stats is not None
-        return self.groups.common(self.columns.stats)
+        return self.precision_groups.common(self.columns.stats)
 
     @property
     def relative_scale(self) -> Array:
         """What the prior of each column is for, in units of its scale, (D,)."""
-        if self.groups is None:
+        if self.precision_groups is None:
             return self.columns.relative_scale
         assert self.columns.stats is not None
-        spread = self.groups.spread(self.columns.stats)
+        spread = self.precision_groups.spread(self.columns.stats)
         return np.where(spread > 0, spread / self.columns.scale, 1.0)
 
     def scale_prior(self, likelihood: Likelihood) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column."""
-        stats = self.columns.stats
+        stats, groups = self.columns.stats, self.precision_groups
         if stats is None:
             return None
-        spread = stats.spread if self.groups is None else self.groups.spread(stats)
+        spread = stats.spread if groups is None else groups.spread(stats)
         spread = np.where(self.learned, spread, 0.0)
         scales = self.prior.scales(likelihood, stats, spread, *self.kinds(len(self.columns.scale)))
-        return scales if scales is None or self.groups is None else self.groups.limited(scales, stats)
+        return scales if scales is None or groups is None else groups.limited(scales, stats)
 
     @property
     def learned(self) -> Array | bool:

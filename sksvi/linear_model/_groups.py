@@ -48,8 +48,8 @@ class PrecisionGroups:
     precisions: Array
 
     @classmethod
-    def of(cls, estimator: Any, columns: Sequence[Any], categories: Any) -> Self:
-        """The groups that `prior_precision` makes of columns with these names.
+    def of(cls, estimator: Any, columns: Sequence[Any], positions: Sequence[int], categories: Any) -> Self:
+        """The groups that `prior_precision` makes of columns with these names and positions in X.
 
         Raises
         ------
@@ -60,9 +60,13 @@ class PrecisionGroups:
         keys = [*given, *[OTHERS] * (OTHERS not in given)]
         group = np.full(len(columns), -1)
         for k, key in enumerate(keys):
-            at = _columns_of(key, estimator, columns)
+            at = _columns_of(key, estimator, columns, positions)
             if not np.any(at & (group < 0)) and key != OTHERS:
-                why = "only columns that a key before it has" if at.any() else f"no column of X, which has {[*columns]}"
+                why = (
+                    "only columns that a key before it has"
+                    if at.any()
+                    else f"no column of X, which has {[*map(str, columns)]}"
+                )
                 raise ValueError(
                     f"prior_precision key {key!r} has {why}. Keys are names of columns, patterns of names or "
                     "positions, and the first one that fits has a column; transformers give names after "
@@ -73,6 +77,15 @@ class PrecisionGroups:
         precisions = [_precision(keys[k], given.get(keys[k], "auto")) for k in used]
         of_columns = group if categories is None else categories.for_each(group)
         return cls([str(keys[k]) for k in used], of_columns.astype(np.int64), np.array(precisions))
+
+    def split(self, kinds: Array, n_kinds: int) -> Self:
+        """Groups of which the columns that no key has are split by their kinds (D,), if their scale is learned."""
+        if not np.any(self.own_spread):
+            return self
+        others, more = int(np.argmax(self.own_spread)), n_kinds - 1
+        of_columns = np.where((self.of_columns == others) & (kinds > 0), len(self.names) + kinds - 1, self.of_columns)
+        precisions = np.append(self.precisions, np.full(more, LEARNED))
+        return replace(self, names=[*self.names, *[OTHERS] * more], of_columns=of_columns, precisions=precisions)
 
     @property
     def own_spread(self) -> Array:
@@ -104,11 +117,11 @@ class PrecisionGroups:
         return replace(scales, lowest=np.where(fixed, given, scales.lowest), highest=np.where(fixed, given, highest))
 
 
-def _columns_of(key: Any, estimator: Any, columns: Sequence[Any]) -> Array:
+def _columns_of(key: Any, estimator: Any, columns: Sequence[Any], positions: Sequence[int]) -> Array:
     """Which columns a key has: the one of this name or position, else those whose names fit the pattern."""
     names = np.array([str(name) for name in columns], dtype=object)
     if not isinstance(key, str):
-        return np.arange(len(columns)) == position(estimator, key, "prior_precision key")
+        return np.asarray(positions) == position(estimator, key, "prior_precision key")
     return names == key if np.any(names == key) else np.array([fnmatchcase(name, key) for name in names], bool)
 
 

@@ -28,6 +28,7 @@ from sksvi.families import InUnits, Marginal
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
+from sksvi.linear_model._groups import OTHERS
 from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.mixed_effects._included import including
@@ -441,8 +442,11 @@ class MixedEffects(BayesianGLM):
         return {**dict(zip(names, scales.T, strict=True)), **columns}
 
     def _kind_names(self) -> list[str]:
-        """Columns that vary within levels, and those that the levels of each group fix."""
-        return ["coefficients"] + [f"coefficients, {name}" for name in self._group_names()]
+        """Columns that vary within levels, or have a key, and those that the levels of each group fix."""
+        names = super()._kind_names()
+        fixed = [f"{'coefficients' if self._encoding.groups is None else OTHERS}, {one}" for one in self._group_names()]
+        n_kinds = len(self._encoding.kinds(len(self._encoding.columns.scale))[1])
+        return names + fixed[: n_kinds - len(names)]
 
     def _data_header(self) -> list[tuple[str, str]]:
         lines = super()._data_header()

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_X_y
 
-from sksvi._names import all_names, own_name
+from sksvi._names import own_name
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import check_numeric_target
 from sksvi.estimators.encoding import GivenRows, Part
@@ -18,7 +18,7 @@ from sksvi.estimators.validation import validate_data
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows
-from sksvi.linear_model._prior import prior_kind
+from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.mixed_effects._levels import (
     LevelValues,
     check_levels,
@@ -184,10 +184,10 @@ class GroupedEncoding(GLMEncoding):
 
     # ---- what all rows say
     @staticmethod
-    def column_names(estimator: Any) -> list[str]:
-        """Names of the columns that have coefficients: those that group rows have none."""
+    def column_positions(estimator: Any) -> list[int]:
+        """Positions of the columns that have coefficients: those that group rows have none."""
         grouping = [] if estimator.groups is None else factor_names(estimator)
-        return np.delete(all_names(estimator, None), grouping).tolist()
+        return [j for j in range(estimator.n_features_in_) if j not in grouping]
 
     @classmethod
     def own_summary(cls, estimator: Any, rows: Any, fixed: Self | None, part: Part) -> dict[str, Any]:
@@ -203,11 +203,6 @@ class GroupedEncoding(GLMEncoding):
     @classmethod
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
-        if prior_kind(estimator.prior_precision) == "groups":
-            raise ValueError(
-                f"prior_precision={estimator.prior_precision!r}: in mixed models columns share a precision by what "
-                "varies within the levels of groups. Give 'auto', 'ard', 'flat' or numbers."
-            )
         base = super().fit(estimator, summary)
         base = replace(base, overdispersible=base.target.likelihood.overdispersible(base.target.few(summary).alone.y))
         if estimator.groups is None:
@@ -299,8 +294,22 @@ class GroupedEncoding(GLMEncoding):
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
         if self.constant is None:
             return super().kinds(n_columns)
-        sizes = np.array([len(one.names) for one in self.factors])
-        return kinds_of(self.constant, sizes), np.append(np.inf, sizes - 1.0)
+        rows, groups = np.append(np.inf, self._n_levels - 1.0), self.precision_groups
+        if groups is None or self.groups is None:
+            return kinds_of(self.constant, self._n_levels), rows
+        n_keys = len(self.groups.names)
+        return groups.of_columns, np.append(np.full(n_keys, np.inf), rows[1 : 1 + len(groups.names) - n_keys])
+
+    @property
+    def precision_groups(self) -> PrecisionGroups | None:
+        """Groups of columns that share a scale, those without a key split by whether levels fix them."""
+        if self.groups is None or self.constant is None:
+            return self.groups
+        return self.groups.split(kinds_of(self.constant, self._n_levels), 1 + len(self.factors))
+
+    @property
+    def _n_levels(self) -> Array:
+        return np.array([len(one.names) for one in self.factors])
 
 
 def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[GroupingColumn, ...]:

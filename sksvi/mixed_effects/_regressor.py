@@ -49,7 +49,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
         that had 501); single new levels are ordinary. "error": any of them is refused. Rows without a level are never
         told of. Of categorical columns beside groups "warn" tells every level that is new.
-    prior_precision : {"auto", "ard", "flat"}, float or array-like of shape (D,), default="auto"
+    prior_precision : {"auto", "ard", "flat"}, float, array-like of shape (D,) or mapping, default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all columns
         that vary within levels and one for those that every level of a group fixes, each under a half-Cauchy prior of
         the spread that they together give f; "ard" learns one
@@ -57,6 +57,8 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         of a column that has two, else two standard deviations, so that units do not matter; `summary` then answers for
         each effect under a weak prior of its own. "flat" or 0: no information, for data that determine every
         coefficient. Numbers are for the columns as given, one of an array for all levels of a categorical column.
+        A mapping, as {"age_s*": "auto", "dose": 4.0}, has a precision for each group of columns, as in
+        `BayesianGLMRegressor`, of smooths beside `groups` say; columns without a key are as under "auto".
     prior : dict or None, default=None
         Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
         are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
@@ -185,7 +187,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         groups: Columns | None = None,
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
         on_unseen: str = "warn",
-        prior_precision: float | str | ArrayLike = "auto",
+        prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
         prior: dict[Any, Any] | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,

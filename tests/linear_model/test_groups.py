@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import sksvi
-from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.preprocessing import SmoothTransformer
 
 GROUPS = {"a*": "auto", "b": 2.0, "plan": "auto"}
@@ -110,7 +110,5 @@ def test_keys_and_values_that_are_none(given, error, global_random_seed):
 
 def test_what_takes_no_groups_says_so(global_random_seed):
     X, y = rows(global_random_seed)
-    with pytest.raises(ValueError, match=r"prior_precision=.*in mixed models"):
-        GMERegressor(groups="plan", prior_precision=GROUPS).fit(X, y)
     with pytest.raises(ValueError, match=r"prior_precision=.*one scale is for all"):
         groups(covariance="low-rank").fit(X, y)
