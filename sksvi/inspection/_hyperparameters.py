@@ -46,7 +46,9 @@ class Hyperparameters:
     def of_nodes(cls, table: Any) -> Hyperparameters:
         """Hyperparameters of nodes, a row each with its weight."""
         weight = table["weight"].to_numpy()
-        logs = {str(name): np.log(table[name].to_numpy(float)) for name in table.columns[1:] if np.all(table[name] > 0)}
+        # Correlations are no scales, whatever their sign.
+        names = [name for name in table.columns[1:] if np.all(table[name] > 0) and not str(name).startswith("cor(")]
+        logs = {str(name): np.log(table[name].to_numpy(float)) for name in names}
         centre = {name: float(weight @ on) for name, on in logs.items()}
         sd = {name: float(np.sqrt(max(weight @ np.square(on - centre[name]), 0.0))) for name, on in logs.items()}
         return cls(centre, sd, {})

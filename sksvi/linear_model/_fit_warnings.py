@@ -136,9 +136,9 @@ def check_determined(estimator: Any, problem: Problem, state: State) -> None:
             "data do not determine their coefficients. Choose prior_precision='auto'."
         )
     model, weights = cast(LinearModel, problem.model), state.q["weights"]
-    precision, variance = (
-        model.by_latent(part) for part in (model.prior(state.q)["weights"].precision, weights.variance)
-    )
+    prior = model.prior(state.q)["weights"]
+    alone = prior.structure.diagonal(prior.precision)
+    precision, variance = (model.by_latent(part) for part in (alone, weights.variance))
     if len(variance) > 1:  # a shift of all classes changes nothing: what is asked for are their differences
         inner: Any = estimator.posterior_["weights"].inner
         variance = np.stack([inner.contrast(k, 0).variance for k in range(1, len(variance))])

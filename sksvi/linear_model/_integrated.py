@@ -15,7 +15,8 @@ from sksvi._runtime import parallel
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import MOST
 from sksvi.estimators.sites import NodePrior, SiteFit, linear_sites
-from sksvi.families import DiagonalGaussian, NotPositiveDefinite
+from sksvi.families import NotPositiveDefinite
+from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
 from sksvi.inference.problem import DIRECT, Problem
@@ -243,7 +244,7 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
     if isinstance(view, NodeMixture):
         blocks, fits = view.node_blocks, node_fits(estimator)
         for fit, share, precision in zip(fits, blocks.information, blocks.precisions, strict=True):
-            prior = DiagonalGaussian(blocks.prior_mean, precision)
+            prior = gaussian(blocks.prior_mean, precision)
             nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior))
     sites = linear_sites(
         problem, estimator.state_.shown, nodes, bound, lambda m, v, own: estimator._distribution(m, v, own)

@@ -19,7 +19,7 @@ from sksvi.estimators.checks import check_row_values, interval_table
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior, RowBounds, divergence_at, row_terms
-from sksvi.estimators.refit import UNCHECKED, stays, text
+from sksvi.estimators.refit import UNCHECKED, stays, text, truth
 from sksvi.estimators.summaries import COLUMNS, node_table
 from sksvi.estimators.tables import Levels, as_table, column_of
 from sksvi.estimators.unseen import ON_UNSEEN
@@ -34,7 +34,8 @@ from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.mixed_effects._included import including
 from sksvi.models.base import summed
 from sksvi.models.data import Table
-from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, LogScales, MixedModel
+from sksvi.models.mixed.covariances import Groups, LogScales
+from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, MixedModel
 from sksvi.models.mixed.noise_bounds import BOUNDS
 from sksvi.predictive.plain import tail_of
 
@@ -59,8 +60,8 @@ class MixedEffects(BayesianGLM):
         + """
         _encoding GroupedEncoding; _encoding.factors[*].column count <d
         posterior_._blocks where not self._encoding.factors or it['groups'].mean.shape == (self._encoding.n_effects,)
-        state_.q where not self._encoding.factors or np.size(it['group_std'].mean) == self._encoding.n_scales
-        _fitted where not self._encoding.factors or it.group_scales.nodes.shape[1] == self._encoding.n_scales
+        state_.q where not self._encoding.factors or np.size(it['group_std'].mean) == self._encoding.n_group_values
+        _fitted where not self._encoding.factors or it.group_scales.nodes.shape[1] == self._encoding.n_group_values
     """
     )
 
@@ -77,6 +78,7 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
+        "correlated": ["boolean"],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
     _changes = {
@@ -86,6 +88,7 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": UNCHECKED,
         "groups": stays("q has the effects of their levels", text),
         "random_slopes": stays("q has the effects of their columns", text),
+        "correlated": stays("q has the correlations of effects, or none", truth),
         "on_unseen": UNCHECKED,
     }
     _for_text = f"{BayesianGLM._for_text}, or in groups"
@@ -94,6 +97,7 @@ class MixedEffects(BayesianGLM):
     noise_prior_scale: float
     groups: Any
     random_slopes: Any
+    correlated: bool
     on_unseen: str
 
     def _algorithm(self) -> algorithms.Algorithm:
@@ -146,9 +150,8 @@ class MixedEffects(BayesianGLM):
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._fitted = replace(self._fitted, subspace=None, shapes=None)
         means = () if self.groups is None else slope_means(data)
-        norms = tuple(float(np.linalg.norm(mean)) for mean in means)
         precision = self._precision(len(self._encoding.columns.scale))
-        return self._model(data.X.shape[1], self.likelihood_, precision, slope_mean_norms=norms).tabulated(data.y)
+        return self._model(data.X.shape[1], self.likelihood_, precision, slope_means=means).tabulated(data.y)
 
     # ---- the posterior that q stands for
     def _encoding_for(self, given: GivenRows) -> GroupedEncoding:
@@ -187,7 +190,7 @@ class MixedEffects(BayesianGLM):
             encoding.in_units(design), codes, weight, checked_offset(self, offset, X, y=y, sample_weight=sample_weight)
         )
         model, rows = twin._model_of_fit(rows)
-        unseen = None if self.groups is None else np.exp(2.0 * q["group_std"].value)
+        unseen = None if self.groups is None else self._layout.covariances(q["group_std"].value)
         alone = model.replaced(unseen=unseen, table=None)
         problem, under = twin._problem(alone, rows), {name: alone.replaced(bound=name) for name in BOUNDS}
         levels = zip(self._group_names(), encoding.grouping, strict=True) if self.groups is not None else ()
@@ -267,7 +270,7 @@ class MixedEffects(BayesianGLM):
                 )
 
     def _slopes_far_from_zero(self, data: Any) -> Iterator[str]:
-        """Columns whose effects and those of the intercept, independent at 0, can only meet in each other's tails."""
+        """Columns whose effects and those of the intercept, at 0, can only meet in each other's tails."""
         means = slope_means(data)
         spreads = [np.sqrt(square) for square in slope_means(data, means)]
         for group, factor, *moments in zip(self._group_names(), self._encoding.factors, means, spreads, strict=True):
@@ -276,7 +279,8 @@ class MixedEffects(BayesianGLM):
                     continue
                 yield (
                     f"random_slopes of {name!r}: its values are {abs(centre) / spread:.0f} standard deviations from 0, "
-                    f"where the slopes of the levels of {group!r} and their intercepts are independent a priori; "
+                    f"where the slopes of the levels of {group!r} and their intercepts are "
+                    f"{'hardly so correlated as that needs' if factor.correlated else 'independent'} a priori; "
                     f"group_std_ and the effect of {name!r} cannot be trusted. Subtract a typical value of {name!r} "
                     "from it first."
                 )
@@ -312,7 +316,8 @@ class MixedEffects(BayesianGLM):
         if self.groups is None:
             return super()._predicting(X, fit)
         own = None if fit.values is None else self._fitted.values_of("group_std", fit.values)
-        unseen = self._fitted.group_scales.mean_square if own is None else np.exp(2.0 * own)
+        layout = self._layout
+        unseen = self._fitted.group_scales.mean_covariances(layout) if own is None else layout.covariances(own)
         return self._model(X.shape[1], fit.likelihood, 1.0, unseen=unseen)
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
@@ -339,6 +344,11 @@ class MixedEffects(BayesianGLM):
         return (m, v + v.dtype.type(self.noise_variance_)) if self.noise_scale_ else (m, v)
 
     # ---- tables
+    @property
+    def _layout(self) -> Groups:
+        """Where the effects of each group are among the weights, and what covariance they have."""
+        return cast(Groups, self._encoding.layout)
+
     def _group_names(self) -> list[Any]:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [names[j] for j in self._encoding.grouping]
@@ -378,8 +388,45 @@ class MixedEffects(BayesianGLM):
     @property
     def _user_scales(self) -> LogScales:
         """The posterior of the groups' standard deviations in the units of X."""
+        return self._fitted.group_scales.of_deviations(self._layout.n_scales, self._encoding.effect_scales)
+
+    @property
+    def group_covariance_(self) -> DataFrame:
+        """Posterior mean of the covariance of each group's effects: DataFrame by group and effect, a column an effect.
+
+        NaN where a group has no such effect.
+        """
+        import pandas as pd
+
+        self._check_groups()
+        covariances = self._fitted.group_scales.mean_covariances(self._layout)
+        found = {}
+        parts = zip(self._group_names(), self._encoding.factors, self._encoding.slope_scales, covariances, strict=True)
+        for group, factor, scale, covariance in parts:
+            found[group] = pd.DataFrame(covariance / np.outer(scale, scale), factor.effects, factor.effects)
+        return pd.concat(found, names=["group", "effect"])
+
+    def _correlation_columns(self, values: Array) -> dict[str, Array]:
+        """Names to correlations (k,) of two effects of a level, at values (k, V) of what makes their covariances."""
+        found, correlations = {}, self._layout.correlations(values)
+        for f, *_ in self._layout.correlated_factors:
+            group, effects = self._group_names()[f], self._encoding.factors[f].effects
+            for j, k, *_ in self._layout.pairs(f):
+                found[f"cor({group}, {effects[k]}, {effects[j]})"] = correlations[f][:, j, k]
+        return found
+
+    def _correlation_table(self, coverage: float) -> DataFrame:
+        """Rows of `summary`: intervals are of a normal of Fisher's z, the inverse hyperbolic tangent."""
         own = self._fitted.group_scales
-        return LogScales(own.nodes - np.log(self._encoding.effect_scales), own.weights, own.within)
+        values = self._correlation_columns(own.nodes)
+        within = np.broadcast_to(own.within, own.nodes.shape[1:])[self._layout.n_scales :]
+        on = {name: np.arctanh(value) for name, value in values.items()}
+        table = node_table(on, own.weights, coverage, False, within)
+        for at, (name, value) in enumerate(values.items()):
+            mean = own.weights @ value
+            variance = own.weights @ np.square(value - mean) + within[at] * np.square(1.0 - mean**2)
+            table.loc[name] = [mean, np.sqrt(variance), *np.tanh(table.loc[name, ["lower", "upper"]])]
+        return table
 
     def _check_groups(self) -> None:
         if not hasattr(self, "posterior_") or self.groups is None:
@@ -436,10 +483,10 @@ class MixedEffects(BayesianGLM):
         own = self._fitted.values_of("group_std", values)
         if own is None:
             return columns
-        scales = np.exp(own - np.log(self._encoding.effect_scales))
+        scales = np.exp(own[:, : self._layout.n_scales] - np.log(self._encoding.effect_scales))
         pairs = zip(self._group_names(), self._encoding.factors, strict=True)
         names = [f"std({group}, {effect})" for group, factor in pairs for effect in factor.effects]
-        return {**dict(zip(names, scales.T, strict=True)), **columns}
+        return {**dict(zip(names, scales.T, strict=True)), **self._correlation_columns(own), **columns}
 
     def _kind_names(self) -> list[str]:
         """Columns that vary within levels, or have a key, and those that the levels of each group fix."""
@@ -467,6 +514,7 @@ class MixedEffects(BayesianGLM):
             scales = self._user_scales
             values = dict(zip(names, np.exp(scales.nodes).T, strict=True))
             tables.insert(0, node_table(values, scales.weights, coverage, within=scales.within * np.ones(len(names))))
+            tables.insert(1, self._correlation_table(coverage))
         if self.noise_scale_:
             tail = tail_of(coverage)
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]

@@ -37,8 +37,11 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         Names or indices of categorical columns of X: each of their levels has a Gaussian effect. Levels may be strings
         or numbers; a row without a level gets an effect of its own in a fit, a level's whole spread in a prediction.
     random_slopes : str, int, list of them or mapping, default=None
-        Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Intercepts
-        and slopes are independent a priori, each with its own standard deviation.
+        Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``.
+    correlated : bool, default=True
+        Whether the intercept and slopes of a level are correlated a priori: standard deviations and correlations are
+        learned, under a prior of correlations that is wide about 0 (LKJ with shape 2). False: they are independent,
+        each with its own standard deviation. Of a group without slopes nothing changes.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
         What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where
@@ -123,6 +126,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         mean, std, lower, upper (90 %) of each effect, by group, level and effect; with ``groups``.
     group_std_ : DataFrame
         Posterior mean and std of each standard deviation between levels, by group and effect; with ``groups``.
+    group_covariance_ : DataFrame
+        Posterior mean of the covariance of the effects of a level, by group and effect, a column an effect; with
+        ``groups``.
     prior_precision_ : float or ndarray of shape (D,)
         The precision used, for the columns as given: a fixed number, or one per coefficient.
     prior_power_ : int
@@ -180,6 +186,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         noise_prior_scale: float = 5.0,
         groups: Columns | None = None,
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
+        correlated: bool = True,
         on_unseen: str = "warn",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
         prior: dict[Any, Any] | None = None,
@@ -232,4 +239,5 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         self.noise_prior_scale = noise_prior_scale
         self.groups = groups
         self.random_slopes = random_slopes
+        self.correlated = correlated
         self.on_unseen = on_unseen

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_X_y
 
-from sksvi._names import own_name
+from sksvi._names import all_names, own_name
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import check_numeric_target
 from sksvi.estimators.encoding import GivenRows, Part
@@ -28,12 +28,15 @@ from sksvi.mixed_effects._levels import (
     slope_columns,
     slopes_among,
 )
-from sksvi.models.mixed.glm import Groups
+from sksvi.models.mixed.covariances import Groups
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.partitions.summary import DataSummary
 
 Array = np.ndarray
 
+#: Effects of a level whose covariance has a posterior at most: r of them have r (r + 1) / 2 numbers, whose curvature
+#: takes a fit's time for every pair.
+MOST_CORRELATED = 12
 #: Up to this many weights the precision of natural steps is an ordinary matrix.
 DENSE_WEIGHTS = 256
 
@@ -54,10 +57,12 @@ class GroupingColumn:
         Levels.
     size : int
         Number of effects of an intercept: one for each level, and one for each row without a level.
+    correlated : bool
+        Whether the effects of a level are correlated a priori.
     """
 
     LAYOUT = """
-        column count; names labels n; size count >=n; slopes list
+        column count; names labels n; size count >=n; slopes list; correlated flag
         at items where len(it) == len(self.slopes)
         at[*] count
     """
@@ -67,6 +72,7 @@ class GroupingColumn:
     at: list[int]
     names: Array
     size: int
+    correlated: bool = False
 
     @property
     def n_effects(self) -> int:
@@ -139,9 +145,9 @@ class GroupedEncoding(GLMEncoding):
         return sum(self.sizes)
 
     @property
-    def n_scales(self) -> int:
-        """Effects of a level of each factor, which have a standard deviation each."""
-        return sum(factor.n_effects for factor in self.factors)
+    def n_group_values(self) -> int:
+        """Numbers that say what covariance the effects of a level of each factor have."""
+        return 0 if self.layout is None else self.layout.n_values
 
     # ---- rows as they are given
     @classmethod
@@ -283,7 +289,8 @@ class GroupedEncoding(GLMEncoding):
         if not self.factors:
             return None
         starts = tuple(int(start) for start in np.cumsum([len(self.columns.scale), *self.sizes]))
-        return Groups(starts, tuple(one.size for one in self.factors), tuple(one.n_effects for one in self.factors))
+        sizes, effects = tuple(one.size for one in self.factors), tuple(one.n_effects for one in self.factors)
+        return Groups(starts, sizes, effects, any(one.correlated for one in self.factors))
 
     @property
     def effect_scales(self) -> Array:
@@ -317,7 +324,16 @@ def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[GroupingCo
     positions = factor_names(estimator)
     slopes = slopes_among(slope_columns(estimator, positions), categories)
     parts = zip(positions, slopes, levels, strict=True)
-    return tuple(GroupingColumn(j, names, at, one.names, one.size) for j, (names, at), one in parts)
+    correlated = bool(estimator.correlated)
+    for j, (names, _), _ in zip(positions, slopes, levels, strict=True):
+        if correlated and len(names) >= MOST_CORRELATED and estimator.hyperparameters == "integrated":
+            group = all_names(estimator, None)[j]
+            raise ValueError(
+                f"correlated=True: each level of {group!r} has {len(names) + 1} effects, and the posterior of their "
+                f"covariance is there for {MOST_CORRELATED} at most: set correlated=False or "
+                "hyperparameters='point', or name fewer columns in random_slopes."
+            )
+    return tuple(GroupingColumn(j, names, at, one.names, one.size, correlated) for j, (names, at), one in parts)
 
 
 def grouped(estimator: Any, numbers: Any, factors: tuple[GroupingColumn, ...], codes: Array) -> GroupedDesign:

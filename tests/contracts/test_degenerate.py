@@ -249,7 +249,7 @@ def test_slopes_of_a_column_far_from_zero_begin_where_they_may_stay(spread, glob
     g, year = np.arange(300) % 20, rng.integers(1990, 2020, 300).astype(float)
     slopes = 0.3 + spread * np.linspace(-1.7, 1.7, 20)
     y = rng.normal(size=20)[g] + slopes[g] * (year - 2005) + 0.5 * rng.normal(size=300)
-    model = GMERegressor(groups="g", random_slopes="year")
+    model = GMERegressor(groups="g", random_slopes="year", correlated=False)
     near = clone(model).fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
     X = pd.DataFrame({"year": year - 1805, "g": g})
     with pytest.warns(UserWarning, match="Subtract a typical value"):

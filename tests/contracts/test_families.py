@@ -34,6 +34,7 @@ from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelGaussian
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.families.gaussian.mixture import NodeBlocks, NodeMixture
 from sksvi.families.gaussian.views import ChosenRows
@@ -104,6 +105,13 @@ def arrow_matrix(seed):
     return ArrowMatrix(diag, 0.1 * rng.standard_normal((2, 10)), precision_matrix((2,), rng) + 2.0 * np.eye(2), 1)
 
 
+def level_blocks(seed):
+    """Five levels of two coordinates, after one other and before another."""
+    block = precision_matrix((2,), np.random.default_rng(seed))
+    diag = np.concatenate([[2.0], np.tile(np.diagonal(block), 5), [3.0]])
+    return LevelGaussian(uniform(12, seed), LevelBlocks(diag, ((1, 5),), (block,)))
+
+
 def kernel(seed):
     x = np.sort(uniform(5, seed))
     return np.exp(-0.5 * np.square(x[:, None] - x))
@@ -138,6 +146,7 @@ OTHERS = {
     "GaussianPlates": lambda seed: (packed(seed, True), diagonal((4, 3), seed + 1)),
     "GaussianPlates, diagonal": lambda seed: (packed(seed, False), diagonal((4, 3), seed + 1)),
     "ArrowGaussian": lambda seed: (ArrowGaussian(uniform(12, seed), arrow_matrix(seed)), diagonal((12,), seed + 1)),
+    "Gaussian, blocks by level": lambda seed: (full((12,), seed), level_blocks(seed + 1)),
     "SiteGaussian": lambda seed: (sites(seed), SiteGaussian(kernel(seed))),
     "ChainGaussian": lambda seed: (
         ChainGaussian(states(seed), np.random.default_rng(seed).standard_normal(5), uniform(5, seed + 1)),
@@ -173,6 +182,7 @@ def classes_of(base):
 def test_registry_is_complete():
     """Every family of the package, public or not, is checked here; bases have no constructor of their own."""
     bases = {"Family", "Flat", "PointMass", "Normal", "PreciseGaussian"}
+    bases |= {"LevelGaussian"}  # a prior alone, of "Gaussian, blocks by level"
     found = {cls.__name__ for cls in classes_of(Family) if cls.__module__.startswith("sksvi.")}
     assert found - bases == {name.partition(",")[0] for name in (*BLOCKS, *OTHERS)}
     public = {cls.__name__ for name in families.__all__ if inspect.isclass(cls := getattr(families, name))}
@@ -268,7 +278,7 @@ def test_a_block_with_a_precision_is_narrowed(make, global_random_seed):
 def test_other_blocks_are_not_narrowed():
     """Those of gradient steps, of messages and of other families: who would narrow them is told that nothing came."""
     blocks = [make(SHAPES[1], 0) for name, make in BLOCKS.items() if name not in ("Gaussian", "DiagonalGaussian")]
-    blocks += [make(0)[0] for name, make in OTHERS.items() if name != "ArrowGaussian"]
+    blocks += [make(0)[0] for name, make in OTHERS.items() if not name.startswith(("ArrowGaussian", "Gaussian,"))]
     assert [type(block).__name__ for block in blocks if block.narrowed(4.0) is not None] == []
 
 

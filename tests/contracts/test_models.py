@@ -41,7 +41,8 @@ from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.linear.low_rank import LowRankModel
-from sksvi.models.mixed.glm import Groups, MixedModel
+from sksvi.models.mixed.covariances import Groups
+from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.network.model import NetworkModel, NetworkRows

@@ -58,8 +58,8 @@ def test_variance_of_what_is_left_out_is_that_of_the_other_coefficients(rows, co
     A = np.column_stack([X["x"], np.ones(20)])
     v = np.einsum("ni,ij,nj->n", A, counts.posterior_["weights"].cov, A)
     np.testing.assert_allclose(counts.predict_latent(X, include_groups="none")[1], v, rtol=1e-8)
-    std = counts.group_std_["mean"]
-    new = std["site", "intercept"] ** 2 + (std["site", "x"] * X["x"]) ** 2 + std["day", "intercept"] ** 2
+    site = counts.group_covariance_.loc["site", ["intercept", "x"]].to_numpy()
+    new = np.einsum("ni,ij,nj->n", A[:, ::-1], site, A[:, ::-1]) + counts.group_std_.loc["day", "mean"].item() ** 2
     np.testing.assert_allclose(counts.predict_latent(X, include_groups="marginal")[1], v + new, rtol=1e-8)
 
 

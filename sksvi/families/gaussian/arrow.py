@@ -185,6 +185,18 @@ class Arrow(Structure):
         n_levels, r, _ = like.precision.diag.shape
         return ArrowMatrix.of_dense(matrix, n_levels, r, like.precision.start)
 
+    def converted(self, P: Any, source: Structure, like: Any) -> ArrowMatrix:
+        """The matrix P in this structure; of a diagonal with few pairs beside it without a dense matrix."""
+        pairs = getattr(P, "pairs", None)
+        if pairs is None:
+            return super().converted(P, source, like)
+        out = self.of_diagonal(source.diagonal(P), like)
+        for a, b, value in pairs:
+            for rows, columns in ((a, b), (b, a)):
+                part, at = out.entries(rows, columns)
+                part[at] = value
+        return out
+
     def outer(self, u: Array, v: Array, like: Any) -> ArrowMatrix:
         """½ (u vᵀ + v uᵀ) on the pattern of `like`."""
         return ArrowMatrix.of_outer(u, v, like.precision)
@@ -233,6 +245,11 @@ class Arrow(Structure):
     def within(self, C: ArrowRoot) -> ArrowMatrix:
         """S on the pattern of P."""
         return C.within
+
+    def between(self, C: ArrowRoot, a: slice, b: slice) -> Array:
+        """S of pairs of coordinates, which are on the pattern."""
+        part, at = C.within.entries(a, b)
+        return part[at]
 
 
 ARROW = Arrow()

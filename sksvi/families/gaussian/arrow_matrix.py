@@ -159,6 +159,16 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         off = np.vdot(self.border.T, other.border.T)
         return float(np.vdot(self.diag, other.diag) + 2.0 * off + np.vdot(self.corner, other.corner))
 
+    def entries(self, a: slice, b: slice) -> tuple[Array, tuple[Any, Any, Any] | tuple[Any, Any]]:
+        """The part that holds the pairs of the coordinates of two effects, level by level, and where they are there."""
+        n_levels, r, _ = self.diag.shape
+        size = n_levels * r
+        if self.start <= a.start < self.start + size:
+            return self.diag, (slice(None), (a.start - self.start) % r, (b.start - self.start) % r)
+        own = [np.arange(len(self.corner) + size)[part] for part in (a, b)]
+        i, j = (part - (size if part[0] >= self.start else 0) for part in own)
+        return self.corner, (i, j)
+
     def dense(self) -> Array:
         """(P, P), zeros off the pattern."""
         out = np.zeros(self.shape)

@@ -15,7 +15,7 @@ import numpy as np
 
 from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Family
-from sksvi.families.gaussian.dense import DiagonalGaussian
+from sksvi.families.gaussian.dense import gaussian
 
 Array = np.ndarray
 
@@ -29,9 +29,9 @@ class NodeBlocks:
     block : Gaussian block held by its precision
         As the fit left it.
     prior_mean : ndarray, shape of the block's mean
-    precision : ndarray of the same shape
+    precision : ndarray of the same shape, or LevelBlocks
         Of the prior under which the block was fitted.
-    precisions : ndarray of shape (k, ...)
+    precisions : ndarray of shape (k, ...), or list of k LevelBlocks
         Of the prior of each node.
     information : ndarray of shape (k,)
         What the data weigh at each node, over what they weigh in the fit.
@@ -51,26 +51,26 @@ class NodeBlocks:
 
     LAYOUT = """
         prior_mean (…) f where it.shape == self.block.mean.shape
-        precision (…) f >0; precisions (k,…) f >0; information (k) f >0; weights (k) f >0
+        precision (…) f >0 or LevelBlocks; precisions (k,…) f >0 or items k; information (k) f >0; weights (k) f >0
     """
 
     block: Any
     prior_mean: Array
-    precision: Array
-    precisions: Array
+    precision: Any
+    precisions: Any
     information: Array
     weights: Array
 
     @cached_property
     def blocks(self) -> list[Any]:
         """The Gaussian block under the prior of each node; the fitted block where a node has the fit's own prior."""
-        message = self.block.over(DiagonalGaussian(self.prior_mean, self.precision))
+        message = self.block.over(gaussian(self.prior_mean, self.precision))
         found = []
         for precision, share in zip(self.precisions, self.information, strict=True):
             if share == 1.0 and np.array_equal(precision, self.precision):
                 found.append(self.block)
             else:
-                found.append(DiagonalGaussian(self.prior_mean, precision).times(message.faded(share)))
+                found.append(gaussian(self.prior_mean, precision).times(message.faded(share)))
         return found
 
 

@@ -99,6 +99,10 @@ class Structure:
             return self.of_diagonal(P, like)
         return self.of_dense(source.dense(P, like.mean.shape[-1]), like)
 
+    def scaled(self, P: Any, factor: Array | float) -> Any:
+        """D^½ P D^½ of a diagonal D."""
+        raise AttributeError(f"{type(self).__name__} has no scaled")
+
     def expected_quadratic(self, P: Any, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S) with S of q, a block in any structure, summed over plates."""
         if q.structure is self:
@@ -159,6 +163,10 @@ class Structure:
     def within(self, C: Any) -> Any:
         """S on the pattern of P."""
         raise AttributeError(f"{type(self).__name__} has no within")
+
+    def between(self, C: Any, a: slice, b: slice) -> Array:
+        """S of pairs, the first coordinates of `a` and `b`, the second ones and so on, which are different."""
+        raise AttributeError(f"{type(self).__name__} has no between")
 
     def spread(self, C: Any, rows: Array) -> Array:
         """x S xᵀ for each row x of (m, n)."""
@@ -260,6 +268,10 @@ class Dense(Structure):
         """S."""
         return self.cov(C)
 
+    def between(self, C: Array, a: slice, b: slice) -> Array:
+        """S of pairs of coordinates."""
+        return np.einsum("ki,ki->i", C[:, a], C[:, b])
+
     def spread(self, C: Array, rows: Array) -> Array:
         """x S xᵀ for each row."""
         return np.square(rows @ np.swapaxes(C, -1, -2)).sum(-1)
@@ -298,6 +310,10 @@ class Diagonal(Structure):
     def outer(self, u: Array, v: Array, like: Any) -> Array:
         """u v, entry by entry."""
         return u * v
+
+    def scaled(self, P: Array, factor: Array | float) -> Array:
+        """P times the diagonal."""
+        return P * factor
 
     def inner(self, P: Array, S: Array) -> float:
         """Σ P S."""
@@ -349,6 +365,10 @@ class Diagonal(Structure):
     def within(self, C: Array) -> Array:
         """S."""
         return np.square(C)
+
+    def between(self, C: Array, a: slice, b: slice) -> Array:
+        """S of pairs of coordinates: none."""
+        return np.zeros_like(C[a])
 
     def spread(self, C: Array, rows: Array) -> Array:
         """x S xᵀ for each row."""

@@ -178,7 +178,8 @@ class LinearModel(LinearLatents):
             q["prior_power"] = Point(np.zeros(1))
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
-        prior = self.prior(q)["weights"].precision
+        first = self.prior(q)["weights"]
+        prior = first.structure.diagonal(first.precision)
         mean = self._mean_without_columns()
         if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.traits.by_moments))

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
+from sksvi.families import NotPositiveDefinite, Point
+from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeBlocks
 from sksvi.integrals.nodes import Nodes, nodes_about, scattered, shape_about
 from sksvi.models.linear.scales import log_half_cauchy
@@ -145,7 +146,8 @@ class LinearHyperposterior:
         """
         q = self.blocks_at(h)
         prior, information = self.model.prior(q)[self.model.main], self.information(h)
-        prior, share = DiagonalGaussian(prior.mean, prior.precision * prior_power), power * information
+        prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
+        share = power * information
         post = prior.times(self.message.faded(share))
         quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
         total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
@@ -180,8 +182,9 @@ class LinearHyperposterior:
         """
         q = self.blocks_at(h)
         log_jacobian = self.model.current_likelihood(q).scales.log_jacobian if "likelihood" in self.places else 0.0
-        for name, share in (("prior_precision", -0.5), ("group_std", 1.0)):
-            log_jacobian += share * float(np.sum(h[self.places.get(name, slice(0))]))
+        log_jacobian -= 0.5 * float(np.sum(h[self.places.get("prior_precision", slice(0))]))
+        if "group_std" in self.places:
+            log_jacobian += self.model.groups.log_jacobian(h[self.places["group_std"]])
         return self._log_prior(q) + self._noise_prior(h) - log_jacobian
 
     def log_ratio(self, h: Array, prior: float, likelihood: float, scaled: Array) -> float:
@@ -266,8 +269,8 @@ class LinearHyperposterior:
         priors = [self.model.prior(self.blocks_at(h))[self.model.main].precision for h in nodes.values]
         shares = np.array([self.information(h) for h in nodes.values])
         precision, mean = self.prior.precision, self.prior.mean
-        assert isinstance(self.prior, DiagonalGaussian)
-        return NodeBlocks(self.block, mean, precision, np.array(priors), shares, nodes.weights)
+        by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
+        return NodeBlocks(self.block, mean, precision, by_node, shares, nodes.weights)
 
 
 # ---- the log evidence of scales that each column has for itself

@@ -1,13 +1,12 @@
 """The mixed-effects GLM: noise per datum and effects per level of grouping factors (doc/mixed_effects.md).
 
-f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, s_f²). The levels' effects
-are further weights, so that their posterior is one Gaussian with the fixed effects. w2 has a Rayleigh posterior; a
-group's standard deviation s is a point on the log scale with a half-Student-t prior of 3 degrees of freedom.
+f_i = x_iᵀw + Σ_f z_ifᵀ u_f[level of i] + noise_i, noise_i ~ N(0, w2), u_f ~ N(0, Σ_f). The levels' effects
+are further weights, so that their posterior is one Gaussian with the fixed effects. w2 has a Rayleigh posterior; what
+makes a group's covariance is a point, "group_std", in the coordinates of `covariances`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,45 +16,30 @@ from sklearn.base import clone
 
 from sksvi.algorithms.rules import ClosedForm, Rule
 from sksvi.families import Marginal, Point, Rayleigh
+from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelGaussian
 from sksvi.models.base import LinearTerms, Starts
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.mixed import noise_bounds
+from sksvi.models.mixed.covariances import (
+    GROUP_CONSTANT,
+    GROUP_PRIOR_SCALE,
+    Groups,
+    correlation_slope,
+    covariance_slope,
+    drawn_correlations,
+    log_correlation_density,
+)
 from sksvi.models.mixed.levels import UNSEEN
 from sksvi.models.mixed.noise_table import MOST_VALUES, NoiseTable
 
 Array = np.ndarray
 
-#: Scale of the prior of a group's standard deviation, in units of the target's natural scale (its sd if measured).
-GROUP_PRIOR_SCALE = 2.5
-#: Log of the constant of that density of s, a half-Student-t of 3 degrees of freedom, in those units.
-GROUP_CONSTANT = float(np.log(4.0 / (np.sqrt(3.0) * np.pi * GROUP_PRIOR_SCALE)))
 #: First standard deviation of a group's effects in those units.
 GROUP_START = 0.5
 #: Distance of slopes' columns from zero, in their units, from which a second start is tried.
 FAR = 2.5
 #: First scale of q(w2), where the prior allows it.
 NOISE_START = 0.5
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Where the effects of each factor lie among the weights: first coordinate, levels, effects per level."""
-
-    starts: tuple[int, ...]
-    levels: tuple[int, ...]
-    effects: tuple[int, ...]
-
-    @property
-    def n_scales(self) -> int:
-        """Standard deviations to learn: one per effect of each factor."""
-        return sum(self.effects)
-
-    @property
-    def scale_of(self) -> Array:
-        """Which standard deviation each weight has, for the weights from the first level on."""
-        first = np.cumsum([0, *self.effects])
-        parts = [np.tile(np.arange(first[f], first[f + 1]), count) for f, count in enumerate(self.levels)]
-        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -66,15 +50,13 @@ class SlopeStarts(Starts):
     """
 
     groups: Groups | None
-    mean_norms: Sequence[float]
+    means: tuple[Array, ...]
 
     def others(self, q: dict[str, Any]) -> list[dict[str, Any]]:
-        """Deviations of groups that allow for it."""
-        if self.groups is None or not max(self.mean_norms, default=0.0) > FAR:
+        """Deviations of groups that allow for it, and correlations where there are any."""
+        if self.groups is None or not max((float(np.linalg.norm(mean)) for mean in self.means), default=0.0) > FAR:
             return []
-        log_std = q["group_std"].value.copy()
-        log_std[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(self.mean_norms))
-        return [{"group_std": Point(log_std)}]
+        return [{"group_std": Point(self.groups.independent_at(q["group_std"].value, self.means))}]
 
 
 class MixedModel(LinearModel):
@@ -88,10 +70,11 @@ class MixedModel(LinearModel):
     noise_prior_scale : float or None
         Of the Rayleigh prior of w2; None: no noise.
     groups : Groups or None
-    slope_mean_norms : tuple of float, optional
-        Per factor the Euclidean norm of the means of the columns that have slopes, in the units that they are in.
-    unseen : ndarray of shape (S,), optional
-        Variance of each effect of a level that the fit did not have, for predictions; None: not counted in.
+    slope_means : tuple of ndarray, optional
+        By factor the means of the columns that have slopes, in the units that they are in.
+    unseen : list of ndarray of shape (r, r), optional
+        Covariance of the effects of a level that the fit did not have, by factor, for predictions; None: not counted
+        in.
     """
 
     def __init__(
@@ -101,13 +84,13 @@ class MixedModel(LinearModel):
         bound: str,
         noise_prior_scale: float | None,
         groups: Groups | None = None,
-        slope_mean_norms: tuple[float, ...] = (),
-        unseen: Array | None = None,
+        slope_means: tuple[Array, ...] = (),
+        unseen: list[Array] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(likelihood, **options)
         self.bound, self.noise_prior_scale, self.groups = bound, noise_prior_scale, groups
-        self.slope_mean_norms, self.unseen = slope_mean_norms, unseen
+        self.slope_means, self.unseen = slope_means, unseen
         #: Serves the optimal bound of a fit.
         self.table: NoiseTable | None = None
 
@@ -133,7 +116,7 @@ class MixedModel(LinearModel):
 
     # ---- blocks
     def precision(self, q: dict[str, Any]) -> Array:
-        """Prior precision of the fixed weights, then of the levels' effects."""
+        """Prior precision of the fixed weights, then of the levels' effects, each as if the others had none."""
         fixed = super().precision(q)
         if self.groups is None:
             return fixed
@@ -142,9 +125,27 @@ class MixedModel(LinearModel):
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """Gaussian on all weights, Rayleigh on the noise variance."""
         prior = super().prior(q)
+        if self.groups is not None and self.groups.n_values > self.groups.n_scales:
+            alone = prior["weights"]
+            prior["weights"] = LevelGaussian(alone.mean, self._blocks(alone.precision, q["group_std"].value))
         if self.noise_prior_scale is not None:
             prior["noise"] = Rayleigh(self.noise_prior_scale)
         return prior
+
+    def _blocks(self, alone: Array, values: Array) -> LevelBlocks:
+        """The prior precision of all weights, `alone` (P,) that of independent ones."""
+        groups = self.groups
+        assert groups is not None
+        covariances, diag = groups.covariances(values), alone.copy()
+        places, blocks = [], []
+        for f, r, *_ in groups.correlated_factors:
+            block = np.linalg.inv(covariances[f])
+            block = 0.5 * (block + block.T)
+            start, levels = groups.starts[f], groups.levels[f]
+            diag[start : start + levels * r] = np.tile(np.diagonal(block), levels)
+            places.append((start, levels))
+            blocks.append(block)
+        return LevelBlocks(diag, tuple(places), tuple(blocks))
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:
@@ -155,17 +156,20 @@ class MixedModel(LinearModel):
         return rules
 
     def drawn_hyper(self, rng: Any) -> dict[str, Any]:
-        """The groups' standard deviations, from their half-Student-t."""
+        """The groups' standard deviations, from their half-Student-t, and correlations."""
         if self.groups is None:
             return {}
         drawn = np.abs(rng.standard_t(3.0, self.groups.n_scales))
-        return {"group_std": Point(np.log(GROUP_PRIOR_SCALE * self.unit * drawn))}
+        correlations = [drawn_correlations(r, rng) for _, r, *_ in self.groups.correlated_factors]
+        return {"group_std": Point(np.concatenate([np.log(GROUP_PRIOR_SCALE * self.unit * drawn), *correlations]))}
 
     def first_hyper(self) -> dict[str, Any]:
         """Groups and noise at moderate scales."""
         first: dict[str, Any] = {}
         if self.groups is not None:
-            first["group_std"] = Point(np.full(self.groups.n_scales, np.log(GROUP_START * self.unit)))
+            values = np.zeros(self.groups.n_values)
+            values[: self.groups.n_scales] = np.log(GROUP_START * self.unit)
+            first["group_std"] = Point(values)
         if self.noise_prior_scale is not None:
             first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
         return first
@@ -173,7 +177,7 @@ class MixedModel(LinearModel):
     @property
     def starts(self) -> Starts:  # type: ignore[override]
         """Wider intercepts where slopes are those of columns far from zero."""
-        return SlopeStarts(self.groups, self.slope_mean_norms)
+        return SlopeStarts(self.groups, self.slope_means)
 
     # ---- gradients
     def terms(self, view: dict[str, Any], batch: Any, expect: Any, rng: Any) -> LinearTerms:
@@ -207,35 +211,66 @@ class MixedModel(LinearModel):
         return noise_bounds.log_phi_at(likelihood, repeated, f.ravel(), w2).reshape(f.shape)
 
     def log_group_density(self, q: dict[str, Any]) -> float:
-        """Half-Student-t of the groups' standard deviations, in the logarithm of what they are in the unit of f."""
-        log_std, log_unit = q["group_std"].value, self.traits.bound.log_unit
-        return float(np.sum(GROUP_CONSTANT + log_std - log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        """Log prior density of the groups' log standard deviations, in the unit of f, and of their z, nats."""
+        assert self.groups is not None
+        values, log_unit = q["group_std"].value, self.traits.bound.log_unit
+        log_std = values[: self.groups.n_scales]
+        deviations = float(np.sum(GROUP_CONSTANT + log_std - log_unit - 2.0 * np.log1p(self._squared(log_std) / 3.0)))
+        return deviations + sum(log_correlation_density(values[z], r) for _, r, _, z in self.groups.correlated_factors)
 
     def _squared(self, log_std: Array) -> Array:
         """(s / prior scale)²."""
         return np.exp(2.0 * log_std) / (GROUP_PRIOR_SCALE * self.unit) ** 2
 
     def group_slope(self, q: dict[str, Any]) -> tuple[Array, Array]:
-        """Slope of the bound in each log s, and a curvature that is safe.
+        """Slope of the bound in each log s of independent effects, and a curvature that is safe.
 
         With g well-determined effects of L (g = L - tr S / s²) the bound's slope in log s is Σ m² / s² - g, plus the
         prior's; Σ m² / s² falls as exp(-2 log s), g hardly moves (MacKay 1992).
         """
         assert self.groups is not None
-        log_std, of = q["group_std"].value, self.groups.scale_of
+        log_std, of = q["group_std"].value[: self.groups.n_scales], self.groups.scale_of
         part = slice(self.n_fixed, self.n_features)
         count = np.bincount(of).astype(float)
         variance = np.exp(2.0 * log_std)
         norm = np.bincount(of, np.square(q["weights"].mean[part])) / variance
         determined = count - np.bincount(of, q["weights"].variance[part]) / variance
+        slope, bend = self._deviation_slope(log_std)
+        return norm - determined + slope, 2.0 * np.maximum(norm, determined) + bend
+
+    def _deviation_slope(self, log_std: Array) -> tuple[Array, Array]:
+        """Slope of the prior's log density in log s, and a curvature that is safe."""
         ratio = self._squared(log_std) / 3.0
-        slope = norm - determined + 1.0 - 4.0 * ratio / (1.0 + ratio)
-        return slope, 2.0 * np.maximum(norm, determined) + 8.0 * ratio / (1.0 + ratio) / (1.0 + ratio) + 1.0
+        return 1.0 - 4.0 * ratio / (1.0 + ratio), 8.0 * ratio / (1.0 + ratio) / (1.0 + ratio) + 1.0
+
+    def covariance_slope(self, f: int, q: dict[str, Any]) -> tuple[Array, Array]:
+        """Slope of the bound in log s and z of the correlated effects of factor f, and a curvature (V, V)."""
+        groups, block = self.groups, q["weights"]
+        assert groups is not None
+        (scales, own) = next((scales, z) for at, _, scales, z in groups.correlated_factors if at == f)
+        log_std, z = q["group_std"].value[scales], q["group_std"].value[own]
+        start, levels, r = groups.starts[f], groups.levels[f], groups.effects[f]
+        part = slice(start, start + levels * r)
+        means = block.mean[part].reshape(levels, r)
+        spread = np.diag(block.variance[part].reshape(levels, r).sum(0))
+        for j, k, *pair in groups.pairs(f):
+            spread[j, k] = spread[k, j] = block.structure.between(block.root, *pair).sum()
+        slope, bend = covariance_slope(log_std, z, means.T @ means, spread, levels)
+        priors = zip(self._deviation_slope(log_std), correlation_slope(z, r), strict=True)
+        prior_slope, prior_bend = (np.concatenate(parts) for parts in priors)
+        return slope + prior_slope, bend + np.diag(prior_bend)
 
     def _group_step(self, q: dict[str, Any]) -> tuple[Array, float]:
-        """Step of log s, and the gain it promises."""
+        """Step of log s and z, and the gain it promises."""
+        assert self.groups is not None
         slope, bend = self.group_slope(q)
         step = np.clip(slope / bend, -1.0, 1.0)
+        for f, r, scales, _ in self.groups.correlated_factors:
+            own, curvature = self.covariance_slope(f, q)
+            found = np.linalg.solve(curvature, own)
+            found /= max(1.0, np.abs(found).max())
+            slope[scales], step[scales] = own[:r], found[:r]
+            slope, step = np.append(slope, own[r:]), np.append(step, found[r:])
         return step, 0.5 * float(np.sum(np.abs(slope * step)))
 
     def exposed(self, weights: Any) -> Any:
@@ -255,41 +290,15 @@ class MixedModel(LinearModel):
         v = np.zeros(X.shape[0])
         if self.groups is None or self.unseen is None:
             return v
-        first = np.cumsum([0, *self.groups.effects])
-        for f, values in enumerate(X.values):
-            squares = np.ones((len(v), 1)) if values is None else np.square(values)
-            v += (X.codes[:, f] == UNSEEN) * (squares @ self.unseen[first[f] : first[f + 1]])
+        for f, (values, cov) in enumerate(zip(X.values, self.unseen, strict=True)):
+            Z = np.ones((len(v), 1)) if values is None else values
+            own = np.square(Z) @ np.diagonal(cov)
+            for j, k in zip(*np.tril_indices(len(cov), -1), strict=True):
+                own += 2.0 * cov[j, k] * Z[:, j] * Z[:, k]
+            v += (X.codes[:, f] == UNSEEN) * own
         return v
 
 
 # ---- the posterior of the groups' standard deviations
 #: Most passes to settle q(w) at other scales, and the change in nats at which it has settled.
 SETTLING_PASSES, SETTLED = 50, 0.3
-
-
-@dataclass(frozen=True)
-class LogScales:
-    """Nodes (k, P) of log standard deviations, their weights (k,), and variances (P,) about every node."""
-
-    LAYOUT = "nodes (n,s) f; weights (n) f >=0; within? (s) f >=0 or no array"
-
-    nodes: Array
-    weights: Array
-    within: Array | float = 0.0
-
-    @property
-    def mean(self) -> Array:
-        """E s, (P,)."""
-        return self.weights @ np.exp(self.nodes) * np.exp(0.5 * self.within)
-
-    @property
-    def mean_square(self) -> Array:
-        """E s², (P,): the variance of a level that no row has named."""
-        return self.weights @ np.exp(2.0 * self.nodes) * np.exp(2.0 * self.within)
-
-    @property
-    def std(self) -> Array:
-        """Standard deviation of s, (P,): within nodes and between them, so that a point has none."""
-        means = np.exp(self.nodes + 0.5 * self.within)
-        variances = np.square(means) * np.expm1(self.within) + np.square(means - self.weights @ means)
-        return np.sqrt(self.weights @ variances)

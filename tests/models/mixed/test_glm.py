@@ -23,7 +23,8 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Gaussian, NegativeBinomial
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
-from sksvi.models.mixed.glm import GROUP_PRIOR_SCALE, Groups, MixedModel
+from sksvi.models.mixed.covariances import GROUP_PRIOR_SCALE, Groups
+from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
 from sksvi.testing import check_model
 from tests.cases import TRUTH, fitted, gaussian_answer, problem_for, simulate
