@@ -218,7 +218,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [
-            StrOptions(set(likelihoods.NAMES - {"softmax", "binomial", "beta-binomial"})),
+            StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES - {"binomial", "beta-binomial"})),
             likelihoods.Likelihood,
         ],
         "biases": ["boolean"],

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values, check_same_rows
+from sksvi.estimators.class_counts import class_counts, counts_classes
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import check_labels, is_text
@@ -78,6 +79,10 @@ class ClassificationMethods(ClassifierMixin):
     def _check_y(self, X: Any, y: Any) -> Array:
         """Labels of a test set, checked, as positions in ``classes_``."""
         check_is_fitted(self)
+        if counts_classes(self):
+            counts = class_counts(y, self.classes_)[0]
+            check_same_rows(X, counts)
+            return counts
         y = check_labels(y)
         check_same_rows(X, y)
         return self._codes(y)
@@ -204,7 +209,13 @@ class ClassificationMethods(ClassifierMixin):
         return float(hits / weight)
 
     def _hits(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[float, float]:
-        """Weight of the rows whose label is predicted, and of all."""
+        """Weight of the rows, or trials, whose label is predicted, and of all."""
+        if counts_classes(self):
+            counts = self._check_y(X, y)
+            weight = check_row_values(sample_weight, len(counts), "sample_weight", weights=True)
+            weighted = counts if weight is None else counts * weight[:, None]
+            best = self._codes(self.predict(X, offset))
+            return float(weighted[np.arange(len(counts)), best].sum()), float(weighted.sum())
         y = check_labels(y)
         check_same_rows(X, y)
         weight = check_row_values(sample_weight, len(y), "sample_weight", weights=True)

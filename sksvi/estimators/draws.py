@@ -194,7 +194,8 @@ def draws_of_y(
 def placeholder(estimator: Any, n: int) -> Array:
     """Targets that stand for data of mean 0 and standard deviation 1, counts of mean 1, or labels alike often."""
     if is_classifier(estimator):
-        spec = likelihoods.resolve(given_likelihood(estimator)) if estimator.likelihood != "softmax" else None
+        by_name = estimator.likelihood in likelihoods.OF_CLASSES
+        spec = None if by_name else likelihoods.resolve(given_likelihood(estimator))
         return np.arange(n) % (2 if spec is None or spec.n_latents == 1 else spec.n_latents)
     likelihood = estimator._base_likelihood()
     if likelihood.traits.paired:

@@ -83,7 +83,7 @@ def with_exposure(estimator: Any, offset: Any, exposure: Any, X: Any, **beside: 
     if exposure is None:
         return offset
     spec = given_likelihood(estimator)
-    if spec == "softmax" or likelihoods.resolve(spec).ratio != "rate":
+    if spec in likelihoods.OF_CLASSES or likelihoods.resolve(spec).ratio != "rate":
         raise ValueError(
             f"exposure multiplies a rate exp(f), as 'poisson' and 'negative-binomial' have it, and likelihood={spec!r} "
             "has none: offset= is added to f under any likelihood."
@@ -116,7 +116,7 @@ def offset_of(estimator: Any, offset: Any, n: int) -> np.ndarray | None:
     """
     offset = check_row_values(offset, n, "offset")
     spec = given_likelihood(estimator)
-    link = spec == "softmax" or not likelihoods.resolve(spec).traits.additive
+    link = spec in likelihoods.OF_CLASSES or not likelihoods.resolve(spec).traits.additive
     if offset is not None and link:
         check_magnitudes(offset, "offset", unit=f" in the latent of likelihood={spec!r}", largest=LARGEST_LATENT)
     return offset

@@ -452,7 +452,7 @@ class RegressionMethods(RegressorMixin):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accepts_sparse
         spec = given_likelihood(self)
-        if isinstance(spec, likelihoods.Likelihood) or spec in likelihoods.NAMES - {"softmax"}:
+        if isinstance(spec, likelihoods.Likelihood) or spec in likelihoods.NAMES - likelihoods.OF_CLASSES:
             likelihood = likelihoods.resolve(spec)
             tags.target_tags.positive_only = not likelihood.traits.ordered and likelihood.support.low == 0
             tags.target_tags.multi_output = likelihood.traits.paired

@@ -16,6 +16,7 @@ import numpy as np
 from sksvi import likelihoods
 from sksvi._runtime.user import warn_user
 from sksvi.estimators.censoring import censored_rows, is_censored, with_censoring
+from sksvi.estimators.class_counts import by_trial, class_counts, counts_classes, in_order
 from sksvi.estimators.encoding import Part
 from sksvi.estimators.levels import (
     MOST_LEVELS,
@@ -288,8 +289,12 @@ class LabelTarget(TargetEncoding):
 
     @classmethod
     def given(cls, estimator: Any, y: Any, fixed: Self | None, part: Part) -> GivenTarget:
-        """Checked labels; no y at all is left to scikit-learn's validation."""
-        return GivenTarget(None if y is None else check_labels(y))
+        """Checked labels, or counts of each class; no y at all is left to scikit-learn's validation."""
+        if y is None or not counts_classes(estimator):
+            return GivenTarget(None if y is None else check_labels(y))
+        classes = fixed.names if fixed is not None else None if part.whole else estimator.classes_
+        counts, names = class_counts(y, classes)
+        return GivenTarget(counts, {"multi_output": True}, names=names)
 
     @classmethod
     def rows(
@@ -299,13 +304,16 @@ class LabelTarget(TargetEncoding):
 
         The first rows of a stream have the classes that its first call named.
         """
-        if fixed is not None or not (part.whole or part.remote):
+        if target.names is not None:
+            names, data = target.names, by_trial(data, target.names)
+            codes = codes_of_labels(names, data.y)
+        elif fixed is not None or not (part.whole or part.remote):
             names = estimator.classes_ if fixed is None else fixed.names
             check_classes(estimator, names)
             codes = codes_of_labels(names, data.y)
         else:
             names, codes = np.unique(data.y, return_inverse=True)
-        if fixed is None and part.whole:
+        if fixed is None and part.whole and target.names is None:
             check_classes(estimator, names)
             check_measured(names, len(codes))
         check_class_weight(estimator, None if fixed is None and part.remote else names)
@@ -359,7 +367,7 @@ def codes_of_labels(classes: Array, y: Array) -> Array:
     ValueError
         Naming labels that are none of them.
     """
-    if is_text(y) or is_text(classes):
+    if is_text(y) or not in_order(classes):
         at = {label: code for code, label in enumerate(classes.tolist())}
         codes = np.array([at.get(label, -1) for label in y.tolist()], dtype=np.intp)
     else:
@@ -447,6 +455,8 @@ def class_likelihood(estimator: Any, classes: Array) -> Likelihood:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is multiclass ({k} classes)."
         )
+    if isinstance(spec, str) and spec == "multinomial":
+        return likelihoods.Multinomial(n_classes=k)
     if isinstance(spec, str) and (spec == "softmax" or (k > 2 and spec in ("logit", "bernoulli"))):
         return likelihoods.Softmax(n_classes=k)
     likelihood = likelihoods.resolve(spec)

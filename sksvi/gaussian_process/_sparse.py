@@ -169,7 +169,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), Likelihood],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), Likelihood],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -293,8 +293,9 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     Parameters
     ----------
-    likelihood : {"logit", "probit", "softmax"} or instance, default="logit"
-        "logit" becomes softmax for more than two classes; "probit" is binary.
+    likelihood : {"logit", "probit", "softmax", "multinomial"} or instance, default="logit"
+        "logit" becomes softmax for more than two classes; "probit" is binary. "multinomial": y is a table of counts of
+        shape (n, K), as many labelled rows of a softmax; columns of a frame name the classes, and `score` is by trials.
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
         feature. Not `WhiteKernel`.
@@ -398,7 +399,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **SparseGP._parameter_constraints,
-        "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax", "multinomial"}), Likelihood],
         "class_weight": CLASS_WEIGHT,
     }
     _changes = {**SparseGP._changes, "class_weight": UNCHECKED}

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from sksvi.integrals.quadrature import hermite, standard_deviation, trapezoid
 
@@ -166,6 +166,8 @@ def _gumbel_rule(n: int) -> tuple[np.ndarray, np.ndarray]:
 #: Largest variance of a contrast, and the points that rows up to it get.
 LEVELS = ((0.03, 32), (0.5, 64), (np.inf, 192))
 _CHUNK_NUMBERS = 2**17
+#: Most Newton steps to the mode of counts, and halvings of one.
+MODE_STEPS, MODE_HALVINGS = 50, 30
 
 
 @cache
@@ -210,6 +212,65 @@ def joint_softmax(m: Array, cov: Array, hessian: bool = True) -> tuple[Array, Ar
             if bend is not None:
                 bend[part] = bent
     return total + shift, p, bend
+
+
+def log_mean_product(counts: Array, m: Array, cov: Array) -> Array:
+    """log E prod_c softmax(f)_c ** counts_c, shape (n,), for f ~ N(m, cov), cov (n, K, K), or (n, K) of independent f.
+
+    Counts pull f to where they are likely, so the points are about the mode, with its curvature: importance sampling.
+    """
+    cov = np.asarray(cov, dtype=float)
+    cov = cov[:, :, None] * np.eye(m.shape[1]) if cov.ndim == 2 else cov
+    basis = contrasts(m.shape[1])
+    centre = np.asarray(m, dtype=float) @ basis
+    prior = np.einsum("ka,nkl,lb->nab", basis, cov, basis, optimize=True)
+    prior += 1e-12 * (np.einsum("naa->n", prior)[:, None, None] + np.finfo(float).tiny) * np.eye(prior.shape[1])
+    mode, posterior = _mode(counts, centre, prior, basis)
+    z = points(4 * LEVELS[-1][1], prior.shape[1])
+    root = np.linalg.cholesky(posterior)
+    u = mode[:, None] + z @ np.swapaxes(root, 1, 2)
+    f = u @ basis.T
+    log_p = f - logsumexp(f, axis=2, keepdims=True)
+    off = u - centre[:, None]
+    terms = (
+        np.einsum("nk,nsk->ns", counts, log_p)
+        - 0.5 * np.einsum("nsa,nsa->ns", off, np.linalg.solve(prior, np.swapaxes(off, 1, 2)).swapaxes(1, 2))
+        + 0.5 * np.square(z).sum(axis=1)
+    )
+    volume = np.linalg.slogdet(posterior)[1] - np.linalg.slogdet(prior)[1]
+    found: Array = logsumexp(terms, axis=1) - np.log(len(z)) + 0.5 * volume
+    return found
+
+
+def _mode(counts: Array, centre: Array, prior: Array, basis: Array) -> tuple[Array, Array]:
+    """Mode of the contrasts given the counts, and the inverse of the curvature there, by damped Newton steps."""
+    u, trials = centre.copy(), counts.sum(axis=1)
+    inverse = np.linalg.inv(prior)
+
+    def at(u: Array) -> tuple[Array, Array, Array]:
+        f, off = u @ basis.T, u - centre
+        log_p = f - logsumexp(f, axis=1, keepdims=True)
+        pull = np.einsum("nab,nb->na", inverse, off)
+        return (counts * log_p).sum(axis=1) - 0.5 * (off * pull).sum(axis=1), np.exp(log_p), pull
+
+    value, p, pull = at(u)
+    for _ in range(MODE_STEPS):
+        q = p @ basis
+        bend = np.einsum("ka,nk,kb->nab", basis, p, basis, optimize=True) - q[:, :, None] * q[:, None]
+        curvature = inverse + trials[:, None, None] * bend
+        slope = (counts - trials[:, None] * p) @ basis - pull
+        step, length = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0], np.ones((len(u), 1))
+        for _ in range(MODE_HALVINGS):
+            value_there, p_there, pull_there = at(u + length * step)
+            short = value_there < value
+            if not short.any():
+                break
+            length[short] *= 0.5
+        moved = length * step
+        u, value, p, pull = u + moved, value_there, p_there, pull_there
+        if np.abs(moved).max(initial=0.0) < 1e-8:
+            break
+    return u, np.linalg.inv(curvature)
 
 
 def _average(m: Array, draws: Array, hessian: bool) -> tuple[Array, Array, Array]:

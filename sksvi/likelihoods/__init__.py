@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.censored import Censored
-from sksvi.likelihoods.classes import Bernoulli, Softmax
+from sksvi.likelihoods.classes import Bernoulli, Multinomial, Softmax
 from sksvi.likelihoods.continuous import Gaussian, StudentT
 from sksvi.likelihoods.counts import NegativeBinomial, Poisson
 from sksvi.likelihoods.fractions import Beta
@@ -39,6 +39,7 @@ __all__ = [
     "LikelihoodTraits",
     "LogLogistic",
     "LogNormal",
+    "Multinomial",
     "NegativeBinomial",
     "Ordinal",
     "Poisson",
@@ -57,6 +58,7 @@ _BY_NAME = {
     "bernoulli": (Bernoulli, {}),
     "probit": (Bernoulli, {"link": "probit"}),
     "softmax": (Softmax, {}),
+    "multinomial": (Multinomial, {}),
     "binomial": (Binomial, {}),
     "poisson": (Poisson, {}),
     "poisson-softplus": (Poisson, {"rate": "softplus"}),
@@ -79,8 +81,9 @@ _BY_NAME = {
     "hurdle-negative-binomial": (HurdleNegativeBinomial, {}),
 }
 
-#: Every name that `resolve` knows.
+#: Every name that `resolve` knows, and those of a latent for each class.
 NAMES = frozenset(_BY_NAME)
+OF_CLASSES = frozenset({"softmax", "multinomial"})
 
 
 def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
@@ -89,12 +92,12 @@ def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
     Parameters
     ----------
     spec : str or Likelihood
-        "logit" (= "bernoulli"), "probit", "softmax", "binomial", "poisson", "poisson-softplus", "negative-binomial",
-        "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "tweedie", "log-normal", "weibull",
-        "log-logistic", "exponential", "beta", "beta-binomial", "zero-inflated-poisson",
+        "logit" (= "bernoulli"), "probit", "softmax", "multinomial", "binomial", "poisson", "poisson-softplus",
+        "negative-binomial", "gaussian", "student-t", "ordinal", "gamma", "inverse-gaussian", "tweedie", "log-normal",
+        "weibull", "log-logistic", "exponential", "beta", "beta-binomial", "zero-inflated-poisson",
         "zero-inflated-negative-binomial", "hurdle-poisson", "hurdle-negative-binomial", or an instance.
     n_classes : int, optional
-        Number of classes, needed by "softmax" only.
+        Number of classes, needed by "softmax" and "multinomial" only.
 
     Raises
     ------
@@ -113,8 +116,8 @@ def resolve(spec: str | Likelihood, n_classes: int | None = None) -> Likelihood:
         names = ", ".join(repr(name) for name in _BY_NAME)
         raise ValueError(f"likelihood must be one of {names}, or an instance from sksvi.likelihoods; found {spec!r}.")
     cls, arguments = _BY_NAME[spec]
-    if cls is Softmax:
+    if spec in OF_CLASSES:
         if n_classes is None:
-            raise ValueError('likelihood="softmax" needs the number of classes: use Softmax(n_classes=...).')
-        return Softmax(n_classes=n_classes)
+            raise ValueError(f'likelihood="{spec}" needs the number of classes: use {cls.__name__}(n_classes=...).')
+        return cls(n_classes=n_classes)
     return cls(**arguments)

@@ -1,16 +1,17 @@
-"""Likelihoods of classes: Bernoulli, binomial, and softmax, one of K unordered classes."""
+"""Likelihoods of classes: Bernoulli, softmax, one of K unordered classes, and multinomial, counts of each class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr, xlogy
+from scipy.special import gammaln, ndtr, xlogy
 
-from sksvi.integrals.race import joint_softmax, race
+from sksvi.integrals.race import joint_softmax, log_mean_product, race
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.logistic import expected_outcomes
 from sksvi.likelihoods.traits import (
+    LARGEST_COUNT,
     Array,
     LikelihoodTraits,
     Support,
@@ -231,3 +232,77 @@ class Softmax(Likelihood):
         if m.ndim != 2 or m.shape[1] != self.n_latents:
             k = self.n_latents
             raise ValueError(f"Softmax with {k} classes needs f of shape (n, {k}); found {m.shape}.")
+
+
+# ---- counts of K unordered classes
+class Multinomial(Softmax):
+    """Multinomial likelihood, log p(y | f) = sum_c y_c log p_c + log N! - sum_c log y_c! of N = sum_c y_c trials.
+
+    p is the softmax of f. y has a last axis of K, the counts of the classes, or is the class of a single trial, a code
+    0..K-1. Moments and draws are those of one further trial.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, K >= 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Multinomial
+    >>> print(np.round(Multinomial(n_classes=3).log_prob(np.array([[1.0, 1.0, 0.0]]), np.zeros((1, 3))), 4))
+    [-1.5041]
+    """
+
+    def check_target(self, y: Array) -> None:
+        if np.ndim(y) < 2:
+            return super().check_target(y)
+        k, counts = self.n_latents, np.asarray(y, dtype=float)
+        if counts.shape[1:] != (k,):
+            raise ValueError(f"Multinomial needs counts of {k} classes, shape (n, {k}); found shape {counts.shape}.")
+        good = np.isfinite(counts) & (counts >= 0) & (counts <= LARGEST_COUNT)
+        if not np.all(good):
+            row = int(np.argmin(good.all(axis=1)))
+            raise ValueError(f"Multinomial needs finite counts >= 0; found {counts[row].tolist()} in row {row}.")
+        return None
+
+    def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
+        if np.ndim(y) < np.ndim(f):
+            return super().derivatives(y, f)
+        f = as_float(f)
+        counts = np.asarray(y, dtype=f.dtype)
+        trials, p = counts.sum(axis=-1, keepdims=True), self.mean(f)
+        shifted = f - f.max(axis=-1, keepdims=True)
+        log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        value = (counts * log_p).sum(axis=-1) + log_orders(counts)
+        return value, counts - trials * p, -trials * p * (1.0 - p)
+
+    def probabilities(self, f: Array) -> Array:
+        return np.moveaxis(self.mean(f), -1, 0)
+
+    def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        if np.ndim(y) == 1:
+            return super().expected(y, m, v)
+        m = as_float(m)
+        counts = np.asarray(y, dtype=m.dtype)
+        trials = counts.sum(axis=1)
+        # Of a trial of class 0: m_0 - E log sum exp f, (1, 0, ...) - E p, and the curvature that all classes share.
+        lead, slope, curve = super().expected(np.zeros(len(m), int), m, v)
+        slope[:, 0] -= 1.0
+        value = (counts * (m - m[:, :1] + lead[:, None])).sum(axis=1) + log_orders(counts)
+        curve = curve * trials.reshape(-1, *[1] * (curve.ndim - 1))
+        return value.astype(m.dtype, copy=False), counts + trials[:, None] * slope, curve
+
+    def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
+        if np.ndim(y) == 1:
+            return super().log_predictive(y, m, v)
+        self._check_latents(m)
+        counts = np.asarray(y, dtype=float)
+        found: Array = log_mean_product(counts, m, v) + log_orders(counts)
+        return found
+
+
+def log_orders(counts: Array) -> Array:
+    """log N! - sum_c log y_c!: orders in which trials with these counts can come, nats."""
+    orders: Array = gammaln(counts.sum(axis=-1) + 1.0) - gammaln(counts + 1.0).sum(axis=-1)
+    return orders

@@ -31,8 +31,9 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
 
     Parameters
     ----------
-    likelihood : {"logit", "probit", "softmax"} or instance, default="logit"
-        "logit" becomes softmax for more than two classes; "probit" is binary.
+    likelihood : {"logit", "probit", "softmax", "multinomial"} or instance, default="logit"
+        "logit" becomes softmax for more than two classes; "probit" is binary. "multinomial": y is a table of counts of
+        shape (n, K), as many labelled rows of a softmax; columns of a frame name the classes, and `score` is by trials.
     prior_precision : {"auto", "ard", "flat"}, float, array-like of shape (D,) or mapping, default="auto"
         Precision (1/variance) of the zero-mean Gaussian prior of the coefficients. "auto" learns one for all, under
         a half-Cauchy prior of the spread that all columns together give f; "ard" learns one per coefficient by the
@@ -173,7 +174,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     _target_class = LabelTarget
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
-        "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax"}), Likelihood],
+        "likelihood": [StrOptions({"logit", "bernoulli", "probit", "softmax", "multinomial"}), Likelihood],
         "covariance": [StrOptions({"auto", "full", "diag", "low-rank"})],
         "class_weight": CLASS_WEIGHT,
     }

@@ -175,7 +175,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), likelihoods.Likelihood],
         "covariance": [StrOptions({"auto", "full", "diag", "low-rank"})],
     }
 

@@ -172,7 +172,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"})), likelihoods.Likelihood],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), likelihoods.Likelihood],
     }
     predict = including(RegressionMethods.predict)
     predict_quantiles = including(RegressionMethods.predict_quantiles)

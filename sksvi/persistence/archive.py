@@ -61,6 +61,7 @@ REGISTRY: dict[str, str] = {
     "StudentT": "sksvi.likelihoods:StudentT",
     "Ordinal": "sksvi.likelihoods:Ordinal",
     "Softmax": "sksvi.likelihoods:Softmax",
+    "Multinomial": "sksvi.likelihoods:Multinomial",
     "GammaLikelihood": "sksvi.likelihoods:Gamma",
     "InverseGaussian": "sksvi.likelihoods:InverseGaussian",
     "Tweedie": "sksvi.likelihoods:Tweedie",

@@ -249,7 +249,7 @@ class DynamicGLM(Online):
             if name not in ("covariance", "batch_size", "total_samples", "forgetting", "half_life")
         },
         "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite"}), expectations.Expectation],
-        "likelihood": [StrOptions(set(likelihoods.NAMES - {"softmax"} | {"auto"})), likelihoods.Likelihood],
+        "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES | {"auto"})), likelihoods.Likelihood],
         "level": [StrOptions({"auto", *KINDS}), "boolean"],
         "trend": ["boolean"],
         "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", None],
