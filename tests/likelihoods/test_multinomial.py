@@ -100,7 +100,7 @@ def test_weights_are_copies_and_the_order_of_columns_is_that_of_the_fit(table, f
 
 def test_other_estimators_and_streams(table):
     X, counts = table
-    process = SparseGPClassifier(5, likelihood="multinomial", tol=1e-2).fit(X[:60], counts[:60])
+    process = SparseGPClassifier(n_inducing=5, likelihood="multinomial", tol=1e-2).fit(X[:60], counts[:60])
     assert process.score(X, counts) > 0.5
     stream = BayesianGLMClassifier(likelihood="multinomial").partial_fit(X[:80], counts[:80], classes=NAMES)
     stream.partial_fit(X[80:], counts[80:])
