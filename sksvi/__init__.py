@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         displays as displays,
         expectations as expectations,
         families as families,
+        formulas as formulas,
         gaussian_process as gaussian_process,
         images as images,
         inspection as inspection,
@@ -64,6 +65,9 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         TimeSeriesDisplay as TimeSeriesDisplay,
         TopicGraphDisplay as TopicGraphDisplay,
         TopicWordsDisplay as TopicWordsDisplay,
+    )
+    from sksvi.formulas import (
+        from_formula as from_formula,
     )
     from sksvi.gaussian_process import (
         GPClassifier as GPClassifier,
@@ -114,6 +118,7 @@ _DEFINED = {
     ),
     "time_series": "DynamicGLM",
     "mixed_effects": "GMEClassifier GMERegressor",
+    "formulas": "from_formula",
     "gaussian_process": "GPClassifier SparseGPClassifier SparseGPRegressor",
     "topics": "CorrelatedTopicModel StructuredLDA",
     "displays": (
@@ -131,8 +136,8 @@ _DEFINED = {
 _ATTRIBUTES = {name: f"sksvi.{module}" for module, names in _DEFINED.items() for name in names.split()}
 _SUBMODULES = tuple(
     (
-        "algorithms callbacks datasets decomposition displays expectations families gaussian_process images "
-        "inspection likelihoods linear_model mixed_effects mixture network persistence predictive preprocessing "
+        "algorithms callbacks datasets decomposition displays expectations families formulas gaussian_process "
+        "images inspection likelihoods linear_model mixed_effects mixture network persistence predictive preprocessing "
         "priors schedules testing time_series topics"
     ).split()
 )

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 #: What the package cannot do without, and what its extras add, as in pyproject.toml.
 REQUIRED = ("numpy", "scipy", "scikit-learn", "pandas", "numba", "threadpoolctl")
-OPTIONAL = ("matplotlib", "rich", "arviz", "dask", "distributed", "pyarrow")
+OPTIONAL = ("matplotlib", "rich", "arviz", "dask", "distributed", "pyarrow", "formulaic")
 #: What sets how many threads run; shown where it is set.
 VARIABLES = (
     "OMP_NUM_THREADS",

@@ -29,11 +29,12 @@ LOW, HIGH = 0.05, 0.95
 
 
 class Unwrapped(NamedTuple):
-    """The estimator inside its wrappers, the rows as it takes them, and the target's transformers, innermost first."""
+    """The estimator inside its wrappers, rows as it takes them, the target's transformers, and the rows' own offset."""
 
     model: Any
     X: Any
     inverses: list[Any]
+    own_offset: Any = None
 
     @property
     def likelihood(self) -> Any:
@@ -53,7 +54,9 @@ class Unwrapped(NamedTuple):
         return self.model._predictive(self.X, offset)
 
     def shifted(self, offset: Any, exposure: Any) -> Any:
-        """The offset of rows with these exposures."""
+        """The offset of rows with these exposures, and with what a formula adds."""
+        if self.own_offset is not None:
+            offset = self.own_offset if offset is None else self.own_offset + np.asarray(offset, float)
         return with_exposure(self.model, offset, exposure, self.X)
 
     def target(self, y: Any) -> Array:
@@ -78,7 +81,7 @@ class Unwrapped(NamedTuple):
 
 def unwrap_predictor(estimator: Any, X: Any) -> Unwrapped:
     """The fitted sksvi estimator inside wrappers, and the rows X as it takes them; TypeError if it predicts no y."""
-    model, X, inverses = unwrapped_with_data(estimator, X)
+    model, X, inverses, offset = unwrapped_with_data(estimator, X)
     check_is_fitted(model)
     refuse_several(model)
     if not hasattr(model, "_predictive") or not hasattr(model, "likelihood_"):
@@ -86,7 +89,7 @@ def unwrap_predictor(estimator: Any, X: Any) -> Unwrapped:
             f"{type(model).__name__} has no predictive distribution of y: give one of sksvi's regressors, classifiers "
             "or time series, or use from_predictions."
         )
-    return Unwrapped(model, X, inverses)
+    return Unwrapped(model, X, inverses, offset)
 
 
 def steps(estimator: Any, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> tuple[Array, Array]:

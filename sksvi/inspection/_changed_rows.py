@@ -12,7 +12,7 @@ import pandas as pd
 from sksvi._names import categorical_columns, grouping_columns
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.tables import as_table, framed
-from sksvi.predictive.wrappers import unwrapped
+from sksvi.predictive.wrappers import through_steps, unwrapped
 
 Array = np.ndarray
 
@@ -55,16 +55,14 @@ class ChangedRowMeans:
 
     def of(self, X: Any, effect: Any = None) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows and their means, (n, S, labels); `effect`: of `effect_of`."""
-        X = self.transformed(X)
-        offset = with_exposure(self.inner, self.offset, self.exposure, X)
+        X, offset = through_steps(self.steps, X, self.offset)
+        offset = with_exposure(self.inner, offset, self.exposure, X)
         options = {} if effect is None else {"effect": effect}
         yield from self.inner._mean_draws(X, self.n_draws, self.seed, offset, **options)
 
     def transformed(self, X: Any) -> Any:
         """Rows as the estimator inside takes them."""
-        for step in self.steps:
-            X = step.transform(X)
-        return X
+        return through_steps(self.steps, X)[0]
 
     def effect_of(self, low: Any, high: Any) -> Any:
         """What of a linear model is under a weak prior of its own where these rows are compared; None: nothing."""

@@ -11,7 +11,7 @@ from sksvi._runtime.user import warn_user
 from sksvi.estimators.offsets import with_exposure
 from sksvi.estimators.posterior import ROUNDING
 from sksvi.partitions.collections import is_collection
-from sksvi.predictive.wrappers import unwrapped
+from sksvi.predictive.wrappers import through_steps, unwrapped
 
 
 class FittedRows:
@@ -37,8 +37,7 @@ class FittedRows:
         self.estimator, steps, self.inverses = unwrapped(model)
         #: Of X as given, or of y; None where neither has one.
         self.index = next((table.index for table in (X, y) if isinstance(table, pd.DataFrame | pd.Series)), None)
-        for step in steps:
-            X = step.transform(X)
+        X, offset = through_steps(steps, X, offset)
         self.X, self.y = X, y
         #: What there may be beside a row and its target.
         self.beside = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}

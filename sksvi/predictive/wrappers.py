@@ -93,11 +93,11 @@ def predict_interval(
         If there is no regressor with ``predict_interval`` inside, or it does not take what is given beside X.
     """
     tail = tail_of(coverage)
-    inner, rows, inverses = unwrapped_with_data(model, X)
+    if unwrapped(model)[2]:
+        return predict_quantiles(model, X, [tail, 1.0 - tail], offset, exposure, trials, include_groups)
+    inner, rows, _, offset = unwrapped_with_data(model, X, offset)
     beside = _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups)
-    if not inverses:
-        return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
-    return predict_quantiles(model, X, [tail, 1.0 - tail], **beside)
+    return _method(inner, "predict_interval")(rows, coverage=coverage, **beside)
 
 
 def predict_quantiles(
@@ -134,7 +134,7 @@ def predict_quantiles(
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it does not take what is given beside X.
     """
-    inner, rows, inverses = unwrapped_with_data(model, X)
+    inner, rows, inverses, offset = unwrapped_with_data(model, X, offset)
     ask, beside = (
         _method(inner, "predict_quantiles"),
         _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups),
@@ -174,7 +174,7 @@ def predict_std(
     TypeError
         If there is no regressor with ``predict_quantiles`` inside, or it does not take what is given beside X.
     """
-    inner, rows, inverses = unwrapped_with_data(model, X)
+    inner, rows, inverses, offset = unwrapped_with_data(model, X, offset)
     beside = _beside(offset=offset, exposure=exposure, include_groups=include_groups)
     if not inverses:
         return _method(inner, "predict")(rows, return_std=True, **beside)[1]
@@ -219,7 +219,7 @@ def sample_y(
     TypeError
         If there is no regressor with ``sample_y`` inside, or it does not take what is given beside X.
     """
-    inner, rows, inverses = unwrapped_with_data(model, X)
+    inner, rows, inverses, offset = unwrapped_with_data(model, X, offset)
     beside = _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups)
     draws = _method(inner, "sample_y")(rows, n_samples, random_state, **beside)
     return through(inverses, draws) if inverses else draws
@@ -258,7 +258,7 @@ def log_predictive_density(
     ValueError
         A transformation without a slope at a y.
     """
-    inner, rows, inverses = unwrapped_with_data(model, X)
+    inner, rows, inverses, offset = unwrapped_with_data(model, X, offset)
     ask = _method(inner, "log_predictive_density")
     stretched = 0.0
     for transformer in reversed(inverses):
@@ -366,12 +366,20 @@ def with_names(model: BaseEstimator) -> Any:
     return named
 
 
-def unwrapped_with_data(model: Any, X: Any) -> tuple[Any, Any, list[Any]]:
-    """The innermost estimator, its X, and the transformers of the target, innermost first."""
-    inner, steps, inverses = unwrapped(model)
+def through_steps(steps: list[Any], X: Any, offset: Any = None) -> tuple[Any, Any]:
+    """Rows as transformers make them in turn, and their offset with what these add to it, as formulas do."""
     for step in steps:
+        own = step.offset_of(X) if hasattr(step, "offset_of") else None
+        offset = own if offset is None else offset if own is None else own + np.asarray(offset, float)
         X = step.transform(X)
-    return inner, X, inverses
+    return X, offset
+
+
+def unwrapped_with_data(model: Any, X: Any, offset: Any = None) -> tuple[Any, Any, list[Any], Any]:
+    """The innermost estimator, its X, the transformers of the target, innermost first, and the offset."""
+    inner, steps, inverses = unwrapped(model)
+    X, offset = through_steps(steps, X, offset)
+    return inner, X, inverses, offset
 
 
 def through(inverses: list[Any], y: Array) -> Array:

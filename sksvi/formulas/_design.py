@@ -1,0 +1,370 @@
+"""Rows of a frame as a formula sees them: columns for a linear or mixed model, its response, its offset."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sksvi._names import own_name
+from sksvi._typing.arrays import ArrayLike, DataFrame, Series
+from sksvi.estimators.tables import framed
+from sksvi.formulas._terms import FormulaTerms, GroupTerm, formulaic, terms_of
+from sksvi.preprocessing import SmoothTransformer
+
+Array = np.ndarray
+
+#: What the arguments of Surv() are, by their number.
+SURVIVAL = {2: ("time", "event"), 3: ("entry", "time", "event")}
+INTERCEPT = "Intercept"
+
+
+class FormulaTransformer(TransformerMixin, BaseEstimator):
+    """The columns that a formula makes of a frame.
+
+    Those with coefficients come first, as formulaic makes them (treatment contrasts of categorical columns), then those
+    of smooths, then those that group rows, as they are.
+
+    Parameters
+    ----------
+    formula : str
+        As in :func:`sksvi.from_formula`.
+
+    Attributes
+    ----------
+    terms_ : FormulaTerms
+        Parts of the formula.
+    slopes_ : dict
+        Grouping column to the columns that have slopes by its levels.
+    feature_names_in_ : ndarray of str
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sksvi.formulas import FormulaTransformer
+    >>> data = pd.DataFrame({"y": [1.0, 2.0, 3.0], "x": [0.0, 1.0, 5.0], "z": ["a", "b", "a"]})
+    >>> FormulaTransformer("y ~ x * z").fit_transform(data)
+         x  z[T.b]  x:z[T.b]
+    0  0.0     0.0       0.0
+    1  1.0     1.0       1.0
+    2  5.0     0.0       0.0
+    """
+
+    def __init__(self, formula: str) -> None:
+        self.formula = formula
+
+    def fit(self, X: DataFrame, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find levels, contrasts and bends of the rows.
+
+        Parameters
+        ----------
+        X : DataFrame
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Of the rows, for smooths.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError
+            Without formulaic.
+        ValueError
+            Naming the term that is not understood, the column that X does not have, or values that are missing.
+        """
+        data, terms = _frame(X), self._read()
+        check_names(terms, data)
+        self.spec_ = _matrix(formulaic().Formula(terms.fixed), data, terms.fixed).model_spec
+        self.smooths_ = []
+        for term in terms.smooths:
+            smooth = SmoothTransformer(by=term.by, **term.options).set_output(transform="pandas")
+            self.smooths_.append(smooth.fit(self._smoothed(term, data), sample_weight=sample_weight))
+        self.terms_, self.slopes_ = terms, dict[str, list[str]]()
+        taken = {*self._coefficients, *(name for one in self.smooths_ for name in one.get_feature_names_out())}
+        for group in terms.groups:
+            name = own_name(":".join(group.columns), taken)
+            if name in self.slopes_:
+                raise ValueError(f"term {group.text!r} of the formula: {name!r} groups rows in another term too.")
+            self.slopes_[name] = self._slopes(group)
+        if len(self._bars) > 1:
+            raise ValueError(f"formula {self.formula!r} has slopes with | and with ||: one of them is for all groups.")
+        self.feature_names_in_, self.n_features_in_ = np.asarray(data.columns, dtype=object), data.shape[1]
+        return self
+
+    def transform(self, X: DataFrame) -> DataFrame:
+        """The columns of rows.
+
+        Parameters
+        ----------
+        X : DataFrame
+            With the columns that the formula names, but those of the response.
+
+        Returns
+        -------
+        DataFrame
+            With the index of X.
+
+        Raises
+        ------
+        ValueError
+            For a column that is missing or has missing values, and for a level of a categorical column that no row of
+            the fit had. Grouping columns may have both.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        data = _frame(X)
+        check_names(self.terms_, data)
+        self._check_levels(data)
+        parts = [_matrix(self.spec_, data, self.terms_.fixed)[self._coefficients].astype(float)]
+        pairs = zip(self.smooths_, self.terms_.smooths, strict=True)
+        parts += [smooth.transform(self._smoothed(term, data)) for smooth, term in pairs]
+        for name, group in zip(self.slopes_, self.terms_.groups, strict=True):
+            parts.append(_levels_of(group, data).rename(name).to_frame())
+        return pd.concat([pd.DataFrame(part).set_axis(data.index) for part in parts], axis=1)
+
+    def response(self, X: DataFrame) -> DataFrame | Series:
+        """What stands left of the ~, for the rows of a frame.
+
+        Parameters
+        ----------
+        X : DataFrame
+
+        Returns
+        -------
+        Series, or DataFrame
+            Successes and failures of ``cbind(successes, failures)``; of ``Surv(time, event)`` and
+            ``Surv(entry, time, event)`` columns of these names.
+
+        Raises
+        ------
+        ValueError
+            For a formula without a response, or a call that is none of these.
+        """
+        import pandas as pd
+
+        text, data = self._read().response, _frame(X)
+        if text is None:
+            raise ValueError(f"formula {self.formula!r} has no response: write it left of a ~, or give y.")
+        name, arguments = _arguments(text)
+        if name not in ("cbind", "Surv"):
+            return evaluated(text, data)
+        if (name == "cbind" and len(arguments) != 2) or (name == "Surv" and len(arguments) not in SURVIVAL):
+            raise ValueError(
+                f"response {text!r} of the formula is not understood: give cbind(successes, failures), "
+                "Surv(time, event) or Surv(entry, time, event)."
+            )
+        names = SURVIVAL[len(arguments)] if name == "Surv" else arguments
+        columns = [evaluated(argument, data).to_numpy() for argument in arguments]
+        return pd.DataFrame(dict(zip(names, columns, strict=True)), index=data.index)
+
+    def offset_of(self, X: DataFrame) -> Array | None:
+        """Sum of the offsets of rows, (n,); None where the formula has none.
+
+        Parameters
+        ----------
+        X : DataFrame
+        """
+        offsets, data = self._read().offsets, _frame(X)
+        if not offsets:
+            return None
+        return np.sum([evaluated(text, data).to_numpy(float) for text in offsets], axis=0)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
+        """Names of the columns.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored: the formula has the names.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        smooths = [name for one in self.smooths_ for name in one.get_feature_names_out()]
+        return np.array([*self._coefficients, *smooths, *self.slopes_], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.string, tags.no_validation = False, True, True
+        return tags
+
+    def _read(self) -> FormulaTerms:
+        formulaic()
+        return terms_of(self.formula)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether f has an intercept."""
+        return INTERCEPT in self.spec_.column_names
+
+    @property
+    def correlated(self) -> bool:
+        """Whether slopes and intercepts of a level are correlated: ``|``, not ``||``."""
+        return True in self._bars
+
+    @property
+    def _bars(self) -> set[bool]:
+        """What stands in terms with slopes, ``|`` (True) or ``||``."""
+        pairs = zip(self.terms_.groups, self.slopes_.values(), strict=True)
+        return {group.correlated for group, slopes in pairs if slopes}
+
+    @property
+    def smooth_keys(self) -> list[str]:
+        """Patterns of the names of bends, one for each smooth (and level), which share a precision."""
+        keys = []
+        for smooth in self.smooths_:
+            names = smooth.get_feature_names_out()
+            keys += [name.removesuffix("_linear") + "_s*" for name in names if name.endswith("_linear")]
+        return ["".join(f"[{letter}]" if letter in "[?" else letter for letter in key) for key in keys]
+
+    @property
+    def _coefficients(self) -> list[str]:
+        """Columns that formulaic makes, but the intercept."""
+        return [name for name in self.spec_.column_names if name != INTERCEPT]
+
+    def _smoothed(self, term: Any, data: Any) -> Any:
+        """What a smooth is of, under the name of its term, and the levels that it is by."""
+        import pandas as pd
+
+        found = pd.DataFrame({term.text: evaluated(term.variable, data)})
+        return found if term.by is None else found.assign(**{term.by: data[term.by]})
+
+    def _slopes(self, group: GroupTerm) -> list[str]:
+        """Columns of the slopes of a group, which are among the fixed ones."""
+        try:
+            terms = list(formulaic().Formula(group.effects))
+        except formulaic().errors.FormulaicError as error:
+            raise ValueError(f"term {group.text!r} of the formula is not understood.") from error
+        own = [term for term in terms if str(term) != "1"]
+        if len(own) == len(terms):
+            raise ValueError(f"term {group.text!r} of the formula: slopes vary beside an intercept of each level.")
+        slopes = []
+        for term in own:
+            if term not in self.spec_.term_indices:
+                raise ValueError(
+                    f"term {group.text!r} of the formula: slopes of {term} vary about a slope of all levels: add "
+                    f"{term} to the terms outside of brackets."
+                )
+            slopes += [self.spec_.column_names[j] for j in self.spec_.term_indices[term]]
+        return slopes
+
+    def _check_levels(self, data: Any) -> None:
+        """ValueError for a level of a categorical column that the fit did not have."""
+        for name, (_, state) in self.spec_.encoder_state.items():
+            levels = state.get("categories")
+            if levels is None or name not in data.columns:
+                continue
+            new = ~data[name].isin(list(levels)) & data[name].notna()
+            if new.any():
+                raise ValueError(
+                    f"column {name!r} has level {data[name][new].iloc[0]!r}, which no row of the fit had: it had "
+                    f"{list(levels)}. Declare levels by a categorical type before the fit, or write (1 | {name}), "
+                    "whose new levels have an effect of their own."
+                )
+
+
+# ---- frames, names and expressions
+def _frame(X: Any) -> Any:
+    """X as a pandas frame."""
+    X = framed(X)
+    if not hasattr(X, "iloc") or not hasattr(X, "columns"):
+        raise ValueError(f"data must be a DataFrame with the columns that the formula names; found {type(X).__name__}.")
+    return X
+
+
+def check_names(terms: FormulaTerms, data: Any) -> None:
+    """ValueError for a name that is no column, and for values of a column with coefficients that are missing."""
+    check_columns(terms.fixed, _variables(terms.fixed), data)
+    for term in terms.smooths:
+        check_columns(term.text, _variables(f"{{{term.variable}}}") | ({term.by} if term.by else set()), data)
+    for group in terms.groups:
+        check_columns(group.text, group.columns, data, missing=True)
+
+
+def check_columns(text: str, names: Iterable[str], data: Any, missing: bool = False) -> None:
+    """ValueError for a name that is no column, and, unless `missing` ones are allowed, for values that are missing."""
+    for name in sorted(names):
+        if name not in data.columns:
+            if f"{name}(" in text.replace(" ", ""):
+                raise ValueError(f"term {name}(...) of the formula is not understood: there is no such function.")
+            close = difflib.get_close_matches(name, [str(column) for column in data.columns], 1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(f"{name!r} of the formula is no column of data{hint}, which has {list(data.columns)}.")
+        if not missing and data[name].isna().any():
+            row = int(np.argmax(data[name].isna()))
+            raise ValueError(
+                f"column {name!r} of data has no value in row {row}: fill it in, or leave out the rows that lack it "
+                f"(data.dropna(subset=[{name!r}]))."
+            )
+
+
+def _variables(text: str) -> set[str]:
+    """Names in a formula or expression that stand for columns."""
+    with _in_words(text):
+        return {str(name) for name in formulaic().Formula(text).required_variables}
+
+
+def _matrix(formula: Any, data: Any, text: str) -> Any:
+    """The matrix of a formula, or of one that was fitted, without what it may have to say about levels."""
+    with _in_words(text), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return formula.get_model_matrix(data, context={}, na_action="raise", output="pandas")
+
+
+def evaluated(text: str, data: Any) -> Any:
+    """A column by name, or the values of an expression, as a Series with the index of the frame."""
+    import pandas as pd
+
+    name = text.strip("` ")
+    if name in data.columns:
+        return data[name]
+    check_columns(text, _variables(f"{{{text}}}"), data, missing=True)
+    with _in_words(text):
+        # Of truth values the numbers, which formulaic would take for categories.
+        found = formulaic().Formula(f"0 + {{1 * ({text})}}").get_model_matrix(data, context={}, na_action="ignore")
+    return pd.Series(np.asarray(found)[:, 0], index=data.index, name=text)
+
+
+@contextmanager
+def _in_words(text: str) -> Iterator[None]:
+    """Context in which what formulaic cannot read or compute is a ValueError that names the text."""
+    try:
+        yield
+    except formulaic().errors.FormulaicError as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"{text.lstrip('+ ')!r} of the formula is not understood: {first}") from error
+
+
+def _levels_of(group: GroupTerm, data: Any) -> Any:
+    """The level of each row, of several columns the levels together, as a Series."""
+    columns = [data[name] for name in group.columns]
+    if len(columns) == 1:
+        return columns[0]
+    missing = np.any([column.isna() for column in columns], axis=0)
+    texts = [column.astype(str) for column in columns]
+    return texts[0].str.cat(texts[1:], sep=":").astype(object).mask(missing, None)
+
+
+def _arguments(text: str) -> tuple[str, list[str]]:
+    """Name of a call and texts of its arguments; no name where the text is none."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return "", []
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return "", []
+    return call.func.id, [ast.unparse(one) for one in (*call.args, *(keyword.value for keyword in call.keywords))]

@@ -1,0 +1,197 @@
+"""Parts of a formula: the response, what formulaic makes columns of, smooths, effects of levels, offsets.
+
+formulaic reads tokens and makes columns; of the two packages that know Wilkinson's notation it has stable releases (1.x
+since 2024) and other packages of statistics stand on it. It has no terms of groups, so that `(x | g)` is split off
+here; formulae, which has them, is at 0.9 and makes a design of its own of them, which the estimators do not need.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: Options of a smooth: what they are called in R, and parameters of `SmoothTransformer`.
+SMOOTH_OPTIONS = {"k": "n_basis", "n_basis": "n_basis", "degree": "degree"}
+#: Functions of a formula that are no columns of formulaic's.
+SMOOTH, OFFSET = "s", "offset"
+
+
+@dataclass(frozen=True)
+class SmoothTerm:
+    """A smooth: its text, the expression that it is of, the column with a smooth per level, and options."""
+
+    text: str
+    variable: str
+    by: str | None
+    options: dict[str, int]
+
+
+@dataclass(frozen=True)
+class GroupTerm:
+    """Effects of levels: the text, terms with a slope, columns whose levels together group rows, ``|`` or ``||``."""
+
+    text: str
+    effects: str
+    columns: tuple[str, ...]
+    correlated: bool
+
+
+@dataclass(frozen=True)
+class FormulaTerms:
+    """The parts of a formula."""
+
+    response: str | None
+    fixed: str
+    smooths: tuple[SmoothTerm, ...]
+    groups: tuple[GroupTerm, ...]
+    offsets: tuple[str, ...]
+
+
+def formulaic() -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        import formulaic
+    except ImportError as error:
+        raise ImportError("Formulas need formulaic. Install it with: pip install 'sksvi[formula]'") from error
+    return formulaic
+
+
+def terms_of(formula: str) -> FormulaTerms:
+    """The parts of a formula.
+
+    Raises
+    ------
+    ValueError
+        Naming the term that is not understood.
+    """
+    if not isinstance(formula, str) or not formula.strip():
+        raise ValueError(f"formula must be a string such as 'y ~ x + (1 | g)'; found {formula!r}.")
+    response, tilde, right = formula.rpartition("~")
+    if "~" in response:
+        raise ValueError(f"formula {formula!r} has more than one ~.")
+    if tilde and not right.strip():
+        raise ValueError(f"formula {formula!r} has no term right of the ~: 1 is an intercept alone.")
+    fixed, smooths, groups, offsets = [], list[SmoothTerm](), list[GroupTerm](), list[str]()
+    for sign, text, tokens in split(right):
+        if not text or text == ".":
+            what = "a . for all columns: name them" if text else f"a {sign} without a term after it"
+            raise ValueError(f"formula {formula!r} has {what}.")
+        names = {_function(token) for token in tokens}
+        bar = any(str(token) in ("|", "||") for token in tokens)
+        if not bar and not names & {SMOOTH, OFFSET}:
+            fixed.append(f"{sign} {text}")
+        elif sign == "-" or (not bar and len(tokens) > 1):
+            what = "a group" if bar else "s() or offset()"
+            raise ValueError(f"term {text!r} of the formula: a term with {what} stands alone, after a +.")
+        elif bar:
+            groups += group_terms(text, tokens)
+        elif SMOOTH in names:
+            smooths.append(smooth_term(text))
+        else:
+            offsets.append(ast.unparse(_call(text, 1, ()).args[0]))
+    return FormulaTerms(response.strip() or None, " ".join(fixed) or "1", tuple(smooths), tuple(groups), tuple(offsets))
+
+
+def _tokens(formula: str) -> list[Any]:
+    from formulaic.errors import FormulaSyntaxError
+    from formulaic.parser.algos.tokenize import tokenize
+
+    try:
+        return list(tokenize(formula))
+    except FormulaSyntaxError as error:
+        raise ValueError(f"formula {formula!r} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _function(token: Any) -> str:
+    """Name of the function that a token calls; empty where it is no call."""
+    found = re.match(r"\s*(\w+)\s*\(", str(token))
+    return found.group(1) if found and token.kind.name == "PYTHON" else ""
+
+
+def split(formula: str) -> list[tuple[str, str, list[Any]]]:
+    """Sign, text and tokens of each term of a sum."""
+    parts: list[tuple[str, list[Any]]] = [("+", [])]
+    depth = 0
+    for token in _tokens(formula):
+        name, kind = str(token), token.kind.name
+        depth += (name == "(") - (name == ")") if kind == "CONTEXT" else 0
+        if depth == 0 and kind == "OPERATOR" and name in ("+", "-"):
+            parts.append((name, []))
+        else:
+            parts[-1][1].append(token)
+    if len(parts) > 1 and not parts[0][1]:  # a sign before the first term
+        parts = parts[1:]
+    return [(operator, _text(formula, own), own) for operator, own in parts]
+
+
+def _text(formula: str, tokens: list[Any]) -> str:
+    """What stands in the formula from the first token to the last."""
+    if not tokens:
+        return ""
+    end = tokens[-1].source_end + 1
+    return formula[tokens[0].source_start : end + (formula[end : end + 1] in ("`", "}"))].strip()
+
+
+# ---- smooths and offsets
+def _call(text: str, n: int, options: Any) -> ast.Call:
+    """A call of n arguments, with these keywords, as Python reads it."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"term {text!r} of the formula is not understood: {error.msg}.") from error
+    if not isinstance(call, ast.Call):
+        raise ValueError(f"term {text!r} of the formula is not understood: {text.partition('(')[0]}(...) stands alone.")
+    if len(call.args) != n:
+        raise ValueError(
+            f"term {text!r} of the formula has {len(call.args)} arguments without a name, and takes {n}: "
+            "smooths are those of one column."
+        )
+    for keyword in call.keywords:
+        if keyword.arg not in options:
+            takes = f"it takes {', '.join(options)}" if options else "it takes none"
+            raise ValueError(f"term {text!r} of the formula has {keyword.arg}=, which is not understood: {takes}.")
+    return call
+
+
+def smooth_term(text: str) -> SmoothTerm:
+    """A smooth: ``s(age)``, ``s(age, by=sex, k=12)``."""
+    call = _call(text, 1, ("by", *SMOOTH_OPTIONS))
+    by, options = None, dict[str, int]()
+    for keyword in call.keywords:
+        if keyword.arg == "by":
+            if not isinstance(keyword.value, ast.Name):
+                raise ValueError(f"term {text!r} of the formula: by= names a categorical column.")
+            by = keyword.value.id
+        elif isinstance(keyword.value, ast.Constant) and type(keyword.value.value) is int:
+            options[SMOOTH_OPTIONS[str(keyword.arg)]] = keyword.value.value
+        else:
+            raise ValueError(f"term {text!r} of the formula: {keyword.arg}= must be a whole number.")
+    variable = ast.unparse(call.args[0])
+    return SmoothTerm(f"s({variable})" if by is None else f"s({variable}, by={by})", variable, by, options)
+
+
+# ---- groups
+def group_terms(text: str, tokens: list[Any]) -> Iterator[GroupTerm]:
+    """The terms of ``(1 + x | g)``; of ``g1/g2`` those of g1 and of g1 and g2 together."""
+    if str(tokens[0]) != "(" or str(tokens[-1]) != ")":
+        raise ValueError(f"term {text!r} of the formula: effects of levels stand in brackets, as (1 + x | g).")
+    inner = tokens[1:-1]
+    at = [i for i, token in enumerate(inner) if str(token) in ("|", "||")]
+    if len(at) != 1 or any(token.kind.name == "CONTEXT" for token in inner):
+        raise ValueError(f"term {text!r} of the formula is not understood: it has one | or || and no other brackets.")
+    left, right = inner[: at[0]], inner[at[0] + 1 :]
+    names, between = [str(token) for token in right[::2]], {str(token) for token in right[1::2]}
+    plain = [token.kind.name == "NAME" for token in right[::2]]
+    if not left or not names or not all(plain) or len(right) % 2 == 0 or between not in (set(), {"/"}, {":"}):
+        raise ValueError(
+            f"term {text!r} of the formula is not understood: right of the bar stand names of columns, g, g1:g2 or "
+            "g1/g2, and terms left of it."
+        )
+    shift = tokens[0].source_start
+    effects = text[left[0].source_start - shift : inner[at[0]].source_start - shift].strip()
+    together = [tuple(names)] if between != {"/"} else [tuple(names[: k + 1]) for k in range(len(names))]
+    for columns in together:
+        yield GroupTerm(text, effects, columns, str(inner[at[0]]) == "|")

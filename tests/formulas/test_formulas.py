@@ -1,0 +1,253 @@
+"""Formulas: their columns, fits with the same numbers as without, what is refused by name, new rows and files."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
+
+import sksvi
+from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi.formulas import FormulaTransformer
+from sksvi.inspection import loo, marginal_effects
+from sksvi.preprocessing import SmoothTransformer
+
+pytest.importorskip("formulaic")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 240
+    found = pd.DataFrame(
+        {
+            "x": rng.standard_normal(n),
+            "age": rng.uniform(20.0, 70.0, n),
+            "z": rng.choice(["a", "b", "c"], n),
+            "sex": rng.choice(["f", "m"], n),
+            "g": rng.choice([f"g{k}" for k in range(8)], n),
+            "h": rng.choice(["p", "q"], n),
+            "n": rng.integers(1, 20, n),
+        },
+        index=[f"row {i}" for i in range(n)],
+    )
+    found["y"] = rng.poisson(found["n"] * np.exp(0.3 * found["x"] + 0.4 * np.sin(found["age"] / 8.0) - 1.0))
+    found["wins"] = rng.binomial(found["n"], 0.3)
+    found["time"], found["dead"] = rng.weibull(2.0, n) * np.exp(0.3 * found["x"]), rng.random(n) < 0.7
+    found["label"] = np.where(found["x"] + rng.logistic(size=n) > 0, "yes", "no")
+    return found
+
+
+@pytest.fixture(scope="module")
+def mixed(data):
+    formula = "y ~ x*z + s(age, by=sex, k=6) + (1 + x || g) + offset(log(n))"
+    return sksvi.from_formula(formula, data, likelihood="poisson", noise=False).fit(data)
+
+
+# ---- columns
+@pytest.mark.parametrize(
+    ("formula", "names"),
+    [
+        ("y ~ x * z", ["x", "z[T.b]", "z[T.c]", "x:z[T.b]", "x:z[T.c]"]),
+        ("y ~ 0 + z + x", ["z[a]", "z[b]", "z[c]", "x"]),
+        ("y ~ -1 + z", ["z[a]", "z[b]", "z[c]"]),
+        ("y ~ z + x:z", ["z[T.b]", "z[T.c]", "x:z[a]", "x:z[b]", "x:z[c]"]),
+        ("y ~ (x + n)**2 - n", ["x", "x:n"]),
+        ("y ~ 1", []),
+    ],
+)
+def test_columns_are_those_of_model_matrix(data, formula, names):
+    """Of R: treatment contrasts beside an intercept, all levels without one."""
+    columns = {"x": data["x"], "n": data["n"]}
+    columns |= {f"z[{level}]": data["z"] == level for level in "abc"}
+    columns |= {f"z[T.{level}]": data["z"] == level for level in "bc"}
+    found = FormulaTransformer(formula).fit_transform(data)
+    assert sorted(found) == sorted(names) and found.index.equals(data.index)
+    for name in names:
+        expected = np.prod([columns[part].to_numpy(float) for part in name.split(":")], axis=0)
+        np.testing.assert_array_equal(found[name], expected)
+
+
+def test_expressions_smooths_and_groups_are_columns(data):
+    design = FormulaTransformer("~ log(n) + C(z, contr.sum) + s(age, k=6) + (1 | g/h) + (1 | n)").fit(data)
+    found = design.transform(data)
+    smooth = SmoothTransformer(6).fit_transform(data[["age"]])
+    sums = ["C(z, contr.sum)[S.a]", "C(z, contr.sum)[S.b]"]
+    assert list(found) == ["log(n)", *sums, "s(age)_linear", *[f"s(age)_s{k}" for k in range(1, 5)], "g", "g:h", "n"]
+    assert list(found) == design.get_feature_names_out().tolist()
+    np.testing.assert_allclose(found.filter(like="s(age)"), smooth)
+    np.testing.assert_allclose(found["log(n)"], np.log(data["n"]))
+    np.testing.assert_array_equal(found[sums], [{"a": [1, 0], "b": [0, 1], "c": [-1, -1]}[z] for z in data["z"]])
+    np.testing.assert_array_equal(found["g:h"], data["g"] + ":" + data["h"])
+    both = FormulaTransformer("~ n + (1 | n)").fit_transform(data)
+    assert list(both) == ["n", "(n)"]
+
+
+# ---- fits
+def test_a_linear_fit_has_the_numbers_of_one_without_a_formula(data):
+    model = sksvi.from_formula("y ~ x*z + offset(log(n))", data, likelihood="negative-binomial").fit(data)
+    columns = FormulaTransformer("y ~ x*z").fit_transform(data)
+    direct = BayesianGLMRegressor(likelihood="negative-binomial").fit(columns, data["y"], offset=np.log(data["n"]))
+    np.testing.assert_array_equal(model[-1].coef_, direct.coef_)
+    pd.testing.assert_frame_equal(model.summary(), direct.summary())
+    assert list(model.summary().index) == ["x", "z[T.b]", "z[T.c]", "x:z[T.b]", "x:z[T.c]", "intercept", "dispersion"]
+    offset = np.log(data["n"][:5])
+    np.testing.assert_array_equal(model.predict(data[:5]), direct.predict(columns[:5], offset=offset))
+    twice = model.predict(data[:5], offset=np.full(5, np.log(2.0)))
+    np.testing.assert_allclose(twice, 2.0 * model.predict(data[:5]), rtol=1e-10)
+
+
+def test_a_mixed_fit_has_the_numbers_of_one_without_a_formula(data, mixed):
+    smooth = SmoothTransformer(6, by="sex").set_output(transform="pandas")
+    X = FormulaTransformer("~ x*z").fit_transform(data)
+    X = pd.concat([X, smooth.fit_transform(data[["age", "sex"]]), data["g"]], axis=1)
+    options = {"groups": ["g"], "random_slopes": "x", "noise": False, "likelihood": "poisson", "correlated": False}
+    keys = {"age_f_s*": "auto", "age_m_s*": "auto"}
+    direct = GMERegressor(prior_precision=keys, **options).fit(X, data["y"], offset=np.log(data["n"]))
+    np.testing.assert_allclose(mixed[-1].coef_, direct.coef_, rtol=1e-10)
+    np.testing.assert_allclose(mixed[-1].group_effects_, direct.group_effects_, rtol=1e-8)
+    names = list(mixed.summary().index)
+    assert names[:2] == ["x", "z[T.b]"] and "s(age, by=sex)_m_s2" in names and "std(g, x)" in names
+    scales = set(mixed[-1].hyperparameter_posterior_)
+    assert {"scale(s(age, by=sex)_f_s*)", "scale(s(age, by=sex)_m_s*)", "std(g, x)"} < scales
+    none = mixed.predict(data[:5], include_groups="none")
+    offset = np.log(data["n"][:5])
+    np.testing.assert_allclose(none, direct.predict(X[:5], offset=offset, include_groups="none"), rtol=1e-8)
+
+
+def test_responses(data):
+    pairs = sksvi.from_formula("cbind(wins, n - wins) ~ x + (1 | g)", data, likelihood="binomial", noise=False).fit(
+        data
+    )
+    np.testing.assert_array_equal(pairs.response(data), np.column_stack([data["wins"], data["n"] - data["wins"]]))
+    assert pairs.predict_interval(data[:3], trials=20).max() > 1
+    times = sksvi.from_formula("Surv(time, dead) ~ x", data, likelihood="weibull").fit(data)
+    direct = BayesianGLMRegressor(likelihood="weibull").fit(
+        data[["x"]], data[["time", "dead"]].rename(columns={"dead": "event"})
+    )
+    np.testing.assert_array_equal(times[-1].coef_, direct.coef_)
+    assert times.predict_survival(data[:3], [1.0]).shape == (3, 1) and 0.5 < times.score(data) < 1.0
+    labels = sksvi.from_formula("label ~ x", data, likelihood="logit").fit(data)
+    assert isinstance(labels[-1], BayesianGLMClassifier)
+    np.testing.assert_allclose(labels.predict_proba(data[:3]).sum(1), 1.0)
+    assert not hasattr(labels, "predict_interval") and not hasattr(times, "predict_proba")
+    logs = FormulaTransformer("log(time) ~ x").response(data)
+    np.testing.assert_allclose(logs, np.log(data["time"]))
+    late = FormulaTransformer("Surv(x, time, dead == True) ~ 1").response(data)
+    assert list(late) == ["entry", "time", "event"] and set(late["event"]) == {0, 1}
+
+
+def test_new_rows_have_levels_as_the_estimator_has_them(data, mixed):
+    new = data[["x", "z", "age", "sex", "g", "n"]].iloc[[0, 0, 0]].assign(g=["g1", "new", None])  # no response
+    m, v = mixed.predict_latent(new)
+    assert v[1] > 1.05 * v[0]
+    np.testing.assert_allclose([m[1], v[1]], [m[2], v[2]], rtol=1e-10)
+    with pytest.raises(ValueError, match=r"column 'z' has level 'q', which no row of the fit had: it had \['a', 'b'"):
+        mixed.predict(new.assign(z="q"))
+    with pytest.raises(ValueError, match="level 'd' of column 'sex' has no smooth"):
+        mixed.predict(new.assign(sex="d"))
+    with pytest.raises(ValueError, match="'z' of the formula is no column of data"):
+        mixed.predict(new.drop(columns="z"))
+    with pytest.raises(ValueError, match="column 'x' of data has no value in row 1"):
+        mixed.predict(new.assign(x=[1.0, np.nan, 1.0]))
+
+
+def test_pipelines_copies_and_files(data, mixed, tmp_path):
+    again = pickle.loads(pickle.dumps(mixed))
+    np.testing.assert_array_equal(again.predict(data), mixed.predict(data))
+    with pytest.warns(UserWarning, match="holds the GMERegressor alone"):
+        sksvi.save(mixed, tmp_path / "model.sksvi")
+    loaded = sksvi.load(tmp_path / "model.sksvi")
+    X, offset = mixed[0].transform(data), mixed.offset_of(data)
+    np.testing.assert_array_equal(loaded.predict(X, offset=offset), mixed.predict(data))
+    plain = sksvi.from_formula("y ~ x + offset(log(n))", data, likelihood="negative-binomial")
+    found = cross_val_score(plain, data, cv=KFold(3))
+    np.testing.assert_allclose(found, cross_val_score(clone(plain), data, data["y"], cv=KFold(3)))
+    weighted = clone(plain).fit(data, sample_weight=np.full(len(data), 2.0))
+    twice = clone(plain).fit(pd.concat([data, data]))
+    np.testing.assert_allclose(weighted[-1].coef_, twice[-1].coef_, rtol=1e-6)
+
+
+def test_functions_of_pipelines_find_the_offset(data, mixed):
+    np.testing.assert_array_equal(sksvi.predict_interval(mixed, data[:9]), mixed.predict_interval(data[:9]))
+    np.testing.assert_array_equal(sksvi.predict_std(mixed, data[:9]), mixed.predict(data[:9], return_std=True)[1])
+    density = mixed.log_predictive_density(data)
+    np.testing.assert_array_equal(sksvi.log_predictive_density(mixed, data, data["y"]), density)
+    assert loo(mixed, data, data["y"]).elpd_loo < density.sum()
+    plain = sksvi.from_formula("y ~ x + offset(log(n))", data, likelihood="negative-binomial").fit(data)
+    slope = marginal_effects(plain, data, features=["x"], random_state=0)
+    mean = np.average(plain.predict(data))
+    assert slope["mean"].iloc[0] == pytest.approx(plain[-1].coef_[0] * mean, rel=0.1)
+
+
+def test_streams_are_those_of_the_estimator(data):
+    declared = data.assign(g=pd.Categorical(data["g"]), z=pd.Categorical(data["z"]))
+    model = sksvi.from_formula("y ~ x + z + (1 | g) + offset(log(n))", declared, likelihood="poisson", noise=False)
+    design = FormulaTransformer("~ x + z + (1 | g)").fit(declared)
+    direct = GMERegressor(groups="g", likelihood="poisson", noise=False)
+    for rows in (slice(0, 120), slice(120, 240)):
+        chunk = declared[rows]
+        model.partial_fit(chunk)
+        direct.partial_fit(design.transform(chunk), chunk["y"], offset=np.log(chunk["n"]))
+    np.testing.assert_array_equal(model.predict(data), direct.predict(design.transform(data), offset=np.log(data["n"])))
+
+
+# ---- what is refused
+@pytest.mark.parametrize(
+    ("formula", "error"),
+    [
+        ("y ~ agee", r"'agee' of the formula is no column of data \(did you mean 'age'\?\), which has \['x', 'age'"),
+        ("y ~ s(agee)", "'agee' of the formula is no column"),
+        ("y ~ s(age, by=sexx)", r"'sexx' of the formula is no column of data \(did you mean 'sex'"),
+        ("y ~ x + (1 | gg)", "'gg' of the formula is no column"),
+        ("yy ~ x", "'yy' of the formula is no column"),
+        ("y ~ x + offset(log(nn))", "'nn' of the formula is no column"),
+        ("y ~ x + te(x, age)", r"term te\(...\) of the formula is not understood"),
+        ("y ~ s(x, age)", r"term 's\(x, age\)' of the formula has 2 arguments"),
+        ("y ~ s(age, bs='cr')", r"has bs=, which is not understood: it takes by, k"),
+        ("y ~ s(age, k=2.5)", "k= must be a whole number"),
+        ("y ~ x:s(age)", r"term 'x:s\(age\)' of the formula: a term with s\(\) or offset\(\) stands alone"),
+        ("y ~ x - (1 | g)", r"term '\(1 \| g\)' of the formula: a term with a group stands alone, after a \+"),
+        ("y ~ x | g", r"effects of levels stand in brackets, as \(1 \+ x \| g\)"),
+        ("y ~ x + (0 + x | g)", "slopes vary beside an intercept"),
+        ("y ~ (x | g)", "add x to the terms outside"),
+        ("y ~ x + age + (x | g) + (age || h)", r"slopes with \| and with \|\|"),
+        ("y ~ (1 | g + h)", "right of the bar stand names"),
+        ("y ~ (1 | g) + (1 | g)", "'g' groups rows in another term too"),
+        ("y ~ x + (", "cannot be read|not understood"),
+        ("y ~ x ~ z", "more than one ~"),
+        ("y ~ .", "has a . for all columns: name them"),
+        ("y ~ x +", r"has a \+ without a term after it"),
+        ("y ~ ", "no term right of the ~"),
+        ("cbind(y) ~ x", r"give cbind\(successes, failures\)"),
+        (7, "formula must be a string"),
+    ],
+)
+def test_what_is_not_understood_is_named(data, formula, error):
+    with pytest.raises(ValueError, match=error):
+        sksvi.from_formula(formula, data, likelihood="poisson")
+
+
+def test_parameters_and_tables_that_do_not_fit(data):
+    with pytest.raises(ValueError, match=r"groups='g': the formula says it, as \(1 \| g\)"):
+        sksvi.from_formula("y ~ x", data, groups="g")
+    with pytest.raises(ValueError, match="data must be a DataFrame"):
+        sksvi.from_formula("y ~ x", data["x"].to_numpy()[:, None])
+    with pytest.raises(ValueError, match="has no response"):
+        sksvi.from_formula("~ x", data).fit(data)
+    with pytest.raises(ValueError, match=r"column 'x' of data has no value in row 3: .*dropna\(subset=\['x'\]\)"):
+        sksvi.from_formula("y ~ x", data.assign(x=[1.0, 2.0, 3.0, np.nan] * 60))
+    given = sksvi.from_formula("y ~ s(age)", data, prior_precision={"s(age)_linear": 1.0})
+    assert given[-1].prior_precision == {"s(age)_linear": 1.0, "s(age)_s*": "auto"}
+    assert sksvi.from_formula("y ~ 0 + x + s(age)", data, prior_precision="auto")[-1].prior_precision == "auto"
+
+
+def test_without_formulaic_an_error_says_how_to_get_it(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ImportError, match=r"pip install 'sksvi\[formula\]'"):
+        sksvi.from_formula("y ~ x", data)
