@@ -144,12 +144,6 @@ class Levels:
     alone: dict[int, int]
 
     @classmethod
-    def of(cls, X: Any, j: int, partition: int = 0) -> Levels:
-        """Levels of grouping column `j` in the rows of a table."""
-        column = column_of(X, j)
-        return cls.of_column(column, f"grouping column {column.name!r}", partition)
-
-    @classmethod
     def of_column(cls, column: Any, name: str, partition: int = 0) -> Levels:
         """Levels of a column that is given as a Series; `name`: what errors call it."""
         import pandas as pd

@@ -21,7 +21,7 @@ from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior, RowBounds, divergence_at, row_terms
 from sksvi.estimators.refit import UNCHECKED, stays, text, truth
 from sksvi.estimators.summaries import COLUMNS, node_table
-from sksvi.estimators.tables import Levels, as_table, column_of
+from sksvi.estimators.tables import as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import InUnits, Marginal
@@ -32,6 +32,7 @@ from sksvi.linear_model._groups import OTHERS
 from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.mixed_effects._included import including
+from sksvi.mixed_effects._levels import factor_name, level_column, levels_of
 from sksvi.models.base import summed
 from sksvi.models.data import Table
 from sksvi.models.mixed.covariances import Groups, LogScales
@@ -160,7 +161,7 @@ class MixedEffects(BayesianGLM):
             return self._encoding
         table = as_table(given.X)
         for name, factor in zip(self._group_names(), factors, strict=True):
-            missing, before = sum(Levels.of(table, factor.column).alone.values()), factor.size - len(factor.names)
+            missing, before = sum(levels_of(table, factor.source).alone.values()), factor.size - len(factor.names)
             if missing != before:
                 raise ValueError(
                     f"grouping column {name!r} has {missing} rows without a level, and the fit had {before}: give the "
@@ -193,14 +194,14 @@ class MixedEffects(BayesianGLM):
         unseen = None if self.groups is None else self._layout.covariances(q["group_std"].value)
         alone = model.replaced(unseen=unseen, table=None)
         problem, under = twin._problem(alone, rows), {name: alone.replaced(bound=name) for name in BOUNDS}
-        levels = zip(self._group_names(), encoding.grouping, strict=True) if self.groups is not None else ()
+        levels = zip(self._group_names(), encoding.sources, strict=True) if self.groups is not None else ()
         return RowBounds(
             fitted=model.bound,
             values={name: row_terms(replace(problem, model=own.tabulated(codes)), q) for name, own in under.items()},
             gaps=(("optimal", "mean-field"), ("optimal", "simple")),
             divergence=divergence_at(problem, q),
             weight=np.ones(len(rows)) if weight is None else weight,
-            groups={name: column_of(as_table(X), j).to_numpy() for name, j in levels},
+            groups={name: level_column(as_table(X), source).to_numpy() for name, source in levels},
         )
 
     # ---- what a fit leaves behind
@@ -351,7 +352,7 @@ class MixedEffects(BayesianGLM):
 
     def _group_names(self) -> list[Any]:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return [names[j] for j in self._encoding.grouping]
+        return [factor_name(names, source) for source in self._encoding.sources]
 
     def _effect_index(self) -> list[tuple[Any, Any, str]]:
         """(group, level, effect) of every group coordinate; level None: a row that named no level."""

@@ -21,10 +21,14 @@ from sksvi.linear_model._encoding import GLMEncoding, LinearRows
 from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.mixed_effects._levels import (
     LevelValues,
+    Source,
     check_levels,
     coded,
+    columns_of,
+    factor_name,
     factor_names,
     kinds_of,
+    levels_of,
     slope_columns,
     slopes_among,
 )
@@ -43,7 +47,7 @@ DENSE_WEIGHTS = 256
 
 @dataclass(frozen=True)
 class GroupingColumn:
-    """A grouping column.
+    """A grouping column, or one that is nested in others.
 
     Parameters
     ----------
@@ -59,10 +63,13 @@ class GroupingColumn:
         Number of effects of an intercept: one for each level, and one for each row without a level.
     correlated : bool
         Whether the effects of a level are correlated a priori.
+    within : list of int
+        Positions of the columns that it is nested in.
     """
 
     LAYOUT = """
         column count; names labels n; size count >=n; slopes list; correlated flag
+        within list; within[*] count
         at items where len(it) == len(self.slopes)
         at[*] count
     """
@@ -73,6 +80,12 @@ class GroupingColumn:
     names: Array
     size: int
     correlated: bool = False
+    within: list[int] = field(default_factory=list)
+
+    @property
+    def source(self) -> Source:
+        """Positions of all columns that make its levels."""
+        return (*self.within, self.column)
 
     @property
     def n_effects(self) -> int:
@@ -119,7 +132,7 @@ class GroupedEncoding(GLMEncoding):
     LAYOUT = (
         GLMEncoding.LAYOUT
         + """
-        factors items F where len({f.column for f in it}) == F and (F == 0 or self.constant is not None)
+        factors items F where len({f.source for f in it}) == F and (F == 0 or self.constant is not None)
         factors[*] GroupingColumn where max(it.at, default=-1) < c
         slope_scales items F where [len(s) for s in it] == [f.n_effects for f in self.factors]
         slope_scales[*] (_) f >0; constant? (F,c) b; kinds_before? (c) i; overdispersible flag
@@ -137,7 +150,7 @@ class GroupedEncoding(GLMEncoding):
     @property
     def n_columns(self) -> int:
         """Columns of X, those that group rows among them."""
-        return super().n_columns + len(self.factors)
+        return super().n_columns + len(self.grouping)
 
     @property
     def n_effects(self) -> int:
@@ -164,7 +177,8 @@ class GroupedEncoding(GLMEncoding):
             return super().checked(estimator, given, target, fixed, part)
         X = as_table(given.X)
         validate_data(estimator, X, skip_check_array=True, reset=fixed is None)
-        positions = factor_names(estimator) if fixed is None else fixed.grouping
+        sources = factor_names(estimator) if fixed is None else fixed.sources
+        positions = columns_of(sources)
         reader = DesignReader.of(estimator, fixed, part)
         others = [j for j in range(estimator.n_features_in_) if j not in positions]
         numbers, categories = reader.design(fixed_columns(X, positions), given.sample_weight, others)
@@ -172,11 +186,11 @@ class GroupedEncoding(GLMEncoding):
         if fixed is not None:
             factors, alone = fixed.factors, fixed.alone.get(part.n_before)
         else:
-            levels = tuple(Levels.of(X, j, part.number) for j in positions)
+            levels = tuple(levels_of(X, source, part.number) for source in sources)
             factors = factors_of(estimator, levels, categories)
             alone = [one.before(part.number) for one in levels]
         names = [one.names for one in factors]
-        design = grouped(estimator, numbers, factors, coded(X, positions, names, alone, True))
+        design = grouped(estimator, numbers, factors, coded(X, sources, names, alone, True))
         if target.options.get("y_numeric"):
             check_numeric_target(target.y)
         numbers, y = check_X_y(design.X, target.y, ensure_min_features=0, **NUMBERS, **target.options)
@@ -192,7 +206,7 @@ class GroupedEncoding(GLMEncoding):
     @staticmethod
     def column_positions(estimator: Any) -> list[int]:
         """Positions of the columns that have coefficients: those that group rows have none."""
-        grouping = [] if estimator.groups is None else factor_names(estimator)
+        grouping = [] if estimator.groups is None else columns_of(factor_names(estimator))
         return [j for j in range(estimator.n_features_in_) if j not in grouping]
 
     @classmethod
@@ -219,12 +233,13 @@ class GroupedEncoding(GLMEncoding):
             alone = {start: [one.before(number) for one in levels] for number, start in summary.starts.items()}
         constant = np.stack([summary.own[f"values {f}"].constant for f in range(len(levels))])
         # Indicators of missing values that no row has are no columns.
-        constant = constant[:, summary.own["columns"].stays(base.prior.kind == "flat")]
+        stays = summary.own["columns"].stays(base.prior.kind == "flat")
+        read = factors_of(estimator, levels, summary.own["columns"].categories)
         return replace(
             base,
             factors=factors_of(estimator, levels, base.categorical),
-            slope_scales=tuple(_scale_by(summary.own[f"slopes {f}"]) for f in range(len(levels))),
-            constant=constant,
+            slope_scales=tuple(_scale_by(summary.own[f"slopes {f}"], stays[one.at]) for f, one in enumerate(read)),
+            constant=constant[:, stays],
             alone=alone,
         )
 
@@ -244,12 +259,12 @@ class GroupedEncoding(GLMEncoding):
             return super().design(estimator, X)
         table = as_table(X)
         validate_data(estimator, table, skip_check_array=True, reset=False)
-        positions, names = self.grouping, [one.names for one in self.factors]
-        numbers, _ = DesignReader(estimator, self.categorical, False).design(fixed_columns(table, positions))
-        codes = coded(table, positions, names, None, False)
-        in_place = self.codes_in_place or (None,) * len(positions)
+        sources, names = self.sources, [one.names for one in self.factors]
+        numbers, _ = DesignReader(estimator, self.categorical, False).design(fixed_columns(table, self.grouping))
+        codes = coded(table, sources, names, None, False)
+        in_place = self.codes_in_place or (None,) * len(sources)
         own = [f for f, code in enumerate(in_place) if code is None]
-        check_levels(estimator.on_unseen, table, [positions[f] for f in own], [names[f] for f in own], codes[:, own])
+        check_levels(estimator.on_unseen, table, [sources[f] for f in own], [names[f] for f in own], codes[:, own])
         for f, code in enumerate(in_place):
             codes[:, f] = codes[:, f] if code is None else code
         return grouped(estimator, numbers, self.factors, codes)
@@ -276,7 +291,12 @@ class GroupedEncoding(GLMEncoding):
     @property
     def grouping(self) -> list[int]:
         """Positions of the grouping columns."""
-        return [one.column for one in self.factors]
+        return columns_of(self.sources)
+
+    @property
+    def sources(self) -> list[Source]:
+        """Positions of the columns of each factor."""
+        return [one.source for one in self.factors]
 
     @property
     def sizes(self) -> list[int]:
@@ -321,19 +341,19 @@ class GroupedEncoding(GLMEncoding):
 
 def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[GroupingColumn, ...]:
     """The grouping columns with these levels, and the columns that have slopes."""
-    positions = factor_names(estimator)
-    slopes = slopes_among(slope_columns(estimator, positions), categories)
-    parts = zip(positions, slopes, levels, strict=True)
-    correlated = bool(estimator.correlated)
-    for j, (names, _), _ in zip(positions, slopes, levels, strict=True):
+    sources, correlated = factor_names(estimator), bool(estimator.correlated)
+    slopes = slopes_among(slope_columns(estimator, sources), categories)
+    found = []
+    for source, (names, at), one in zip(sources, slopes, levels, strict=True):
         if correlated and len(names) >= MOST_CORRELATED and estimator.hyperparameters == "integrated":
-            group = all_names(estimator, None)[j]
+            group = factor_name(all_names(estimator, None), source)
             raise ValueError(
                 f"correlated=True: each level of {group!r} has {len(names) + 1} effects, and the posterior of their "
                 f"covariance is there for {MOST_CORRELATED} at most: set correlated=False or "
                 "hyperparameters='point', or name fewer columns in random_slopes."
             )
-    return tuple(GroupingColumn(j, names, at, one.names, one.size, correlated) for j, (names, at), one in parts)
+        found.append(GroupingColumn(source[-1], names, at, one.names, one.size, correlated, list(source[:-1])))
+    return tuple(found)
 
 
 def grouped(estimator: Any, numbers: Any, factors: tuple[GroupingColumn, ...], codes: Array) -> GroupedDesign:
@@ -354,7 +374,7 @@ def arrow_of(estimator: Any, factors: tuple[GroupingColumn, ...], n_fixed: int) 
     return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
 
-def _scale_by(stats: ColumnStats) -> Array:
+def _scale_by(stats: ColumnStats, stays: Array) -> Array:
     """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
-    spread = stats.spread
+    spread = stats.spread[stays]
     return np.append(1.0, np.where(spread > 0, spread, 1.0))

@@ -62,7 +62,8 @@ def with_groups(estimator: Any, include_groups: Any) -> Any:
 
 def codes_in_place(estimator: Any, include_groups: Any) -> tuple[int | None, ...]:
     """The code of all rows to predict in each grouping column; None: that of the level of each."""
-    names, positions = estimator._group_names(), estimator._encoding.grouping
+    names, sources = estimator._group_names(), estimator._encoding.sources
+    positions = [source[0] if len(source) == 1 else None for source in sources]
     if isinstance(include_groups, str) and include_groups in CODES and include_groups not in names:
         return (CODES[include_groups],) * len(names)
     try:

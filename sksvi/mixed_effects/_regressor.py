@@ -41,8 +41,11 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     groups : str, int or list of them, default=None
         Names or indices of categorical columns of X: each of their levels has a Gaussian effect. Levels may be strings
         or numbers; a row without a level gets an effect of its own in a fit, a level's whole spread in a prediction.
+        "school/class" is nested: groups ``school``, and ``school:class``, whose levels are those of class within each
+        school; "school:class" the second alone.
     random_slopes : str, int, list of them or mapping, default=None
-        Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``.
+        Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Of a
+        categorical column the differences of its levels from the first vary.
     correlated : bool, default=True
         Whether the intercept and slopes of a level are correlated a priori: standard deviations and correlations are
         learned, under a prior of correlations that is wide about 0 (LKJ with shape 2). False: they are independent,

@@ -547,10 +547,7 @@ OWN = [
                 lambda at: at.set(groups="colour", categorical_features=["colour"]).fit(text(at)),
                 "categorical_features=.*colour.* has a column that groups names",
             ),
-            "slopes of a categorical column": (
-                lambda at: at.set(groups="dose", random_slopes="colour").fit(text(at)),
-                "random_slopes names the categorical column 'colour'",
-            ),
+            "groups nested in no column": (lambda at: at.set(groups="age/ward").fit(), "groups .* 'ward'.*'age'"),
             "groups that are no column": (lambda at: at.set(groups="ward").fit(), "groups .* 'ward'.*'age'"),
             "groups beyond the columns": (lambda at: at.set(groups=7).fit(), "groups=7 is no column of X"),
             "groups of an array": (lambda at: at.set(groups="ward").fit(at.X.to_numpy()), "'ward'.*no column names"),
