@@ -1,7 +1,8 @@
 """Calibration of mixed models, Gaussian processes and factor models: truths drawn, cover of 90 % intervals.
 
 Coefficients, effects and f are drawn from the priors that the fit has. Standard deviations between levels are uniform
-in (0.3, 1.2): drawn from their wide prior, most would be beyond what counts can hold. The variance of the noise per row
+in (0.3, 1.2): drawn from their wide prior, most would be beyond what counts can hold. Slopes and intercepts have a
+correlation from its prior. The variance of the noise per row
 is drawn from its Rayleigh prior. The sparse GP learns its kernel and noise, the others have the one f was drawn from.
 
     SKSVI_STUDIES=GammaFactorModel,StructuredLDA python -m benchmarks product.coverage
@@ -48,11 +49,14 @@ def _grouped(rng: np.random.Generator, slope: bool) -> tuple[Any, Array, dict[st
     w = rng.standard_normal(N_FEATURES + 1) / np.sqrt([PRECISION["prior_precision"]] * N_FEATURES + [1.0])
     std = rng.uniform(0.3, 1.2, 1 + slope)
     effects = std * rng.standard_normal((2 * N_LEVELS, 1 + slope))
+    rho = 2.0 * rng.beta(2.0, 2.0) - 1.0 if slope else 0.0
+    if slope:
+        effects[:, 1] = rho * std[1] / std[0] * effects[:, 0] + np.sqrt(1.0 - rho**2) * effects[:, 1]
     f = X @ w[:-1] + w[-1] + effects[levels, 0]
     if slope:
         f = f + effects[levels, 1] * X[:, 0]
     frame = pd.DataFrame(X, columns=["x0", "x1"]).assign(group=levels)
-    return frame, f, {"weights": w, "std": std, "effects": effects[:N_LEVELS].ravel()}
+    return frame, f, {"weights": w, "std": std, "rho": np.array([rho]), "effects": effects[:N_LEVELS].ravel()}
 
 
 def mixed(rng: np.random.Generator, likelihood: str, slope: bool = False) -> dict[str, float]:
@@ -73,6 +77,8 @@ def mixed(rng: np.random.Generator, likelihood: str, slope: bool = False) -> dic
         "effects": covers(model.group_effects_, truth["effects"]),
         "sd between levels": covers(table[table.index.str.startswith("std(group")], truth["std"]),
     }
+    if slope:
+        found["correlation"] = covers(table[table.index.str.startswith("cor(group")], truth["rho"])
     if likelihood != "logit":
         found["new y, known levels"] = predicted(model, frame[cut : cut + N_LEVELS], y[cut : cut + N_LEVELS])
         found["new y, new levels"] = predicted(model, frame[cut + N_LEVELS :], y[cut + N_LEVELS :])
@@ -168,6 +174,7 @@ STUDIES: dict[str, Callable[[np.random.Generator], dict[str, float]]] = {
     "GMERegressor: poisson, groups": lambda rng: mixed(rng, "poisson"),
     "GMERegressor: gaussian, groups, slope": lambda rng: mixed(rng, "gaussian", slope=True),
     "GMEClassifier: logit, groups": lambda rng: mixed(rng, "logit"),
+    "GMEClassifier: logit, slope": lambda rng: mixed(rng, "logit", slope=True),
     "GMERegressor: poisson, noise": noisy,
     "SparseGPRegressor: gaussian, learned": regression,
     "SparseGPRegressor: poisson, kernel known": counts,
