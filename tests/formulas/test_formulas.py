@@ -120,6 +120,13 @@ def test_a_mixed_fit_has_the_numbers_of_one_without_a_formula(data, mixed):
     np.testing.assert_allclose(none, direct.predict(X[:5], offset=offset, include_groups="none"), rtol=1e-8)
 
 
+@pytest.mark.parametrize(("bar", "correlated"), [("|", True), ("||", False)])
+def test_bars_say_whether_slopes_and_intercepts_are_correlated(data, bar, correlated):
+    model = sksvi.from_formula(f"time ~ x + z + (1 + x + z {bar} g) + (1 | h)", data)[-1]
+    assert model.correlated is correlated and model.groups == ["g", "h"]
+    assert model.random_slopes == {"g": ["x", "z[T.b]", "z[T.c]"]}
+
+
 def test_responses(data):
     pairs = sksvi.from_formula("cbind(wins, n - wins) ~ x + (1 | g)", data, likelihood="binomial", noise=False).fit(
         data
