@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sksvi.preprocessing._hilbert import HilbertGPTransformer
 from sksvi.preprocessing._smooth import SmoothTransformer
 
-__all__ = ["SmoothTransformer"]
+__all__ = ["HilbertGPTransformer", "SmoothTransformer"]
