@@ -42,7 +42,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     terms_ : FormulaTerms
         Parts of the formula.
     slopes_ : dict
-        Grouping column to the columns that have slopes by its levels.
+        Grouping column, or columns as ``g1:g2``, to the columns that have slopes by their levels.
     feature_names_in_ : ndarray of str
     n_features_in_ : int
 
@@ -92,8 +92,9 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
             self.smooths_.append(smooth.fit(self._smoothed(term, data), sample_weight=sample_weight))
         self.terms_, self.slopes_ = terms, dict[str, list[str]]()
         taken = {*self._coefficients, *(name for one in self.smooths_ for name in one.get_feature_names_out())}
+        self._grouping = {name: own_name(name, taken) for group in terms.groups for name in group.columns}
         for group in terms.groups:
-            name = own_name(":".join(group.columns), taken)
+            name = ":".join(self._grouping[column] for column in group.columns)
             if name in self.slopes_:
                 raise ValueError(f"term {group.text!r} of the formula: {name!r} groups rows in another term too.")
             self.slopes_[name] = self._slopes(group)
@@ -130,8 +131,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         parts = [_matrix(self.spec_, data, self.terms_.fixed)[self._coefficients].astype(float)]
         pairs = zip(self.smooths_, self.terms_.smooths, strict=True)
         parts += [smooth.transform(self._smoothed(term, data)) for smooth, term in pairs]
-        for name, group in zip(self.slopes_, self.terms_.groups, strict=True):
-            parts.append(_levels_of(group, data).rename(name).to_frame())
+        parts += [data[name].rename(own).to_frame() for name, own in self._grouping.items()]
         return pd.concat([pd.DataFrame(part).set_axis(data.index) for part in parts], axis=1)
 
     def response(self, X: DataFrame) -> DataFrame | Series:
@@ -195,7 +195,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         smooths = [name for one in self.smooths_ for name in one.get_feature_names_out()]
-        return np.array([*self._coefficients, *smooths, *self.slopes_], dtype=object)
+        return np.array([*self._coefficients, *smooths, *self._grouping.values()], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -347,16 +347,6 @@ def _in_words(text: str) -> Iterator[None]:
     except formulaic().errors.FormulaicError as error:
         first = str(error).splitlines()[0]
         raise ValueError(f"{text.lstrip('+ ')!r} of the formula is not understood: {first}") from error
-
-
-def _levels_of(group: GroupTerm, data: Any) -> Any:
-    """The level of each row, of several columns the levels together, as a Series."""
-    columns = [data[name] for name in group.columns]
-    if len(columns) == 1:
-        return columns[0]
-    missing = np.any([column.isna() for column in columns], axis=0)
-    texts = [column.astype(str) for column in columns]
-    return texts[0].str.cat(texts[1:], sep=":").astype(object).mask(missing, None)
 
 
 def _arguments(text: str) -> tuple[str, list[str]]:

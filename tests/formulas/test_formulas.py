@@ -78,12 +78,12 @@ def test_expressions_smooths_and_groups_are_columns(data):
     found = design.transform(data)
     smooth = SmoothTransformer(6).fit_transform(data[["age"]])
     sums = ["C(z, contr.sum)[S.a]", "C(z, contr.sum)[S.b]"]
-    assert list(found) == ["log(n)", *sums, "s(age)_linear", *[f"s(age)_s{k}" for k in range(1, 5)], "g", "g:h", "n"]
+    assert list(found) == ["log(n)", *sums, "s(age)_linear", *[f"s(age)_s{k}" for k in range(1, 5)], "g", "h", "n"]
     assert list(found) == design.get_feature_names_out().tolist()
     np.testing.assert_allclose(found.filter(like="s(age)"), smooth)
     np.testing.assert_allclose(found["log(n)"], np.log(data["n"]))
     np.testing.assert_array_equal(found[sums], [{"a": [1, 0], "b": [0, 1], "c": [-1, -1]}[z] for z in data["z"]])
-    np.testing.assert_array_equal(found["g:h"], data["g"] + ":" + data["h"])
+    assert list(design.slopes_) == ["g", "g:h", "n"]
     both = FormulaTransformer("~ n + (1 | n)").fit_transform(data)
     assert list(both) == ["n", "(n)"]
 
@@ -125,6 +125,16 @@ def test_bars_say_whether_slopes_and_intercepts_are_correlated(data, bar, correl
     model = sksvi.from_formula(f"time ~ x + z + (1 + x + z {bar} g) + (1 | h)", data)[-1]
     assert model.correlated is correlated and model.groups == ["g", "h"]
     assert model.random_slopes == {"g": ["x", "z[T.b]", "z[T.c]"]}
+
+
+def test_nested_groups_are_those_of_the_estimator(data):
+    model = sksvi.from_formula("time ~ x + (1 | g/h)", data).fit(data)
+    direct = GMERegressor(groups="g/h").fit(data[["x", "g", "h"]], data["time"])
+    pd.testing.assert_frame_equal(model[-1].group_effects_, direct.group_effects_)
+    inner = model.predict(data[:5], include_groups="g")
+    np.testing.assert_array_equal(inner, direct.predict(data[["x", "g", "h"]][:5], include_groups=["g"]))
+    assert not np.array_equal(inner, model.predict(data[:5]))
+    np.testing.assert_allclose(inner, model.predict(data[:5].assign(h=None), include_groups="g"))
 
 
 def test_responses(data):
