@@ -163,7 +163,8 @@ def compared(model: Grouped, judge: dict[str, Any]) -> dict[str, Any]:
     ratio = [best.loc[a, "mean"] / scales[b] for a, b in model.scales.items()]
     off = [abs(best.loc[a, "mean"] - scales[b]) for a, b in model.correlations.items()]
     return {
-        "set": model.data, "model": judge["model"], "judge": judge["peer"], "coefficients": len(away),
+        "set": model.data, "model": judge["model"].replace("|", " by "), "judge": judge["peer"],
+        "coefficients": len(away),
         "most distance, sd": float(max(away)), "sd / sd, least": float(min(width)), "most": float(max(width)),
         "group sd / judge's, least": float(min(ratio)), "most of these": float(max(ratio)),
         "correlation off by": float(max(off, default=np.nan)), "CPU s": seconds,
