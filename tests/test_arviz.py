@@ -151,7 +151,7 @@ def test_replicated_targets_have_the_predictive_moments(table):
     pytest.importorskip("arviz")
     X, _ = table
     counts = np.random.default_rng(0).poisson(np.exp(0.3 * X["age"]))
-    model = GMERegressor(likelihood="poisson", groups=["site"], noise=True).fit(X, counts)
+    model = GMERegressor(likelihood="poisson", groups=["site"]).fit(X, counts)
     found = model.to_arviz(X, counts, n_samples=500, random_state=0)["posterior_predictive"]["y"].values[0]
     mean, std = model.predict(X, return_std=True)
     assert np.all(np.abs(found.mean(0) - mean) < 5 * std / np.sqrt(500))
@@ -234,6 +234,7 @@ def test_density_of_a_mixture_at_draws_averages_to_its_own(global_random_seed):
     assert np.all(np.abs(np.log(density.mean(0)) - model.score_samples(X)) < 5 * error + 0.02)  # weights move together
 
 
+@pytest.mark.exhaustive
 def test_pictures_of_arviz(table):
     arviz = pytest.importorskip("arviz")
     X, y = table

@@ -70,15 +70,15 @@ LARGE = {
     "GMEClassifier": lambda: levels(3000, 1500, 300),
     "GMERegressor": lambda: cases.gme(4000, 2000, 300),
     "GammaFactorModel": lambda: cases.counts(GammaFactorModel(40, random_state=0), 100, 100),
-    "GammaPoissonFactorization": lambda: cases.counts(GammaPoissonFactorization(40, random_state=0), 100, 8000),
-    "GammaProcessNMF": lambda: cases.counts(GammaProcessNMF(40, random_state=0), 100, 6000),
+    "GammaPoissonFactorization": lambda: cases.counts(GammaPoissonFactorization(40, random_state=0), 50, 3000),
+    "GammaProcessNMF": lambda: cases.counts(GammaProcessNMF(40, random_state=0), 50, 2500),
     "GPClassifier": lambda: cases.gp(GPClassifier(), 1000, 2),
-    "GeneralizedPMF": lambda: cases.pmf("full", 10_000),
-    "PoissonFactorization": lambda: pairs(20_000),
+    "GeneralizedPMF": lambda: cases.pmf("full", 3_000),
+    "PoissonFactorization": lambda: pairs(6_000),
     "SparseGPClassifier": lambda: cases.gp(SparseGPClassifier(n_inducing=500, random_state=0), 600, 2),
     "SparseGPRegressor": lambda: cases.gp(SparseGPRegressor(n_inducing=500, random_state=0), 600),
-    "CorrelatedTopicModel": lambda: cases.topics(100, 20_000),
-    "StructuredLDA": lambda: cases.counts(StructuredLDA(40, random_state=0), 40, 10_000),
+    "CorrelatedTopicModel": lambda: cases.topics(50, 10_000),
+    "StructuredLDA": lambda: cases.counts(StructuredLDA(40, random_state=0), 8, 10_000),
 }
 QUICK = ("BetaProcessFA", "DynamicGLM")
 

@@ -80,7 +80,9 @@ def values(cls, name):
 
 def started(cls, how, tmp_path, **options):
     """A fit, a stream or a checkpoint, pickled, and its data."""
-    model = make_estimator(FitCase(cls.__name__, {"algorithm": "cvi", "tol": 0.0, **options}), 4)
+    # Draws after the fit are those of one value alone.
+    own = {"uncertainty": "variational"} if "uncertainty" in cls._parameter_constraints else {}
+    model = make_estimator(FitCase(cls.__name__, {"algorithm": "cvi", "tol": 0.0, **own, **options}), 4)
     X, y = make_data(cls.__name__, 3)
     with ignore_convergence_warnings():
         if how == "fit":

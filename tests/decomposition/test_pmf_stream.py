@@ -441,9 +441,9 @@ def test_chunks_of_a_rating_or_less_for_each_id_come_near_to_a_fit(order, algori
     for column in X:
         X.loc[rng.random(n) < 0.02, column] = None
     rows, test = np.arange(4800), slice(4800, None)
-    fit = GeneralizedPMF(6, random_state=0).fit(X.iloc[rows], y[rows])
+    fit = GeneralizedPMF(6, random_state=0, **VARIATIONAL).fit(X.iloc[rows], y[rows])
     rows = rows[np.argsort(codes[rows, 0], kind="stable")] if order == "by user" else rows
-    stream, kept = GeneralizedPMF(6, algorithm=algorithm, random_state=0), []
+    stream, kept = GeneralizedPMF(6, algorithm=algorithm, random_state=0, **VARIATIONAL), []
     for number, part in enumerate(np.array_split(rows, 24)):
         stream.partial_fit(X.iloc[part], y[part])
         kept.append(0 if stream._first_rows is None else len(stream._first_rows))

@@ -72,8 +72,8 @@ def test_a_stream_comes_near_the_fit_to_all_pairs(by, global_random_seed):
     order = np.argsort(np.asarray(key), kind="stable")
     fits, streams = [], []
     for state in range(3):  # either ends in a lesser optimum now and then: one in twelve, of some tables one in two
-        fits.append(PoissonFactorization(3, random_state=state).fit(X, y))
-        streams.append(PoissonFactorization(3, random_state=state))
+        fits.append(PoissonFactorization(3, uncertainty="variational", random_state=state).fit(X, y))
+        streams.append(PoissonFactorization(3, uncertainty="variational", random_state=state))
         for part in np.array_split(order, 7):
             streams[-1].partial_fit(X.iloc[part], y[part])
     batch, stream = max(fits, key=bound), max(streams, key=bound)

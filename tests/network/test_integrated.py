@@ -279,6 +279,7 @@ def test_structured_is_above_mean_field(name, global_random_seed):
     assert bounds[0] < bounds[1] + 1e-9
 
 
+@pytest.mark.exhaustive
 def test_mini_batches_end_near_all_rows(global_random_seed):
     X, y = counts(global_random_seed, 200)
     exact = Network(MIXED).fit({"X": X, "y": y})

@@ -38,9 +38,9 @@ def test_same_bits(likelihood, weighted, global_random_seed, monkeypatch, tmp_pa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     X, y = table(global_random_seed)
     weight = pd.Series(np.arange(len(y)) % 3 + 1.0) if weighted else None
-    model = GeneralizedPMF(likelihood=likelihood, n_components=2, max_iter=8, tol=0.0, random_state=0)
+    model = GeneralizedPMF(likelihood=likelihood, n_components=2, max_iter=4, tol=0.0, random_state=0)
     model.fit(X, y, sample_weight=weight)
-    apart = GeneralizedPMF(likelihood=likelihood, n_components=2, max_iter=8, tol=0.0, random_state=0)
+    apart = GeneralizedPMF(likelihood=likelihood, n_components=2, max_iter=4, tol=0.0, random_state=0)
     apart.fit(parts(X), parts(y), sample_weight=None if weight is None else parts(weight))
     # What targets fix is a sum over their distinct values: a measured sample has the same bits, levels nearly.
     error = 1e-9 if likelihood == "ordinal" else 0.0
