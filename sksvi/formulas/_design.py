@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._names import own_name
 from sksvi._typing.arrays import ArrayLike, DataFrame, Series
 from sksvi.estimators.tables import framed
-from sksvi.formulas._terms import FormulaTerms, GroupTerm, formulaic, terms_of
-from sksvi.preprocessing import SmoothTransformer
+from sksvi.formulas._terms import PROCESS, FormulaTerms, GroupTerm, formulaic, terms_of
+from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
 
 Array = np.ndarray
 
@@ -88,10 +89,14 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         self.spec_ = _matrix(formulaic().Formula(terms.fixed), data, terms.fixed).model_spec
         self.smooths_ = []
         for term in terms.smooths:
-            smooth = SmoothTransformer(by=term.by, **term.options).set_output(transform="pandas")
-            self.smooths_.append(smooth.fit(self._smoothed(term, data), sample_weight=sample_weight))
+            rows = self._smoothed(term, data)
+            if term.kind == PROCESS:
+                smooth = HilbertGPTransformer(**term.options).fit(rows)
+            else:
+                smooth = SmoothTransformer(by=term.by, **term.options).fit(rows, sample_weight=sample_weight)
+            self.smooths_.append(smooth.set_output(transform="pandas"))
         self.terms_, self.slopes_ = terms, dict[str, list[str]]()
-        taken = {*self._coefficients, *(name for one in self.smooths_ for name in one.get_feature_names_out())}
+        taken = {*self._coefficients, *itertools.chain(*self._smooth_names)}
         self._grouping = {name: own_name(name, taken) for group in terms.groups for name in group.columns}
         for group in terms.groups:
             name = ":".join(self._grouping[column] for column in group.columns)
@@ -129,8 +134,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         check_names(self.terms_, data)
         self._check_levels(data)
         parts = [_matrix(self.spec_, data, self.terms_.fixed)[self._coefficients].astype(float)]
-        pairs = zip(self.smooths_, self.terms_.smooths, strict=True)
-        parts += [smooth.transform(self._smoothed(term, data)) for smooth, term in pairs]
+        for smooth, term, names in zip(self.smooths_, self.terms_.smooths, self._smooth_names, strict=True):
+            parts.append(smooth.transform(self._smoothed(term, data)).set_axis(names, axis=1))
         parts += [data[name].rename(own).to_frame() for name, own in self._grouping.items()]
         return pd.concat([pd.DataFrame(part).set_axis(data.index) for part in parts], axis=1)
 
@@ -194,8 +199,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         ndarray of str
         """
         check_is_fitted(self)
-        smooths = [name for one in self.smooths_ for name in one.get_feature_names_out()]
-        return np.array([*self._coefficients, *smooths, *self._grouping.values()], dtype=object)
+        names = [*self._coefficients, *itertools.chain(*self._smooth_names), *self._grouping.values()]
+        return np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -224,12 +229,21 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
 
     @property
     def smooth_keys(self) -> list[str]:
-        """Patterns of the names of bends, one for each smooth (and level), which share a precision."""
+        """Patterns of the names of columns that share a precision: bends, one for each smooth and level, processes."""
         keys = []
-        for smooth in self.smooths_:
-            names = smooth.get_feature_names_out()
-            keys += [name.removesuffix("_linear") + "_s*" for name in names if name.endswith("_linear")]
+        for term, names in zip(self.terms_.smooths, self._smooth_names, strict=True):
+            ends = [name.removesuffix("_linear") + "_s*" for name in names if name.endswith("_linear")]
+            keys += [f"{term.text}_*"] if term.kind == PROCESS else ends
         return ["".join(f"[{letter}]" if letter in "[?" else letter for letter in key) for key in keys]
+
+    @property
+    def _smooth_names(self) -> list[list[str]]:
+        """Names of the columns of each smooth."""
+        found = []
+        for term, smooth in zip(self.terms_.smooths, self.smooths_, strict=True):
+            names = smooth.get_feature_names_out().tolist()
+            found.append([f"{term.text}_{k}" for k in range(1, len(names) + 1)] if term.kind == PROCESS else names)
+        return found
 
     @property
     def _coefficients(self) -> list[str]:
@@ -237,10 +251,11 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         return [name for name in self.spec_.column_names if name != INTERCEPT]
 
     def _smoothed(self, term: Any, data: Any) -> Any:
-        """What a smooth is of, under the name of its term, and the levels that it is by."""
+        """What a smooth is of, under the name of its term, and the levels that it is by; what a process is of."""
         import pandas as pd
 
-        found = pd.DataFrame({term.text: evaluated(term.variable, data)})
+        names = term.variables if term.kind == PROCESS else [term.text]
+        found = pd.DataFrame({name: evaluated(of, data) for name, of in zip(names, term.variables, strict=True)})
         return found if term.by is None else found.assign(**{term.by: data[term.by]})
 
     def _slopes(self, group: GroupTerm) -> list[str]:
@@ -290,7 +305,8 @@ def check_names(terms: FormulaTerms, data: Any) -> None:
     """ValueError for a name that is no column, and for values of a column with coefficients that are missing."""
     check_columns(terms.fixed, _variables(terms.fixed), data)
     for term in terms.smooths:
-        check_columns(term.text, _variables(f"{{{term.variable}}}") | ({term.by} if term.by else set()), data)
+        named = set().union(*(_variables(f"{{{variable}}}") for variable in term.variables))
+        check_columns(term.text, named | ({term.by} if term.by else set()), data)
     for group in terms.groups:
         check_columns(group.text, group.columns, data, missing=True)
 

@@ -16,17 +16,19 @@ from typing import Any
 #: Options of a smooth: what they are called in R, and parameters of `SmoothTransformer`.
 SMOOTH_OPTIONS = {"k": "n_basis", "n_basis": "n_basis", "degree": "degree"}
 #: Functions of a formula that are no columns of formulaic's.
-SMOOTH, OFFSET = "s", "offset"
+SMOOTH, PROCESS, OFFSET = "s", "gp", "offset"
+ALONE = {SMOOTH, PROCESS, OFFSET}
 
 
 @dataclass(frozen=True)
 class SmoothTerm:
-    """A smooth: its text, the expression that it is of, the column with a smooth per level, and options."""
+    """A smooth or process: its text, s or gp, the expressions that it is of, a column with one per level, options."""
 
     text: str
-    variable: str
+    kind: str
+    variables: tuple[str, ...]
     by: str | None
-    options: dict[str, int]
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,22 @@ def terms_of(formula: str) -> FormulaTerms:
             raise ValueError(f"formula {formula!r} has {what}.")
         names = {_function(token) for token in tokens}
         bar = any(str(token) in ("|", "||") for token in tokens)
-        if not bar and not names & {SMOOTH, OFFSET}:
+        if not bar and not names & ALONE:
             fixed.append(f"{sign} {text}")
         elif sign == "-" or (not bar and len(tokens) > 1):
-            what = "a group" if bar else "s() or offset()"
+            what = "a group" if bar else "s(), gp() or offset()"
             raise ValueError(f"term {text!r} of the formula: a term with {what} stands alone, after a +.")
         elif bar:
             groups += group_terms(text, tokens)
         elif SMOOTH in names:
             smooths.append(smooth_term(text))
+        elif PROCESS in names:
+            smooths.append(process_term(text))
         else:
             offsets.append(ast.unparse(_call(text, 1, ()).args[0]))
+    twice = [term.text for k, term in enumerate(smooths) if term.text in [one.text for one in smooths[:k]]]
+    if twice:
+        raise ValueError(f"formula {formula!r} has {twice[0]} twice.")
     return FormulaTerms(response.strip() or None, " ".join(fixed) or "1", tuple(smooths), tuple(groups), tuple(offsets))
 
 
@@ -136,18 +143,18 @@ def _text(formula: str, tokens: list[Any]) -> str:
 
 
 # ---- smooths and offsets
-def _call(text: str, n: int, options: Any) -> ast.Call:
-    """A call of n arguments, with these keywords, as Python reads it."""
+def _call(text: str, most: int, options: Any) -> ast.Call:
+    """A call of so many arguments at most, with these keywords, as Python reads it."""
     try:
         call = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"term {text!r} of the formula is not understood: {error.msg}.") from error
     if not isinstance(call, ast.Call):
         raise ValueError(f"term {text!r} of the formula is not understood: {text.partition('(')[0]}(...) stands alone.")
-    if len(call.args) != n:
+    if not 1 <= len(call.args) <= most:
         raise ValueError(
-            f"term {text!r} of the formula has {len(call.args)} arguments without a name, and takes {n}: "
-            "smooths are those of one column."
+            f"term {text!r} of the formula has {len(call.args)} arguments without a name, and takes "
+            f"{'one' if most == 1 else f'1 to {most}'}; surfaces are gp(x, z)."
         )
     for keyword in call.keywords:
         if keyword.arg not in options:
@@ -170,7 +177,19 @@ def smooth_term(text: str) -> SmoothTerm:
         else:
             raise ValueError(f"term {text!r} of the formula: {keyword.arg}= must be a whole number.")
     variable = ast.unparse(call.args[0])
-    return SmoothTerm(f"s({variable})" if by is None else f"s({variable}, by={by})", variable, by, options)
+    own = f"s({variable})" if by is None else f"s({variable}, by={by})"
+    return SmoothTerm(own, SMOOTH, (variable,), by, options)
+
+
+def process_term(text: str) -> SmoothTerm:
+    """A Gaussian process: ``gp(x)``, ``gp(lon, lat, kernel="matern52", length_scale=0.5)``."""
+    call = _call(text, 3, ("kernel", "length_scale"))
+    try:
+        options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except ValueError as error:
+        raise ValueError(f"term {text!r} of the formula: kernel= is a text, length_scale= a number or list.") from error
+    variables = tuple(ast.unparse(one) for one in call.args)
+    return SmoothTerm(f"gp({', '.join(variables)})", PROCESS, variables, None, options)
 
 
 # ---- groups

@@ -15,7 +15,7 @@ import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
 from sksvi.formulas import FormulaTransformer
 from sksvi.inspection import loo, marginal_effects
-from sksvi.preprocessing import SmoothTransformer
+from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
 
 pytest.importorskip("formulaic")
 
@@ -127,6 +127,18 @@ def test_bars_say_whether_slopes_and_intercepts_are_correlated(data, bar, correl
     assert model.random_slopes == {"g": ["x", "z[T.b]", "z[T.c]"]}
 
 
+def test_a_surface_is_that_of_its_transformer(data):
+    formula = "log(time) ~ gp(x, log(n), kernel='matern52', length_scale=[2.0, 1.0]) + (1 | g)"
+    model = sksvi.from_formula(formula, data).fit(data)
+    places = pd.DataFrame({"x": data["x"], "log(n)": np.log(data["n"])})
+    process = HilbertGPTransformer("matern52", [2.0, 1.0]).set_output(transform="pandas")
+    X = process.fit_transform(places).assign(g=data["g"])
+    direct = GMERegressor(groups="g", prior_precision={"x_log(n)_gp*": "auto"}).fit(X, np.log(data["time"]))
+    np.testing.assert_allclose(model[-1].coef_, direct.coef_, rtol=1e-10)
+    assert "scale(gp(x, log(n))_*)" in model[-1].hyperparameter_posterior_
+    assert model.summary().index[0] == "gp(x, log(n))_1"
+
+
 def test_nested_groups_are_those_of_the_estimator(data):
     model = sksvi.from_formula("time ~ x + (1 | g/h)", data).fit(data)
     direct = GMERegressor(groups="g/h").fit(data[["x", "g", "h"]], data["time"])
@@ -228,7 +240,9 @@ def test_streams_are_those_of_the_estimator(data):
         ("y ~ s(x, age)", r"term 's\(x, age\)' of the formula has 2 arguments"),
         ("y ~ s(age, bs='cr')", r"has bs=, which is not understood: it takes by, k"),
         ("y ~ s(age, k=2.5)", "k= must be a whole number"),
-        ("y ~ x:s(age)", r"term 'x:s\(age\)' of the formula: a term with s\(\) or offset\(\) stands alone"),
+        ("y ~ x:s(age)", r"term 'x:s\(age\)' of the formula: a term with s\(\), gp\(\) or offset\(\) stands alone"),
+        ("y ~ gp(x, length_scale=age)", "kernel= is a text, length_scale= a number or list"),
+        ("y ~ gp(x, scale=2)", "has scale=, which is not understood: it takes kernel, length_scale"),
         ("y ~ x - (1 | g)", r"term '\(1 \| g\)' of the formula: a term with a group stands alone, after a \+"),
         ("y ~ x | g", r"effects of levels stand in brackets, as \(1 \+ x \| g\)"),
         ("y ~ x + (0 + x | g)", "slopes vary beside an intercept"),
@@ -237,6 +251,7 @@ def test_streams_are_those_of_the_estimator(data):
         ("y ~ (1 | g + h)", "right of the bar stand names"),
         ("y ~ (1 | g) + (1 | g)", "'g' groups rows in another term too"),
         ("y ~ x + (", "cannot be read|not understood"),
+        ("y ~ s(x) + s(x, k=9)", r"has s\(x\) twice"),
         ("y ~ x ~ z", "more than one ~"),
         ("y ~ .", "has a . for all columns: name them"),
         ("y ~ x +", r"has a \+ without a term after it"),
