@@ -79,3 +79,13 @@ def test_slopes_of_categories_are_differences_from_the_first(prior_precision, gl
     tolerance = 1e-6 if prior_precision == "flat" else 0.1  # learned for two columns, and for three
     np.testing.assert_allclose(model.group_covariance_, plain.group_covariance_, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(model.predict(X), plain.predict(own), atol=tolerance)
+
+
+def test_partitions_say_what_all_rows_do(table):
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = table
+    X = X.assign(arm=pd.Categorical(np.where(np.arange(72) % 3 == 0, "a", "b")))
+    model = GMERegressor(groups="school/class", random_slopes={"school": "arm"})
+    whole = model.fit(X, y).summary()
+    parts = (frames.from_pandas(X, npartitions=3), frames.from_pandas(y, npartitions=3))
+    pd.testing.assert_frame_equal(model.fit(*parts).summary(), whole, rtol=1e-4, atol=1e-6)

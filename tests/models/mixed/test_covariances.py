@@ -84,6 +84,19 @@ def test_prior_of_correlations_is_a_power_of_the_determinant(rng):
     assert abs(total - 1.0) < 1e-6
 
 
+def test_jacobian_of_standard_deviations_and_correlations(rng):
+    layout = Groups((0, 12, 22), (4, 5), (3, 2), correlated=True)
+    values = 0.5 * rng.standard_normal(layout.n_values)
+
+    def shown(h):
+        pairs = [own[0][np.tril_indices(r, -1)] for own, r in zip(layout.correlations(h[None]), (3, 2), strict=True)]
+        return np.concatenate([np.exp(h[:5]), *pairs])
+
+    steps = 1e-5 * np.eye(len(values))
+    jacobian = np.stack([(shown(values + step) - shown(values - step)) / 2e-5 for step in steps])
+    np.testing.assert_allclose(layout.log_jacobian(values), np.linalg.slogdet(jacobian)[1], rtol=1e-6, atol=1e-6)
+
+
 def test_drawn_correlations_have_the_prior(rng):
     """Every correlation of r effects is Beta(eta + (r - 2) / 2) on (-1, 1) (Lewandowski, Kurowicka and Joe 2009)."""
     roots = [correlation_root(drawn_correlations(3, rng), 3) for _ in range(400)]
