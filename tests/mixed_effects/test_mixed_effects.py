@@ -403,12 +403,7 @@ def test_errors_of_groups(frame):
             "column 'city' of X has .*name the column in categorical_features, or in groups",
         ),
         ({"groups": "school", "categorical_features": ["school"]}, X, ValueError, "has a column that groups names"),
-        (
-            {"groups": "school", "random_slopes": "city"},
-            X,
-            ValueError,
-            "random_slopes names the categorical column 'city'",
-        ),
+        ({"groups": "school/town"}, X, ValueError, "groups names the column 'town', which X does not have"),
         ({"groups": ["school", "city"]}, X.assign(x=np.nan), ValueError, "X contains NaN"),
     ):
         fresh = clone(model).set_params(**settings)
