@@ -50,6 +50,13 @@ def is_positive(model: Any) -> bool:
     return bool(spec.support.low >= 0 and spec.tails is not None)
 
 
+def quantile_of(likelihood: Any, predictive: Any, return_std: bool) -> Any:
+    """f, which is the quantile of y, and its standard deviation, from the moments of y."""
+    away, noise = likelihood.mean(np.zeros(1))[0], likelihood.conditional_variance(np.zeros(1))[0]
+    value = predictive.mean() - away
+    return (value, np.sqrt(np.maximum(np.square(predictive.std()) - noise, 0.0))) if return_std else value
+
+
 class RegressionMethods(RegressorMixin):
     """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``."""
 
@@ -134,7 +141,7 @@ class RegressionMethods(RegressorMixin):
     def predict(
         self, X: MatrixLike, return_std: bool = False, offset: PerRow | None = None, exposure: PerRow | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Predictive mean of y; where its levels are names, which have no mean, the median level.
+        """Predictive mean of y; of levels that are names the median level, of a quantile (`AsymmetricLaplace`) itself.
 
         Parameters
         ----------
@@ -173,6 +180,8 @@ class RegressionMethods(RegressorMixin):
             mean = p @ self.levels_.astype(p.dtype)
             variance = np.einsum("nk,nk->n", p, np.square(self.levels_ - mean[:, None]).astype(p.dtype))
             return (mean, np.sqrt(variance)) if return_std else mean
+        if self.likelihood_.traits.quantile:
+            return quantile_of(self.likelihood_, predictive, return_std)
         return (predictive.mean(), predictive.std()) if return_std else predictive.mean()
 
     def predict_quantiles(

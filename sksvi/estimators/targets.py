@@ -192,7 +192,7 @@ class ValueTarget(TargetEncoding):
     @staticmethod
     def base(estimator: Any, fixed: TargetEncoding | None) -> Likelihood:
         """The likelihood before the data have said what is learned, or as they have."""
-        return estimator._base_likelihood() if fixed is None else fixed.likelihood
+        return with_quantiles_checked(estimator, estimator._base_likelihood()) if fixed is None else fixed.likelihood
 
     @classmethod
     def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
@@ -207,7 +207,8 @@ class ValueTarget(TargetEncoding):
         noise.
         """
         base = cls.base(estimator, None)
-        return not stream and base.traits.log_concave and not (base.scales.collinear and base._automatic())
+        log_concave = base.traits.log_concave and not base.traits.quantile
+        return not stream and log_concave and not (base.scales.collinear and base._automatic())
 
     @classmethod
     def given(cls, estimator: Any, y: Any, fixed: TargetEncoding | None, part: Part) -> GivenTarget:
@@ -356,6 +357,19 @@ class LabelTarget(TargetEncoding):
     def exposed(self) -> dict[str, Any]:
         """Likelihood and classes."""
         return {"likelihood_": self.likelihood, "classes_": self.names}
+
+
+def with_quantiles_checked(estimator: Any, likelihood: Likelihood) -> Likelihood:
+    """The likelihood; an error where it is one of a quantile, whose covariance the estimator does not correct."""
+    if not likelihood.traits.quantile or getattr(estimator, "_corrects_quantiles", False):
+        return likelihood
+    full = getattr(estimator, "covariance", "full") in ("auto", "full")
+    remedy = "use BayesianGLMRegressor" if full else "leave covariance='full'"
+    raise ValueError(
+        f"likelihood={estimator.likelihood!r} is a working likelihood, whose covariance has to be corrected, and "
+        f"{type(estimator).__name__} does so only in a fit of all rows of a linear model with covariance='full': "
+        f"{remedy}."
+    )
 
 
 # ---- classes

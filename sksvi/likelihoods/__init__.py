@@ -12,6 +12,7 @@ from sksvi.likelihoods.counts import NegativeBinomial, Poisson
 from sksvi.likelihoods.fractions import Beta
 from sksvi.likelihoods.ordinal import Ordinal
 from sksvi.likelihoods.positive import Gamma, InverseGaussian
+from sksvi.likelihoods.quantile import AsymmetricLaplace
 from sksvi.likelihoods.times import Exponential, LogLogistic, LogNormal, Weibull
 from sksvi.likelihoods.traits import LikelihoodTraits, Support
 from sksvi.likelihoods.trials import BetaBinomial, Binomial
@@ -24,6 +25,7 @@ from sksvi.likelihoods.zeros import (
 )
 
 __all__ = [
+    "AsymmetricLaplace",
     "Bernoulli",
     "Beta",
     "BetaBinomial",

@@ -205,6 +205,8 @@ class LikelihoodTraits:
     exponential : bool, default=False
         log p = y f - exp(f) - log y!, which falls beyond any fixed range of nodes: by closed form alone, and in
         compiled loops.
+    quantile : bool, default=False
+        f is a quantile of y, at which the density of y has a kink: integrals in closed form alone, and `predict` is f.
     positive : bool, default=True
         Learned parameters are positive numbers, so that tables have intervals of their logarithms.
 
@@ -226,6 +228,7 @@ class LikelihoodTraits:
     by_moments: bool = False
     poles_only: bool = False
     exponential: bool = False
+    quantile: bool = False
     positive: bool = True
 
     @property

@@ -63,6 +63,7 @@ from sksvi.linear_model._integrated import (
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
 from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
 from sksvi.linear_model._prior_draws import prior_draws
+from sksvi.linear_model._quantile import corrected_weights
 from sksvi.linear_model._summaries import (
     effects_table,
     likelihood_tables,
@@ -417,6 +418,10 @@ class BayesianGLM(BaseSVI):
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
         check_determined(self, problem, state)
+        if problem.model.likelihood.traits.quantile:
+            q = {**state.shown, "weights": corrected_weights(problem, state)}
+            self._expose(problem.model, replace(state, q=q))
+            return None
         return self._with_rows(problem, state, budget, rows_for_nodes(self, problem, state))
 
     def _with_rows(self, problem: Problem, state: State, budget: EvaluationBudget, rows: Any) -> str | None:

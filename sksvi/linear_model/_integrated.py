@@ -231,8 +231,13 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
     Raises
     ------
     TypeError
-        Where q has no covariance of all weights.
+        Where q has no covariance of all weights, or one that the rows' likelihood does not say.
     """
+    if estimator.likelihood_.traits.quantile:
+        raise TypeError(
+            f"likelihood={estimator.likelihood!r} is no model of y, so that its density says little: compare fits by "
+            "cross_val_score with scikit-learn's mean_pinball_loss."
+        )
     if estimator.covariance == "diag" or covariance_of(estimator) == "low-rank":
         more = "" if estimator._fitted.loo is None else "; loo_ is the mean leave-one-out log loss that the fit found"
         structure = covariance_of(estimator) if estimator.covariance == "auto" else estimator.covariance

@@ -162,6 +162,11 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
 
     _target_class = ValueTarget
     _keeps_levels = True
+
+    @property
+    def _corrects_quantiles(self) -> bool:
+        return self.covariance in ("auto", "full")
+
     coef_: np.ndarray
     coef_std_: np.ndarray
     intercept_: float
@@ -244,6 +249,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
+        if likelihoods.resolve(self.likelihood).traits.quantile:
+            raise ValueError(f"likelihood={self.likelihood!r} needs all rows for its covariance: use fit.")
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
 

@@ -173,6 +173,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     True
     """
 
+    _corrects_quantiles = False
     _parameter_constraints: dict[str, list[Any]] = {
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), likelihoods.Likelihood],

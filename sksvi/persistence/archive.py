@@ -60,6 +60,7 @@ REGISTRY: dict[str, str] = {
     "GaussianLikelihood": "sksvi.likelihoods:Gaussian",
     "StudentT": "sksvi.likelihoods:StudentT",
     "Ordinal": "sksvi.likelihoods:Ordinal",
+    "AsymmetricLaplace": "sksvi.likelihoods:AsymmetricLaplace",
     "Softmax": "sksvi.likelihoods:Softmax",
     "Multinomial": "sksvi.likelihoods:Multinomial",
     "GammaLikelihood": "sksvi.likelihoods:Gamma",

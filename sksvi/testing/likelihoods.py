@@ -136,7 +136,8 @@ def _check_closed_forms(likelihood: Likelihood, y: Array, rng: np.random.Generat
     nodes = np.linspace(-9.0, 9.0, 4001)
     weights = np.exp(-0.5 * np.square(nodes))
     dense = expect_at(lambda f, rows: likelihood.derivatives(y[rows], f), m, v, nodes, weights / weights.sum())
-    for found, wanted in zip((value, dm, 2 * dv), dense, strict=True):
+    smooth = 1 if likelihood.traits.quantile else 3  # derivatives beyond a kink are no integrands
+    for found, wanted in zip((value, dm, 2 * dv)[:smooth], dense[:smooth], strict=True):
         _assert_close(found, wanted, "E log p or a derivative of it", likelihood)
     mean = likelihood.expected_mean(m, v)
     if mean is not None:
