@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 418,
-    "lines of code": 56_600,
+    "files": 430,
+    "lines of code": 58_500,
     "functions of more than 40 lines": 24,
     "names that inference reads off a model": 25,
     "names of Likelihood": 50,

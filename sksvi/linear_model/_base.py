@@ -418,7 +418,7 @@ class BayesianGLM(BaseSVI):
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
         check_determined(self, problem, state)
-        if problem.model.likelihood.traits.quantile:
+        if cast(LinearModel, problem.model).likelihood.traits.quantile:
             q = {**state.shown, "weights": corrected_weights(problem, state)}
             self._expose(problem.model, replace(state, q=q))
             return None

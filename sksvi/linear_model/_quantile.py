@@ -32,14 +32,14 @@ def corrected_weights(problem: Problem, state: State) -> Any:
     tau, scale = float(likelihood.quantile), float(likelihood.scale)
     weights = q["weights"] if q["weights"].natural_coordinates else q["weights"].natural_form()
     prior = model.prior(q)["weights"]
-    linear, said = weights.over(prior).added()
+    linear, from_rows = weights.over(prior).added()
     J = curvature(problem, state, weights, Gaussian(variance=scale**2 / (tau * (1.0 - tau))))
     spread = np.trace(np.linalg.solve(weights.precision, J)) / (tau * (1.0 - tau) * problem.data.total_weight)
     wider = np.square(bandwidth(tau, problem.data.total_weight)) / spread
     block = weights.structure.block(weights.mean, weights.precision / wider)
     H = curvature(problem, state, block, AsymmetricLaplace(tau, scale=scale))
     precision = H @ np.linalg.pinv(J, hermitian=True) @ H
-    centre = np.linalg.pinv(said, hermitian=True) @ linear
+    centre = np.linalg.pinv(from_rows, hermitian=True) @ linear
     return prior.times(Message((precision @ centre, 0.5 * (precision + precision.T))))
 
 
