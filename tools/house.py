@@ -28,9 +28,9 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 LIMITS = {
     "files": 430,
     "lines of code": 58_500,
-    "functions of more than 40 lines": 24,
+    "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
-    "names of Likelihood": 50,
+    "names of Likelihood": 54,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,
     "class names that stand for several classes": 9,
@@ -39,8 +39,8 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 70,
-    "changes of file among a GLM's own classes": 19,
+    "files that a fit of a GLM enters": 71,
+    "changes of file among a GLM's own classes": 21,
 }
 
 #: Names that no statistician and no contributor to scikit-learn would look for.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -68,6 +68,8 @@ class Likelihood(BaseEstimator):
     """
 
     n_latents: int = 1
+    #: Parameters that columns may predict, by the kind of their predictor g: name and power, a number exp(power g).
+    predictable: ClassVar[Mapping[str, tuple[str, float]]] = {}
     support: Support = Support(-np.inf, np.inf, False, "finite y")
     traits: LikelihoodTraits = LikelihoodTraits()
     learned: tuple[str, ...] = ()
@@ -313,6 +315,39 @@ class Likelihood(BaseEstimator):
         shape = np.broadcast_shapes(np.shape(y), np.shape(f))
         return np.zeros((0, *shape)), np.zeros((0, 0, *shape))
 
+    def predictor(self, kind: str) -> float:
+        """Value of the predictor of this kind at which its parameter is what it is here."""
+        name, power = self.predictable[kind]
+        return float(np.log(self._number(name))) / power
+
+    def expected_of_predictors(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array] | None:
+        """Closed form of E log p(y | f, g), g the predictor of a scale, and its derivatives in m and v, or None.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+        m, v : ndarray of shapes (n, 2) and (n, 2, 2)
+            Mean and covariance of (f, g).
+        """
+        return None
+
+    def given_predictor(self, kind: str, g: Array, learned: tuple[str, ...]) -> Self:
+        """Copy whose parameter of this kind is a number for each value, by its predictor g; others are learned or not.
+
+        Parameters
+        ----------
+        kind : str
+            One of `predictable`.
+        g : ndarray
+            Broadcasts with y and f.
+        learned : tuple of str
+            Which parameters `d_parameters` differentiates by; of the one that is predicted by power times g.
+        """
+        name, power = self.predictable[kind]
+        found = self._replaced({name: safe_exp(power * as_float(g))}, learned)
+        found.least = 0.0 if name in learned else self.least
+        return found
+
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         return {}
 
@@ -334,6 +369,8 @@ class Likelihood(BaseEstimator):
         value = getattr(self, name)
         if type(value) is float and 0.0 < value < np.inf:  # a search asks for it at every look
             return value
+        if isinstance(value, np.ndarray):  # of a predictor, one for each value
+            return value  # type: ignore[return-value]
         if isinstance(value, str):
             if value != "auto":
                 raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')

@@ -10,7 +10,15 @@ from scipy.special import digamma, gammaln, log_ndtr, ndtr, ndtri, polygamma, st
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.scales import LEAST_NOISE, Scales, weighted_median, weighted_moments
 from sksvi.likelihoods.tails import AdditiveTails
-from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, InverseGammaVariance, LikelihoodTraits, Support, as_float
+from sksvi.likelihoods.traits import (
+    LOG_SQRT_2PI,
+    Array,
+    InverseGammaVariance,
+    LikelihoodTraits,
+    Support,
+    as_float,
+    safe_exp,
+)
 
 REAL = Support(-np.inf, np.inf, False, "finite real y")
 _MAD_TO_SD = 1.4826
@@ -155,6 +163,7 @@ class Gaussian(Likelihood):
 
     support = REAL
     traits = LikelihoodTraits(additive=True, by_moments=True)
+    predictable = {"scale": ("variance", 2.0)}
 
     @property
     def noise_variance(self) -> float:
@@ -201,6 +210,16 @@ class Gaussian(Likelihood):
         value, slope, curve = self.derivatives(y, m)
         curve = 0.5 * curve
         return value + curve * v, slope, curve
+
+    def expected_of_predictors(self, y: Array, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        # exp(-2g) tilts the pair: f moves by -2 cov(f, g) beside g, and its variance stays.
+        precision = safe_exp(2.0 * (v[:, 1, 1] - m[:, 1]))
+        residual = np.asarray(y, dtype=m.dtype) - m[:, 0] + 2.0 * v[:, 0, 1]
+        square = precision * (np.square(residual) + v[:, 0, 0])
+        value = -LOG_SQRT_2PI - m[:, 1] - 0.5 * square
+        slope = precision * residual
+        bend = np.stack([np.stack([-0.5 * precision, -slope], -1), np.stack([-slope, -square], -1)], -2)
+        return value, np.stack([slope, square - 1.0], -1), bend
 
     def log_predictive(self, y: Array, m: Array, v: Array) -> Array:
         total = as_float(v) + self._number("variance")
@@ -264,6 +283,7 @@ class StudentT(Likelihood):
 
     support = REAL
     traits = LikelihoodTraits(additive=True, log_concave=False)
+    predictable = {"scale": ("scale", 1.0)}
 
     @property
     def scale_mixture(self) -> InverseGammaVariance:
@@ -275,19 +295,20 @@ class StudentT(Likelihood):
 
     @property
     def width(self) -> float:
-        return float(np.sqrt(self._number("df")) * self._number("scale") / 3.0)
+        return float(np.sqrt(self._number("df"))) * self._number("scale") / 3.0
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         scale, df = self._number("scale"), self._number("df")
         f = as_float(f)
         residual = np.asarray(y, dtype=f.dtype) - f
         constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(df * np.pi) - np.log(scale)
+        constant = constant.astype(f.dtype)
         # in units of sqrt(df) * scale, so that squares of data far from 1 stay finite
         unit = float(np.sqrt(df)) * scale
         ratio = residual * (1.0 / unit)
         square = ratio * ratio
         inverse = 1.0 / (1.0 + square)
-        value = float(constant) - (0.5 * (df + 1)) * np.log1p(square)
+        value = constant - (0.5 * (df + 1)) * np.log1p(square)
         slope = ((df + 1) / unit) * ratio * inverse
         curve = ((df + 1) / unit**2) * (square - 1.0) * inverse * inverse
         return value, slope, curve

@@ -180,6 +180,7 @@ class NegativeBinomial(OneScale):
     ratio = "rate"
     scale_name = "dispersion"
     spread_power = 0.5
+    predictable = {"scale": ("dispersion", -1.0)}
 
     @property
     def variance_function(self) -> tuple[float, float]:
@@ -193,7 +194,7 @@ class NegativeBinomial(OneScale):
         f = as_float(f)
         y = np.asarray(y, dtype=f.dtype)
         size = 1.0 / dispersion
-        u = f + float(np.log(dispersion))
+        u = f + np.log(dispersion).astype(f.dtype)
         # Arithmetic in place: maxima and comparisons take several times as long, and this is most of a fit.
         magnitude = np.abs(u)
         low, high = 0.5 * (u - magnitude), 0.5 * (u + magnitude)
@@ -226,17 +227,17 @@ class NegativeBinomial(OneScale):
         return np.where(y < 0, 0.0, self._cdf(np.floor(np.maximum(y, 0.0)), np.asarray(f, dtype=float)))
 
     def _cdf(self, y: Array, f: Array) -> Array:
-        size = 1.0 / self._number("dispersion")
-        y, u = np.broadcast_arrays(y, np.minimum(f, 700.0) - np.log(size))
+        size: Array = np.asarray(1.0 / self._number("dispersion"))
+        y, u, size = np.broadcast_arrays(y, np.minimum(f, 700.0) - np.log(size), size)
         # I(size, y + 1) at the probability of failure, from whichever argument is not rounded to 1
         high = u > 0
         out = np.empty(u.shape)
-        out[high] = betainc(size, y[high] + 1.0, sigmoid(-u[high]))
-        out[~high] = betaincc(y[~high] + 1.0, size, sigmoid(u[~high]))
+        out[high] = betainc(size[high], y[high] + 1.0, sigmoid(-u[high]))
+        out[~high] = betaincc(y[~high] + 1.0, size[~high], sigmoid(u[~high]))
         # A count without neighbours is its rate, of a gamma distribution: the incomplete beta function overflows there.
         large = (y > 2.0**53) & (size < 1e8)
         with np.errstate(over="ignore"):
-            out[large] = gammainc(size, y[large] * np.exp(-u[large]))
+            out[large] = gammainc(size[large], y[large] * np.exp(-u[large]))
         return out
 
     def ppf(self, p: Array | float, f: Array) -> Array:
@@ -306,6 +307,8 @@ def _trigamma(y: Array, size: float) -> Array:
 
 def _of_counts(function: Callable[[Array, float], Array], y: Array, size: float) -> Array:
     """A slow function of counts, to the bit: from a table where that has no more values than there are counts."""
+    if np.ndim(size):  # one of each count
+        return function(y, size)
     if y.shape == (1,) and y.dtype == np.float64:  # a stream asks for that of a point at every look
         return _of_one(function, y.item(), size)
     if y.dtype != np.float64 or y.size < LEAST_COUNTS or not 0 <= y.max() < y.size:

@@ -49,6 +49,7 @@ class Beta(OneScale):
     traits = LikelihoodTraits(log_concave=False)
     scale_name = "precision"
     spread_power = -0.5
+    predictable = {"scale": ("precision", 1.0)}
 
     def __init__(self, *, precision: float | str = "auto") -> None:
         self.precision = precision
@@ -66,7 +67,7 @@ class Beta(OneScale):
         y = np.asarray(y, f.dtype)
         log_up, log_down = np.log(y), np.log1p(-y)
         up, down = a / precision, b / precision
-        value = float(gammaln(precision)) - gammaln(a) - gammaln(b) + (a - 1.0) * log_up + (b - 1.0) * log_down
+        value = gammaln(precision).astype(f.dtype) - gammaln(a) - gammaln(b) + (a - 1.0) * log_up + (b - 1.0) * log_down
         slope = a * down * (log_up - log_down) - down * scaled_digamma(a) + up * scaled_digamma(b)
         bend = down * down * scaled_trigamma(a) + up * up * scaled_trigamma(b)
         return value, slope, (down - up) * slope - bend

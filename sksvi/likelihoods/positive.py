@@ -79,6 +79,7 @@ class Gamma(OneScale, LogLink):
 
     scale_name = "dispersion"
     spread_power = 0.5
+    predictable = {"scale": ("dispersion", -1.0)}
 
     def __init__(self, *, dispersion: float | str = "auto") -> None:
         self.dispersion = dispersion
@@ -89,15 +90,15 @@ class Gamma(OneScale, LogLink):
 
     @property
     def width(self) -> float:
-        return float(min(1.0, 2.0 * np.sqrt(self._number("dispersion"))))
+        return np.minimum(1.0, 2.0 * np.sqrt(self._number("dispersion")))
 
     def _constant(self, y: Array, dtype: np.dtype) -> tuple[float, Array, Array]:
         """Shape k, log(k y), and log p(y | f) without what depends on f."""
         shape = 1.0 / self._number("dispersion")
         y = np.asarray(y, dtype)
         log_y = np.log(y)
-        constant = float(shape * np.log(shape) - gammaln(shape))
-        return shape, log_y + float(np.log(shape)), constant + (shape - 1.0) * log_y
+        constant = (shape * np.log(shape) - gammaln(shape)).astype(dtype)
+        return shape, log_y + np.log(shape).astype(dtype), constant + (shape - 1.0) * log_y
 
     def derivatives(self, y: Array, f: Array) -> tuple[Array, Array, Array]:
         f = as_float(f)

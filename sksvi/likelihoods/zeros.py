@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.counts import COUNT, NegativeBinomial, Poisson
 from sksvi.likelihoods.scales import Scales
-from sksvi.likelihoods.traits import Array, LikelihoodTraits, as_float, safe_exp, sigmoid, softplus
+from sksvi.likelihoods.traits import Array, LikelihoodTraits, as_float, log_sigmoid, safe_exp, sigmoid, softplus
 
 Terms = tuple[Array, Array, Array]
 
@@ -38,7 +38,18 @@ class ExtraZeros(Likelihood):
 
     support = COUNT
     traits = LikelihoodTraits(discrete=True, log_concave=False)
+    predictable = {"zero": ("zero_probability", 1.0)}
     zero_probability: float | str
+    #: Logits of a probability that has a predictor.
+    _predicted: Array | None = None
+
+    def predictor(self, kind: str) -> float:
+        return float(self._logit)
+
+    def given_predictor(self, kind: str, g: Array, learned: tuple[str, ...]) -> Self:
+        found = self._replaced({}, learned)
+        found._predicted = as_float(g)
+        return found
 
     @property
     def counts(self) -> Poisson | NegativeBinomial:
@@ -55,21 +66,25 @@ class ExtraZeros(Likelihood):
         return "dispersion" in self.learned
 
     @property
-    def _share(self) -> float:
+    def _share(self) -> Any:
         """Probability of a zero of its own."""
+        if self._predicted is not None:
+            return sigmoid(self._predicted)
         share = self._number("zero_probability")
         if not share < 1.0:
             raise ValueError(f"{type(self).__name__} needs zero_probability < 1; found {share!r}.")
         return share
 
     @property
-    def _logs(self) -> tuple[float, float]:
+    def _logs(self) -> tuple[Any, Any]:
         """Log probabilities of a zero of its own, and of a count."""
+        if self._predicted is not None:
+            return log_sigmoid(self._predicted), log_sigmoid(-self._predicted)
         return float(np.log(self._share)), float(np.log1p(-self._share))
 
     @property
-    def _logit(self) -> float:
-        return self._logs[0] - self._logs[1]
+    def _logit(self) -> Any:
+        return self._logs[0] - self._logs[1] if self._predicted is None else self._predicted
 
     def _log_zero(self, f: Array) -> Terms:
         """Log probability of a zero of the counts with two derivatives, accurate where it is hardly below 0."""
@@ -227,18 +242,18 @@ class ZeroInflated(ExtraZeros):
         """A third of the imaginary part at which a zero has no probability: exp(l) = -exp(t)."""
         t = self._logit
         if not hasattr(self, "dispersion"):
-            angle = np.abs(np.angle(-t - 1j * ODD)).min()
+            angle = np.abs(np.angle(-np.asarray(t)[..., None] - 1j * ODD)).min(-1)
         else:
             dispersion = self._number("dispersion")
             turns = dispersion * ODD[dispersion * ODD <= np.pi]
-            ends = np.exp(-t * dispersion) * np.exp(-1j * turns) - 1.0
-            angle = np.abs(np.angle(ends)).min(initial=np.pi)
-        return float(min(angle, np.pi) / 3.0)
+            ends = np.exp(-np.asarray(t)[..., None] * dispersion) * np.exp(-1j * turns) - 1.0
+            angle = np.abs(np.angle(ends)).min(-1, initial=np.pi)
+        return np.minimum(angle, np.pi) / 3.0
 
     @property
     def bends(self) -> np.ndarray:
         """Where P(0 | f) of the counts is that of a zero of its own."""
-        return np.array([np.log(max(-self._logit, 0.5))])
+        return np.array([np.log(np.maximum(-self._logit, 0.5))])
 
     def _zero(self, f: Array) -> tuple[Terms, Array]:
         """Log probability of a zero with two derivatives, and the share of the counts in it."""

@@ -61,7 +61,7 @@ from sksvi.linear_model._integrated import (
     sites_of_weights,
 )
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
-from sksvi.linear_model._prior import covariance_of, own_by_default, prior_kind
+from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
 from sksvi.linear_model._summaries import (
@@ -75,7 +75,9 @@ from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.low_rank import LowRankModel
 from sksvi.models.linear.scales import SpectralPrior, prior_power
+from sksvi.models.linear.two_predictors import TwoPredictors
 from sksvi.predictive import Predictive
+from sksvi.predictive.pair import PairPredictive
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -112,8 +114,8 @@ class BayesianGLM(BaseSVI):
         state_.q.weights where np.size(it.mean) == l * (self._fitted.n_informed(c) + p - c) + self._encoding.n_effects
         _fitted.nodes? where self._fitted.has_places({b: np.size(q.mean) for b, q in self.state_.q.items()})
         _fitted.nodes.weights? (K); posterior_._blocks[*].node_blocks.weights? (K)
-        coef_ (c) x or (l,c) x where it.ndim == 2 or l == 1
-        coef_std_ (c) x >=0 or (l,c) x >=0 where it.ndim == 2 or l == 1
+        coef_ (_) x or (l,_) x where it.shape[-1] == c - self._encoding.n_second and (it.ndim == 2 or l == 1)
+        coef_std_ (_) x >=0 or (l,_) x >=0 where it.shape == self.coef_.shape
         intercept_ (l) x or number where np.ndim(it) == 1 or l == 1
         prior_precision_ (c) f >=0 or number >=0
         state_.messages.sample.data.X? where getattr(it, 'X', it).shape[1] == c
@@ -132,6 +134,9 @@ class BayesianGLM(BaseSVI):
     noise_scale_: float = 0.0
     likelihood_: likelihoods.Likelihood
     classes_: np.ndarray
+    #: Columns of a second latent, where an estimator has that parameter.
+    scale_features: Any = None
+    zero_features: Any = None
     prior_precision_: float | np.ndarray
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -220,7 +225,10 @@ class BayesianGLM(BaseSVI):
         inside = self._fitted.subspace is not None or in_units
         scales = encoding.scale_prior(likelihood) if isinstance(precision, str) and not in_units else None
         mean, intercept_precision = encoding.prior.intercept
-        return (LowRankModel if in_units else self._model_class)(
+        model: Any = LowRankModel if in_units else self._model_class
+        if encoding.second is not None:
+            model, options = TwoPredictors, {**options, "n_second": encoding.second.size}
+        return model(
             likelihood,
             prior_precision=precision,
             intercept_mean=mean,
@@ -239,7 +247,13 @@ class BayesianGLM(BaseSVI):
         encoding = self._encoding
         if encoding.named is not None and not np.any(encoding.learned):
             return 1.0  # nothing is learned, and no weight has it
-        return encoding.prior.precision(self.prior_precision, encoding.categorical, n_features, self._coordinate_name)
+        given, n_first = self.prior_precision, n_features - encoding.n_second
+        found = encoding.prior.precision(given, encoding.categorical, n_first, self._coordinate_name)
+        if encoding.second is None or isinstance(found, str):
+            return found
+        if self._prior_kind == "flat":
+            return FLAT / np.square(encoding.units)
+        return found if isinstance(found, float) else encoding.second.each(found, 1.0)
 
     def _in_span(self, data: Table) -> bool:
         """Whether the coefficients of a fit are held in the span of its rows, which are fewer."""
@@ -379,15 +393,25 @@ class BayesianGLM(BaseSVI):
         given = self.prior_precision
         of_columns = precision if columns.own else precision * np.square(columns.scale)
         self.prior_precision_ = float(given) if isinstance(given, Real) else of_columns
+        self._expose_coefficients(weights)
+
+    def _expose_coefficients(self, weights: Any) -> None:
+        """Set means and deviations of the coefficients, of a second latent under names of their own."""
         dtype = self._encoding.dtype
         mean, std = weights.mean.astype(dtype), weights.std.astype(dtype, copy=False)
         d = mean.shape[-1] - self.fit_intercept
         intercept = mean[..., d] if self.fit_intercept else np.zeros_like(mean[..., :1].sum(-1))
+        if self._encoding.second is not None:
+            d -= (m := self._encoding.n_second)
+            kind, own, spread = self._encoding.second.kind, mean[d : d + m], std[d : d + m]
+            found = {"coef_": own[:-1], "coef_std_": spread[:-1], "intercept_": own[-1]}
+            for name, value in found.items():
+                setattr(self, f"{kind}_{name}", value)
         self.coef_, self.coef_std_, self.intercept_ = mean[..., :d], std[..., :d], intercept[()]
 
     def _in_users_units(self, weights: Any) -> InUnits:
         columns = self._encoding.columns
-        return InUnits(weights, columns.centre, columns.scale, columns.own)
+        return InUnits(weights, columns.centre, columns.scale, columns.own, n_second=self._encoding.n_second)
 
     def _views(self, model: Any, weights: Any) -> dict[str, Any]:
         """Blocks as users see them, of the weights of all columns in the coordinates of the model."""
@@ -448,12 +472,14 @@ class BayesianGLM(BaseSVI):
     def _coordinate_names(self) -> list[str]:
         """What errors call the coordinates of the Gaussian block, without the intercept."""
         names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return [f"column {name!r}" for name in (names if self._encoding.categorical is None else self._column_names())]
+        plain = self._encoding.categorical is None and self._encoding.second is None
+        return [f"column {name!r}" for name in (names if plain else self._column_names())]
 
     def _column_names(self) -> list[str]:
         """Names of the coefficients but the intercept."""
-        names = self._names_of_columns()
-        return names if self._encoding.categorical is None else self._encoding.categorical.names(names)
+        names, encoding = self._names_of_columns(), self._encoding
+        names = names if encoding.categorical is None else encoding.categorical.names(names)
+        return names if encoding.second is None else encoding.second.names(names)
 
     def _names_of_columns(self) -> list[str]:
         """Names of the columns that have coefficients."""
@@ -461,8 +487,10 @@ class BayesianGLM(BaseSVI):
 
     def _kind_names(self) -> list[str]:
         """What each kind of columns is called."""
-        groups = self._encoding.groups
-        return ["coefficients"] if groups is None else groups.names
+        groups, second = self._encoding.groups, self._encoding.second
+        if groups is not None:
+            return groups.names
+        return ["coefficients"] if second is None else ["coefficients", f"{second.kind}:coefficients"]
 
     # ---- prediction
     def _validated(self, X: Any) -> Any:
@@ -488,7 +516,8 @@ class BayesianGLM(BaseSVI):
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
-        return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)
+        kind = Predictive if self._encoding.second is None else PairPredictive
+        return kind(self.likelihood_ if likelihood is None else likelihood, m, v)
 
     def _predictive(self, X: Any, offset: Any) -> Any:
         return predictive_mixture(self, X, offset)

@@ -97,6 +97,13 @@ class LevelContrasts:
         found = [where[j] for j in sorted(where)]
         return cls(np.array(plain, int), factors, [j for j, _ in found], np.array([r for _, r in found], int))
 
+    def followed_by(self, start: int, n: int) -> LevelContrasts:
+        """With a row for each of n further coefficients as they are, from `start` on."""
+        further, rows = np.arange(start, start + n), len(self.plain)
+        order = np.where(self.order < rows, self.order, self.order + n)
+        order = np.concatenate([order, np.arange(rows, rows + n)])
+        return LevelContrasts(np.concatenate([self.plain, further]), self.factors, [*self.named, *further], order)
+
     def matrix(self, d: int, intercept: bool) -> Any:
         """Rows (R, d + 1) of a table from d coefficients and the intercept, which ends them where there is one."""
         units = sp.eye_array(d + intercept, format="csr")

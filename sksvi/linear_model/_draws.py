@@ -75,8 +75,9 @@ def _latents(estimator: Any, fit: NodeFit, draws: Array) -> Any:
     def latents(X: Any, offset: Any) -> tuple[Array, Array]:
         given, X = X, estimator._validated(X)
         offset = checked_offset(estimator, offset, given)
-        f, left = estimator._predicting(X, fit).latents_at(draws, estimator._encoding.in_units(X))
-        return (f if offset is None else f + offset.reshape(-1, *[1] * (f.ndim - 1))), left
+        model = estimator._predicting(X, fit)
+        f, left = model.latents_at(draws, estimator._encoding.in_units(X))
+        return model.with_offset(f, offset), left
 
     return latents
 

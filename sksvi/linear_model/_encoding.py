@@ -24,6 +24,7 @@ from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.linear_model._named_priors import PriorsByName
 from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
+from sksvi.linear_model._second import SecondPredictor, asked_for
 from sksvi.models.data import Table
 from sksvi.models.linear.named import NamedPriors
 from sksvi.models.linear.scales import ScalePrior
@@ -73,13 +74,15 @@ class GLMEncoding(Encoding):
         `relative_scale` before the last rows came, of a fit that goes on.
     named : NamedPriors or None
         Priors that the user gives by name, in the coordinates of the fit.
+    second : SecondPredictor or None
+        Columns of a second latent, which follow those of the first.
     """
 
     LAYOUT = """
         target TargetEncoding; prior LinearPrior
         dtype text where it in ('float32', 'float64')
         columns ColumnScaling; columns.scale (c) f; categorical? CategoricalColumns
-        categorical.width? count c; spreads? (c) f >=0
+        categorical.width? count where it == c - self.n_second; second? SecondPredictor; spreads? (c) f >=0
         groups? PrecisionGroups; groups.of_columns? (c); relative_scale_before? (c) f >=0
         named? NamedPriors; named.mean? (c) f
     """
@@ -93,11 +96,17 @@ class GLMEncoding(Encoding):
     groups: PrecisionGroups | None = None
     relative_scale_before: Array | None = None
     named: NamedPriors | None = None
+    second: SecondPredictor | None = None
+
+    @property
+    def n_second(self) -> int:
+        """Coefficients of a second latent, its intercept among them: the last ones."""
+        return 0 if self.second is None else self.second.size
 
     @property
     def n_columns(self) -> int:
         """Columns of X."""
-        return len(self.columns.scale) if self.categorical is None else self.categorical.n_columns
+        return len(self.columns.scale) - self.n_second if self.categorical is None else self.categorical.n_columns
 
     @property
     def n_effects(self) -> int:
@@ -133,7 +142,8 @@ class GLMEncoding(Encoding):
         """Design and y as scikit-learn validates them, and what else `LinearRows` have."""
         reader = DesignReader.of(estimator, fixed, part)
         X, y, categories = reader.checked(given.X, target.y, given.sample_weight, target.options)
-        return X, y, {"categories": categories}
+        second = SecondPredictor.fit(estimator, categories) if fixed is None else fixed.second
+        return X if second is None else second.extended(X), y, {"categories": categories}
 
     @classmethod
     def rows_with(cls, rows: TargetRows, **found: Any) -> LinearRows:
@@ -181,7 +191,9 @@ class GLMEncoding(Encoding):
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
         target = estimator._target_class.fit(estimator, summary)
-        prior = LinearPrior.fit(estimator, target.likelihood, cls.first_targets(target, summary))
+        second = SecondPredictor.fit(estimator, summary.own["columns"].categories)
+        likelihood = target.likelihood if second is None else target.likelihood.likelihood
+        prior = LinearPrior.fit(estimator, likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
         if estimator.covariance == "auto" and summary.own["columns"].partial:  # rows in partitions
             n, latents = sum(weight for _, weight in summary.rows.values()), target.likelihood.n_latents
@@ -189,18 +201,26 @@ class GLMEncoding(Encoding):
             estimator._fitted = replace(estimator._fitted, covariance=by_shape)
         by_name = cls.by_name(estimator, found.categories)
         centre, scaled = found.centre(_is_centred(estimator, by_name)), _is_scaled(estimator)
+        centre = centre if second is None else second.centre(centre, found)
         columns = ColumnScaling.from_stats(found.stats, centre, scaled, covariance_of(estimator) == "low-rank")
         alike = prior.kind == "fixed" and isinstance(estimator.prior_precision, Real)
         spreads = found.stats.about(found.mean).spread if alike else None
-        groups = None
-        if prior.kind == "groups":
-            columns_of_x = cls.column_names(estimator), cls.column_positions(estimator)
-            groups = PrecisionGroups.of(estimator, *columns_of_x, found.categories)
+        groups = cls.groups_of(estimator, found.categories, second) if prior.kind == "groups" else None
         named = None
         if by_name is not None:
             columns, named = by_name.in_coordinates(columns, prior.unit)
             prior = prior if by_name.intercept is None else prior.with_intercept(by_name.intercept)
-        return cls(target, found.categories, columns, prior, np.dtype(summary.dtype).name, spreads, groups, named=named)
+        if second is not None:
+            named = second.named(named, target.likelihood, len(centre), prior.kind == "flat")
+        dtype = np.dtype(summary.dtype).name
+        return cls(target, found.categories, columns, prior, dtype, spreads, groups, named=named, second=second)
+
+    @classmethod
+    def groups_of(cls, estimator: Any, categories: Any, second: SecondPredictor | None) -> PrecisionGroups:
+        """Columns that share a precision, of both latents where there are two."""
+        columns = cls.column_names(estimator), cls.column_positions(estimator)
+        groups = PrecisionGroups.of(estimator, *columns, categories)
+        return groups if second is None else second.grouped(groups)
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The encoding after more rows: coordinates stay; spreads of columns and what rows tell follow them."""
@@ -220,7 +240,11 @@ class GLMEncoding(Encoding):
     @classmethod
     def by_name(cls, estimator: Any, categories: Any) -> PriorsByName | None:
         """What the parameter `prior` names; None where there is none."""
-        return None if estimator.prior is None else PriorsByName(estimator, cls.column_names(estimator), categories)
+        if estimator.prior is None:
+            return None
+        return PriorsByName(
+            estimator, cls.column_names(estimator), categories, SecondPredictor.fit(estimator, categories)
+        )
 
     @staticmethod
     def column_positions(estimator: Any) -> list[int]:
@@ -256,7 +280,10 @@ class GLMEncoding(Encoding):
         """Rows in the coordinates of the fit; a fit that passes over them in turn moves them block by block."""
         by_block = passes_over(estimator, self.columns, rows.X, part)
         X = self.columns.by_block(rows.X) if by_block else self.in_units(rows.X)
-        return Table(X, self.target.encode(rows.y, rows.X.dtype), rows.weight, rows.offset, rows.first)
+        offset = rows.offset
+        if self.second is not None and offset is not None:
+            offset = np.column_stack([offset, np.zeros_like(offset)])
+        return Table(X, self.target.encode(rows.y, rows.X.dtype), rows.weight, offset, rows.first)
 
     def in_units(self, X: Any) -> Any:
         """Rows of a design in the coordinates of the fit."""
@@ -272,13 +299,15 @@ class GLMEncoding(Encoding):
         reader = DesignReader(estimator, self.categorical, False)
         table = reader.table(X)
         if table is None:
-            return validate_data(estimator, X, reset=False, **NUMBERS)
-        validate_data(estimator, table, skip_check_array=True, reset=False)
-        return reader.design(table)[0]
+            found = validate_data(estimator, X, reset=False, **NUMBERS)
+        else:
+            validate_data(estimator, table, skip_check_array=True, reset=False)
+            found = reader.design(table)[0]
+        return found if self.second is None else self.second.extended(found)
 
     def width(self, summary: DataSummary) -> int:
         """Number of columns of encoded rows."""
-        return summary.n_columns if self.categorical is None else self.categorical.width
+        return summary.n_columns if self.categorical is None else self.categorical.width + self.n_second
 
     # ---- the prior of scales
     @property
@@ -291,7 +320,15 @@ class GLMEncoding(Encoding):
         groups = self.precision_groups
         if groups is not None:
             return groups.of_columns, np.full(len(groups.names), np.inf)
+        if self.second is not None:
+            return np.repeat([0, 1], [n_columns - self.n_second, self.n_second]), np.full(2, np.inf)
         return np.zeros(n_columns, int), np.array([np.inf])
+
+    @property
+    def units(self) -> Array | float:
+        """Unit of the latent of each coefficient, (D,), or of all."""
+        unit = self.prior.unit
+        return unit if self.second is None else self.second.units(len(self.columns.scale), unit)
 
     @property
     def kind_spread(self) -> Array:
@@ -317,7 +354,11 @@ class GLMEncoding(Encoding):
             return None
         spread = stats.spread if groups is None else groups.spread(stats)
         spread = np.where(self.learned, spread, 0.0)
-        scales = self.prior.scales(likelihood, stats, spread, *self.kinds(len(self.columns.scale)))
+        kinds, most = self.kinds(len(self.columns.scale))
+        units: tuple[Any, Any] = (self.prior.unit, likelihood.link_unit)
+        if self.second is not None:
+            units = self.second.kind_units(kinds, len(most), *units)
+        scales = self.prior.scales(likelihood, stats, spread, kinds, most, *units)
         return scales if scales is None or groups is None else groups.limited(scales, stats)
 
     @property
@@ -355,7 +396,7 @@ def shape_choice(estimator: Any, n: float, d: int, latents: int, sparse: bool) -
     """
     bound = prior_kind(estimator.prior_precision) in ("ard", "flat", "groups") or np.ndim(estimator.prior_precision) > 0
     bound |= estimator.batch_size not in ("auto", None) or not estimator._algorithm().spec.messages
-    bound |= estimator.prior is not None
+    bound |= estimator.prior is not None or asked_for(estimator) is not None
     if bound or estimator.expectation != "auto" or not (sparse or np.isfinite(n)):
         return "full"
     short = d <= FEW_COLUMNS or np.isinf(n) or n * latents * float(d) ** 2 <= MOST_PRODUCTS

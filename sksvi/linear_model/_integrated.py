@@ -231,12 +231,17 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
     Raises
     ------
     TypeError
-        Where q has no covariance of all weights, or one that the rows' likelihood does not say.
+        Where q has no covariance of all weights, or one that the rows' likelihood does not say, or two latents a row.
     """
     if estimator.likelihood_.traits.quantile:
         raise TypeError(
             f"likelihood={estimator.likelihood!r} is no model of y, so that its density says little: compare fits by "
             "cross_val_score with scikit-learn's mean_pinball_loss."
+        )
+    if estimator._encoding.second is not None:
+        raise TypeError(
+            f"{estimator._encoding.second.kind}_features give each row two latents, of which its message cannot be "
+            "taken out: use kfold."
         )
     if estimator.covariance == "diag" or covariance_of(estimator) == "low-rank":
         more = "" if estimator._fitted.loo is None else "; loo_ is the mean leave-one-out log loss that the fit found"
@@ -358,7 +363,7 @@ def latent_draws(
         found = [(*model.latents_at(part, design), share) for model, part, share in draws]
         f = np.concatenate([part for part, _, _ in found], axis=1)
         left = np.asarray(sum(share * own for _, own, share in found))
-        yield rows, f if offset is None else f + offset[rows].reshape(-1, *[1] * (f.ndim - 1)), left
+        yield rows, used[0][1].with_offset(f, None if offset is None else offset[rows]), left
 
 
 def moved_effect(estimator: Any, low: Any, high: Any) -> Array | None:

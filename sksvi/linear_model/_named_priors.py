@@ -29,6 +29,8 @@ class PriorsByName:
     columns : list of str
         Names of the columns that have coefficients.
     categories : CategoricalColumns or None
+    second : SecondPredictor or None
+        Of a second latent, whose coefficients have names too.
 
     Attributes
     ----------
@@ -43,11 +45,14 @@ class PriorsByName:
         A key that is no coefficient, a value that is no prior, or two priors of one coefficient.
     """
 
-    def __init__(self, estimator: Any, columns: list[str], categories: Any) -> None:
+    def __init__(self, estimator: Any, columns: list[str], categories: Any, second: Any = None) -> None:
         self.estimator, self.categories = estimator, categories
         self.names = columns if categories is None else categories.names(columns)
         #: Of each coefficient the column that it belongs to.
         self.columns = columns if categories is None else categories.for_each(np.array(columns, object)).tolist()
+        if second is not None:
+            further = second.names(self.names)[len(self.names) :]
+            self.names, self.columns = self.names + further, self.columns + further
         self.coefficients: list[Any] = ["auto"] * len(self.names)
         self.intercept: Normal | None = None
         self._read(own_name("intercept", {*self.names, *columns}))
@@ -111,7 +116,9 @@ class PriorsByName:
 
     def _check_flat(self) -> None:
         """Raise for a flat prior of levels, which a constant beside the intercept leaves undetermined."""
-        numeric = np.ones(len(self.names), bool) if self.categories is None else self.categories.numeric
+        numeric = np.ones(len(self.names), bool)
+        if self.categories is not None:
+            numeric[: self.categories.width] = self.categories.numeric
         for name, value, number in zip(self.names, self.coefficients, numeric, strict=True):
             if isinstance(value, str) and value == "flat" and not number:
                 raise ValueError(

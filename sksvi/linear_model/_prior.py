@@ -168,7 +168,14 @@ class LinearPrior:
         return replace(self, intercept=(float(normal.mean), float(normal.std) ** -2))
 
     def scales(
-        self, likelihood: Likelihood, stats: ColumnStats, spread: Array, kinds: Array, most: Array
+        self,
+        likelihood: Likelihood,
+        stats: ColumnStats,
+        spread: Array,
+        kinds: Array,
+        most: Array,
+        unit: float | Array,
+        link: float | Array,
     ) -> ScalePrior | None:
         """The prior of the scales of a learned precision; None where the user gives it, or of one per column.
 
@@ -183,6 +190,8 @@ class LinearPrior:
             Kind of each column: those of a kind share a scale.
         most : ndarray
             The most rows that inform each kind.
+        unit, link : float or ndarray of shape (K,)
+            Of the latent, and of a link: for all kinds, or for each.
         """
         if self.kind not in ("auto", "groups"):
             return None
@@ -192,7 +201,7 @@ class LinearPrior:
         rate = rate_of(likelihood, self.totals, self.weight)
         # Of many rows a sample says what each tells, not how many there are.
         rows = np.minimum(most, rate * max(stats.weight - 1.0, 0.0))
-        return ScalePrior.of(kinds, variances, rows, self.unit, likelihood.link_unit, spread > 0)
+        return ScalePrior.of(kinds, variances, rows, unit, link, spread > 0)
 
     def precision(self, given: Any, categories: Any, n_features: int, names: Any) -> Any:
         """What a model takes for the precision of its coefficients: "auto", "ard", or numbers.
@@ -261,5 +270,5 @@ def own_precision(estimator: Any, effects: str | None) -> Array | None:
     precision = np.atleast_1d(estimator.prior_precision_)
     # Of classes the difference of two is as wide as a coefficient of two labels is.
     several = 2.0 if estimator.likelihood_.n_latents > 1 else 1.0
-    weak = several * np.square(spread / (2.0 * WIDEST * estimator._encoding.prior.unit))
+    weak = several * np.square(spread / (2.0 * WIDEST * estimator._encoding.units))
     return np.where((spread > 0) & estimator._encoding.learned, weak, precision)

@@ -102,7 +102,7 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any, offset: Any = None) ->
             found.setdefault(name, []).append(view.shown(drawn)[0])
         inner = model.exposed(prior["weights"])
         f = model.latents_at(inner.shown(drawn) if inner.mean.ndim == 2 else drawn, rows)[0]
-        f = f if offset is None else f + np.reshape(offset, (-1, *[1] * (f.ndim - 1)))
+        f = model.with_offset(f, None if offset is None else np.ravel(offset))
         if "noise" in prior:
             variance = prior["noise"].sample(1, rng)[0]
             found.setdefault("noise", []).append(variance)
@@ -142,5 +142,5 @@ def drawn_scales(scales: ScalePrior, rng: Any) -> Array:
     free = scales.free
     low, high = (np.arctan(np.sqrt(scales.ratio(end)[free])) for end in (scales.highest, scales.lowest))
     root = np.tan(low + (high - low) * rng.random_sample(int(free.sum())))
-    h[free] = -np.log(np.square(root * scales.unit) / scales.variance[free])
+    h[free] = -np.log(np.square(root * np.broadcast_to(scales.unit, h.shape)[free]) / scales.variance[free])
     return np.asarray(h)

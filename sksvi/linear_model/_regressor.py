@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,21 @@ from sklearn.base import _fit_context
 from sklearn.utils.metaestimators import available_if
 
 from sksvi import likelihoods
-from sksvi._typing.arrays import MatrixLike, PerRow
+from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.offsets import remember_exposure, with_exposure
+from sksvi.estimators.refit import stays, text
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, streams, without_bound
+from sksvi.linear_model._second import check_no_second, check_second, with_second
 
 Array = np.ndarray
+
+SECOND = stays("q has coordinates for the columns that it names", text)
 
 
 @with_own_methods
@@ -75,6 +81,14 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
         of the column, and a warning says so. Under a flat prior the first level is the reference, without a
         coefficient. None: every column is one of numbers.
+    scale_features : "all", array-like of str or int, or None, default=None
+        Columns that predict the scale of y, by name or position, with an intercept of their own; an empty list: the
+        intercept alone. The second latent is log σ of "gaussian", log scale of "student-t", log precision of "beta",
+        and the logarithm of the shape, 1 over the dispersion, of "gamma" and "negative-binomial". Its coefficients have
+        a prior like those of f, with a scale of its own; `summary` calls them ``scale:column``.
+    zero_features : "all", array-like of str or int, or None, default=None
+        Columns that predict the logit of the probability of a zero of its own, of zero-inflated and hurdle likelihoods,
+        likewise; ``zero:column``.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"
@@ -116,6 +130,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         Means and standard deviations of the joint posterior, by which the fit predicts; of a categorical column one per
         level. What the data say of one effect is in ``summary``.
     intercept_ : float
+    scale_coef_, scale_coef_std_, scale_intercept_ : ndarray of shape (E,), ndarray of shape (E,) and float
+        Of the second latent under `scale_features`; of a categorical column all levels but the first, with which they
+        are compared. Under `zero_features` they are `zero_coef_`, `zero_coef_std_` and `zero_intercept_`.
     noise_ : float
         Noise variance, dispersion or scale; where the likelihood has one.
     levels_ : ndarray of shape (L,)
@@ -182,7 +199,66 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         **BayesianGLM._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), likelihoods.Likelihood],
         "covariance": [StrOptions({"auto", "full", "diag", "low-rank"})],
+        "scale_features": [StrOptions({"all"}), "array-like", None],
+        "zero_features": [StrOptions({"all"}), "array-like", None],
     }
+    _changes = {**BayesianGLM._changes, "scale_features": SECOND, "zero_features": SECOND}
+
+    def __init__(
+        self,
+        *,
+        likelihood: LikelihoodLike = "gaussian",
+        prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
+        prior: dict[Any, Any] | None = None,
+        intercept_precision: float | str = "auto",
+        fit_intercept: bool = True,
+        hyperparameters: str = "integrated",
+        categorical_features: str | ArrayLike | None = "from_dtype",
+        scale_features: str | ArrayLike | None = None,
+        zero_features: str | ArrayLike | None = None,
+        algorithm: AlgorithmLike = "cvi",
+        expectation: ExpectationLike = "auto",
+        covariance: str = "auto",
+        batch_size: int | str | None = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        total_samples: float | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        stream_sample: int | str = "auto",
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            likelihood=likelihood,
+            prior_precision=prior_precision,
+            prior=prior,
+            intercept_precision=intercept_precision,
+            fit_intercept=fit_intercept,
+            hyperparameters=hyperparameters,
+            categorical_features=categorical_features,
+            algorithm=algorithm,
+            expectation=expectation,
+            covariance=covariance,
+            batch_size=batch_size,
+            max_iter=max_iter,
+            tol=tol,
+            total_samples=total_samples,
+            forgetting=forgetting,
+            half_life=half_life,
+            stream_sample=stream_sample,
+            n_jobs=n_jobs,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.scale_features = scale_features
+        self.zero_features = zero_features
+
+    def _base_likelihood(self) -> Likelihood:
+        return with_second(self, super()._base_likelihood())
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -218,6 +294,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             y outside the likelihood's support, numbers that are not finite, negative or only zero weights.
         """
         check_low_rank(self, self.warm_start and hasattr(self, "state_"))
+        check_second(self)
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._fit(X, y, sample_weight, offset), exposure)
 
@@ -249,6 +326,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         ValueError
             As `fit`; ordinal levels that the first call did not have.
         """
+        check_no_second(self)
         if likelihoods.resolve(self.likelihood).traits.quantile:
             raise ValueError(f"likelihood={self.likelihood!r} needs all rows for its covariance: use fit.")
         offset = with_exposure(self, offset, exposure, X, y=y)

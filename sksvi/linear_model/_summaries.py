@@ -143,9 +143,10 @@ def level_contrasts(estimator: Any, contrasts: str, reference_levels: Any) -> Le
         if reference_levels:
             raise ValueError(f"reference_levels={reference_levels!r}: X has no categorical column.")
         return LevelContrasts.plain_columns(d)
-    return LevelContrasts.of(
+    found = LevelContrasts.of(
         categories, estimator._names_of_columns(), contrasts, reference_levels, estimator._encoding.shares
     )
+    return found.followed_by(categories.width, d - categories.width)
 
 
 def scale_columns(estimator: Any, values: Array) -> dict[str, Any]:

@@ -275,6 +275,8 @@ class InUnits(Normal):
     centre, scale : ndarray of shape (D,)
     plain : bool, optional
         Whether the user's units are those of the posterior; None: as centre and scale say.
+    n_second : int, default=0
+        Weights of a second latent, the last of the D: its intercept is the last of these, and centred for it alone.
 
     Examples
     --------
@@ -285,12 +287,17 @@ class InUnits(Normal):
     (array([ 1., -5.]), array([0.5       , 5.02493781]))
     """
 
-    LAYOUT = "scale (d) f >0; centre (d) f; inner Family; inner.mean (…,d|d+1)"
+    LAYOUT = """
+        scale (d) f >0; centre (d) f; inner Family; inner.mean (…,d|d+1); n_second? count where it <= d
+    """
+    n_second: int = 0
 
-    def __init__(self, inner: Any, centre: Array, scale: Array, plain: bool | None = None) -> None:
+    def __init__(self, inner: Any, centre: Array, scale: Array, plain: bool | None = None, n_second: int = 0) -> None:
         self.inner, self.centre, self.scale = inner, centre, scale
         if plain is not None:
             self._plain = plain
+        if n_second:
+            self.n_second = n_second
 
     @cached_property
     def _plain(self) -> bool:
@@ -302,17 +309,23 @@ class InUnits(Normal):
         if self._plain:
             return z
         d = len(self.scale)
-        w = z[..., :d] / self.scale
-        return np.concatenate([w, z[..., d:] - (w @ self.centre)[..., None]], axis=-1)
+        first, w = d - self.n_second, z[..., :d] / self.scale
+        b = z[..., d:] - (w[..., :first] @ self.centre[:first])[..., None]
+        if self.n_second:
+            w[..., -1] -= w[..., first:] @ self.centre[first:]
+        return np.concatenate([w, b], axis=-1)
 
     def inner_rows(self, rows: Array) -> Array:
         """Rows a (n, D + extra) as those c for which aᵀ(w, b) = cᵀ(u, a)."""
         d = len(self.scale)
-        return np.concatenate([(rows[:, :d] - rows[:, d:].sum(1)[:, None] * self.centre) / self.scale, rows[:, d:]], 1)
+        moved = rows[:, d:].sum(1)[:, None] * self.centre
+        if self.n_second:
+            moved[:, d - self.n_second :] = rows[:, d - 1, None] * self.centre[d - self.n_second :]
+        return np.concatenate([(rows[:, :d] - moved) / self.scale, rows[:, d:]], 1)
 
     def around(self, block: Any, prior_std: float = 1.0) -> InUnits:
         """The view of another block in the same units."""
-        return InUnits(self.inner.around(block, prior_std), self.centre, self.scale)
+        return InUnits(self.inner.around(block, prior_std), self.centre, self.scale, n_second=self.n_second)
 
     @property
     def independent(self) -> bool:  # type: ignore[override]
@@ -343,6 +356,8 @@ class InUnits(Normal):
         if self._plain:
             return inner
         w = inner[..., :d] / np.square(self.scale)
+        if self.n_second:
+            w[..., -1] = self.inner.spread(self.inner_rows(np.eye(inner.shape[-1])[d - 1 : d]))[0]
         if inner.shape[-1] == d or not self.centre.any():
             return np.concatenate([w, inner[..., d:]], axis=-1)
         row = self.inner_rows(np.append(np.zeros(d), 1.0)[None])

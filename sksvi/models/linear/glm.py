@@ -182,9 +182,13 @@ class LinearModel(LinearLatents):
         prior = first.structure.diagonal(first.precision)
         mean = self._mean_without_columns()
         if self.fit_intercept and self.likelihood.n_latents == 1:
-            mean[-1] = best_constant(self.likelihood, starting(data.targets, self.likelihood.traits.by_moments))
+            mean[-1] = self._best_intercept(data.targets)
         q["weights"] = self._start(data, mean, prior)
         return q
+
+    def _best_intercept(self, targets: Table) -> float:
+        """The intercept that fits best alone."""
+        return best_constant(self.likelihood, starting(targets, self.likelihood.traits.by_moments))
 
     def in_turn(self, name: str, gradient: Any, before: dict[str, Any], q: dict[str, Any]) -> Any:
         """Weights step at the cut points that have just moved: both would make the whole of a shift that one owes."""
@@ -473,7 +477,11 @@ class LinearModel(LinearLatents):
         """Mean and variance of f for the rows of X: (n,) or (n, K), (co)variance (n, K, K) for joint weights."""
         rows = design(X, self.fit_intercept, stays_sparse(X, weights.full))
         m, v = weights.latents(rows) if self.joint else project(rows, weights)
-        return (m, v) if offset is None else (m + offset.reshape(-1, *[1] * (m.ndim - 1)), v)
+        return self.with_offset(m, offset), v
+
+    def with_offset(self, latents: Array, offset: Array | None) -> Array:
+        """Latents (n, ...) with the offsets (n,) of their rows."""
+        return latents if offset is None else latents + offset.reshape(-1, *[1] * (latents.ndim - 1))
 
     def latents_at(self, draws: Array, X: Any) -> tuple[Array, Array]:
         """f of the rows of X at each draw of the weights, (n, S) or (n, S, K), and the variance (n,) it has besides."""

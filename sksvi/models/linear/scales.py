@@ -57,20 +57,20 @@ class ScalePrior:
         Kind of each column.
     variance : ndarray of shape (K,)
         v: variance of f that the columns of each kind make at coefficients of variance 1 on their spread.
-    unit : float
-        u: unit of f.
+    unit : float or ndarray of shape (K,)
+        u: unit of f, or of the latent of each kind.
     lowest, highest : ndarray of shape (K,)
         Limits of h.
     """
 
     kinds: Array
     variance: Array
-    unit: float
+    unit: Any
     lowest: Array
     highest: Array
 
     @classmethod
-    def of(cls, kinds: Array, variances: Array, rows: Array, target: float, link: float, varies: Array) -> ScalePrior:
+    def of(cls, kinds: Array, variances: Array, rows: Array, target: Any, link: Any, varies: Array) -> ScalePrior:
         """The prior found from the kinds and variances of the columns.
 
         Parameters
@@ -80,9 +80,9 @@ class ScalePrior:
             Of the columns on their spreads, two standard deviations or the distance of two values.
         rows : ndarray of shape (K,)
             Rows that inform each kind, one that tells all of f counting 1.
-        target : float
+        target : float or ndarray of shape (K,)
             Unit of the target: its standard deviation where it is measured, else 1.
-        link : float
+        link : float or ndarray of shape (K,)
             Unit of f in units of the target: 1, of a logit 2.
         varies : ndarray of bool, shape (D,)
             Which columns do: others count for nothing.
