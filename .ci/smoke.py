@@ -77,12 +77,30 @@ def panel() -> None:
 
 def smooth() -> None:
     """Columns of a smooth: a line and what bends, as many for new rows."""
-    found = sksvi.SmoothTransformer(n_basis=6).fit(X)
+    found = sksvi.preprocessing.SmoothTransformer(n_basis=6).fit(X)
     assert found.transform(X[:2]).shape == (2, len(found.get_feature_names_out()))
 
 
+def process() -> None:
+    """Columns of a Gaussian process, as many for new rows."""
+    found = sksvi.preprocessing.HilbertGPTransformer(additive=True).fit(X)
+    assert found.transform(X[:2]).shape == (2, len(found.get_feature_names_out()))
+
+
+def areas() -> None:
+    """Columns of two neighbours, which differ in sign."""
+    found = sksvi.preprocessing.Neighbours({"a": ["b"], "b": ["a"]}).fit_transform([["a"], ["b"]])
+    np.testing.assert_allclose(found, [[1.0], [-1.0]])
+
+
 #: What is fitted and is no estimator of rows with a posterior.
-OTHERS: dict[str, Callable[[], None]] = {"Network": network, "SeriesPanel": panel, "SmoothTransformer": smooth}
+OTHERS: dict[str, Callable[[], None]] = {
+    "HilbertGPTransformer": process,
+    "Neighbours": areas,
+    "Network": network,
+    "SeriesPanel": panel,
+    "SmoothTransformer": smooth,
+}
 
 
 def public() -> set[str]:

@@ -180,4 +180,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(arguments(__doc__).quick)
+    main(arguments(__doc__))

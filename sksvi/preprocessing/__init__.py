@@ -1,8 +1,9 @@
-"""Transformers whose columns have a prior: smooth terms for any pipeline."""
+"""Transformers whose columns have a prior: smooth terms and maps for any pipeline."""
 
 from __future__ import annotations
 
 from sksvi.preprocessing._hilbert import HilbertGPTransformer
+from sksvi.preprocessing._neighbours import Neighbours
 from sksvi.preprocessing._smooth import SmoothTransformer
 
-__all__ = ["HilbertGPTransformer", "SmoothTransformer"]
+__all__ = ["HilbertGPTransformer", "Neighbours", "SmoothTransformer"]
