@@ -265,8 +265,8 @@ class _Look:
         index = self.index[rows] if isinstance(self.index, DATES) else None
         if index is not None:
             return findings.autocorrelation(pit[np.argsort(index, kind="stable")], "the order of dates", IN_TIME)
-        y = np.unique(np.asarray(self.y)[rows], axis=0, return_inverse=True)[1].ravel()
-        if findings.in_order(y):
+        targets = pd.DataFrame(np.asarray(self.y)[rows])  # times beside truth values are objects, without np.unique
+        if findings.in_order(targets.groupby(list(targets), dropna=False).ngroup().to_numpy()):
             return absent("autocorrelation", "rows are in the order of y, or of what nearly is y")
         remedy, column = f"a group or column that neighbours share; in time {IN_TIME}", self._sorted_column(rows)
         if column is None:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sksvi import BayesianGLMRegressor, DynamicGLM, GMERegressor, SparseGPRegressor
 from sksvi.estimators.censoring import censored_rows
 from sksvi.estimators.concordance import concordance
-from sksvi.inspection import loo
+from sksvi.inspection import diagnose, loo
 from sksvi.likelihoods import Censored, Gamma, Gaussian, LogLogistic, LogNormal, Weibull
 from sksvi.persistence import load, save
 
@@ -119,6 +119,15 @@ def test_concordance_counts_pairs_of_known_order(global_random_seed):
                 right += weight[i] * weight[j] * (0.5 * (predicted[i] == predicted[j]) + (predicted[i] < predicted[j]))
     assert concordance(rows, predicted, weight) == pytest.approx(right / pairs)
     assert np.isnan(concordance(rows[:1], predicted[:1]))
+
+
+def test_truth_values_and_numbers_have_one_diagnosis(global_random_seed):
+    """Events are given as truth values, whose frame is an array of objects, or as 1 and 0."""
+    X, y = survival(60, global_random_seed)
+    model = BayesianGLMRegressor(likelihood="weibull").fit(X, y)
+    truth, numbers = (diagnose(model, X, form).parts for form in (y, y.astype(float)))
+    assert truth.loc["autocorrelation", "state"] != "not applicable"
+    pd.testing.assert_frame_equal(truth, numbers)
 
 
 def test_scores_frailties_and_processes(global_random_seed, tmp_path):
