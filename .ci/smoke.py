@@ -93,8 +93,21 @@ def areas() -> None:
     np.testing.assert_allclose(found, [[1.0], [-1.0]])
 
 
+def formula() -> None:
+    """A model from a formula, where formulaic is there; without it an error names the extra."""
+    table = pd.DataFrame({"x": X[:, 0], "y": LATENT})
+    try:
+        found = sksvi.from_formula("y ~ x", table).fit(table)
+    except ImportError as error:
+        assert "sksvi[formula]" in str(error)
+        return
+    assert found.predict(table).shape == (ROWS,)
+
+
 #: What is fitted and is no estimator of rows with a posterior.
 OTHERS: dict[str, Callable[[], None]] = {
+    "FormulaModel": formula,
+    "FormulaTransformer": formula,
     "HilbertGPTransformer": process,
     "Neighbours": areas,
     "Network": network,

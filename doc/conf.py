@@ -46,7 +46,7 @@ autodoc_typehints = "none"
 autodoc_default_options = {
     "members": True,
     # Members of scikit-learn's base classes are documented there.
-    "inherited-members": "BaseEstimator,ClassifierMixin,RegressorMixin,object,dict,tuple",
+    "inherited-members": "BaseEstimator,ClassifierMixin,Pipeline,RegressorMixin,object,dict,tuple",
 }
 numpydoc_show_class_members = False
 # Types of parameters link to the pages of other projects; only these names, the rest stay words.

@@ -36,7 +36,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     formula : str
-        As in :func:`sksvi.from_formula`.
+        As in :func:`sksvi.formulas.from_formula`.
 
     Attributes
     ----------

@@ -137,7 +137,7 @@ def _of_estimator(name: str, needs_y: bool = False) -> Callable[..., Any]:
 class FormulaModel(Pipeline):
     """Pipeline of a `FormulaTransformer` and an estimator, whose rows are those of a frame with the response.
 
-    What it is made by is :func:`sksvi.from_formula`. It goes wherever a pipeline does: through searches and
+    What it is made by is :func:`sksvi.formulas.from_formula`. It goes wherever a pipeline does: through searches and
     cross-validation, `sksvi.save` (the estimator), pickle (all of it), and the functions of :mod:`sksvi.inspection`.
 
     Parameters

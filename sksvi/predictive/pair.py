@@ -39,7 +39,7 @@ class PairPredictive(Predictive):
     >>> from sksvi.likelihoods import Gaussian
     >>> from sksvi.likelihoods.distributional import Distributional
     >>> from sksvi.predictive.pair import PairPredictive
-    >>> likelihood = Distributional(Gaussian(), "scale")
+    >>> likelihood = Distributional(Gaussian(variance=1.0), "scale")
     >>> PairPredictive(likelihood, np.array([[0.0, np.log(2.0)]]), np.zeros((1, 2, 2))).std()
     array([2.])
     """

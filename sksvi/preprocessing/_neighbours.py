@@ -156,7 +156,7 @@ class Neighbours(TransformerMixin, BaseEstimator):
     after Freni-Sterrantino et al. 2018). All parts share τ, and the intercept: where levels of parts of several areas
     may differ, as Freni-Sterrantino et al. let them, give the model the part as a categorical column too.
 
-    Eigenvectors are those of dense matrices, part by part: seconds for 2,000 areas.
+    Eigenvectors are those of dense matrices, part by part: time grows with the cube of the areas of a part.
 
     References
     ----------
