@@ -17,7 +17,7 @@ from sksvi import _versions
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 #: Extras whose packages the library itself uses; the others are for those who work on it.
-EXTRAS = ("plot", "progress", "arviz", "dask")
+EXTRAS = ("plot", "progress", "arviz", "dask", "formula")
 
 
 def names(requirements: list[str]) -> list[str]:

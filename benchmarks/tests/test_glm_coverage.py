@@ -31,8 +31,10 @@ def test_intervals_cover_what_they_promise(name, n_sets, global_random_seed):
 
 def test_every_likelihood_has_a_coverage_study():
     studied = {type(likelihoods.resolve(name, 3)) for name in LIKELIHOODS}
-    # Cells of `truth.defaults`; trials and times of events are studied by tests of their own.
+    # Cells of `truth.defaults` and `truth.quantiles`; trials and times of events are studied by tests of their own, and
+    # a multinomial is rows of a softmax.
     studied |= {type(likelihood) for likelihood in MEASURED.values()} | {likelihoods.BetaBinomial, likelihoods.Censored}
+    studied |= {likelihoods.AsymmetricLaplace, likelihoods.Multinomial}
     classes = (getattr(likelihoods, name) for name in likelihoods.__all__)
     assert studied == {
         c

@@ -19,5 +19,6 @@ MODELS = {
     "mixture": "sksvi.models.mixture.model:MixtureModel",
     "network": "sksvi.models.network.model:NetworkModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
+    "two-predictors": "sksvi.models.linear.two_predictors:TwoPredictors",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
 }

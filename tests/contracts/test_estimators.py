@@ -87,7 +87,7 @@ LONG_FITS = [
     GMERegressor(likelihood="poisson", bound="simple", algorithm="h-mc-ssvi", max_iter=40),
     GMERegressor(noise=True, algorithm="cvi", max_iter=30),
     SparseGPRegressor(max_iter=100),
-    SparseGPRegressor(bound="optimal", max_iter=60),
+    *(SparseGPRegressor(bound=bound, max_iter=30) for bound in ("v1", "v2", "optimal")),
     SparseGPRegressor(algorithm="s-dsvi", max_iter=10, optimize_hyperparameters=False),
     SparseGPClassifier(max_iter=40, n_inducing=15),
 ]

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from sksvi import BayesianGLMRegressor, likelihoods
 from sksvi.likelihoods import (
+    AsymmetricLaplace,
     Bernoulli,
     Beta,
     BetaBinomial,
@@ -24,6 +25,7 @@ from sksvi.likelihoods import (
     InverseGaussian,
     LogLogistic,
     LogNormal,
+    Multinomial,
     NegativeBinomial,
     Ordinal,
     Poisson,
@@ -68,6 +70,9 @@ REGISTRY = {
     "ordinal": (Ordinal(), LEVELS),
     "ordinal-fixed": (Ordinal(cut_points=[-20.0, -5.0, 9.0], slope=10.0), LEVELS),
     "softmax": (Softmax(n_classes=4), LEVELS),
+    "multinomial": (Multinomial(n_classes=3), np.array([[0.0, 3.0, 1.0], [2.0, 5.0, 0.0], [0.0, 0.0, 0.0]])),
+    "quantile": (AsymmetricLaplace(quantile=0.8), REAL),
+    "quantile-fixed": (AsymmetricLaplace(scale=0.3), REAL),
     "gamma": (Gamma(), POSITIVE),
     "gamma-fixed": (Gamma(dispersion=3.0), POSITIVE),
     "inverse-gaussian": (InverseGaussian(), POSITIVE),

@@ -25,6 +25,7 @@ from sksvi.inference.problem import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.integrals import race
+from sksvi.likelihoods.distributional import Distributional
 from sksvi.models import MODELS, base
 from sksvi.models.beta_process import model as beta_process
 from sksvi.models.beta_process.model import BetaProcess
@@ -41,6 +42,8 @@ from sksvi.models.gp.sparse import SparseGPModel
 from sksvi.models.linear.glm import LinearModel
 from sksvi.models.linear.latents import LinearLatents
 from sksvi.models.linear.low_rank import LowRankModel
+from sksvi.models.linear.named import NamedPriors
+from sksvi.models.linear.two_predictors import TwoPredictors
 from sksvi.models.mixed.covariances import Groups
 from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
@@ -81,6 +84,19 @@ NO_BOUND = {LowRankModel}
 def linear(name, full=True, learned=False, weight=True):
     data = data_for(name, n=30, weight=weight, offset=True)
     return model_for(name, data, full, learned, "ard" if learned else 1.5), data
+
+
+def two_predictors(name, kind, learned=False):
+    """The second latent has the first column and an intercept."""
+    data = data_for(name, n=30, d=2, weight=True, offset=True)
+    X = np.column_stack([data.X, data.X[:, 0], np.ones(30)])
+    likelihood = Distributional(likelihoods.resolve(name), kind).start(data.y, data.weight)
+    options = {"n_features": 4, "n_second": 2, "intercept_precision": 0.2, "fit_intercept": True, "full": True}
+    options["prior_precision"] = "auto" if learned else 1.5
+    of_weights = np.arange(4) < 3  # the last one is the intercept of g
+    options["named"] = NamedPriors(np.zeros(4), np.full(4, 0.3), of_weights, np.zeros(4, bool))
+    offset = np.column_stack([data.offset, np.zeros(30)])
+    return TwoPredictors(likelihood, **options), Table(X, data.y, data.weight, offset)
 
 
 def wide_and_sparse(full):
@@ -309,6 +325,11 @@ CASES = {
         *[(linear, (name, full, True), 1e-4) for name in LEARNED for full in (True, False)],
         *[(wide_and_sparse, (full,), 1e-4) for full in (True, False)],
         (linear, ("poisson", True, False, False), 1e-4),
+    ],
+    "two-predictors": [
+        *[(two_predictors, ("gaussian", "scale", learned), 1e-4) for learned in (True, False)],
+        (two_predictors, ("negative-binomial", "scale"), 1e-3),
+        (two_predictors, ("hurdle-poisson", "zero"), 1e-3),
     ],
     "mixed": [
         *[(mixed, ("gaussian", bound, 2.0, groups), 3e-4) for bound in BOUNDS for groups in (True, False)],
