@@ -327,7 +327,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             As `fit`; ordinal levels that the first call did not have.
         """
         check_no_second(self)
-        if likelihoods.resolve(self.likelihood).traits.quantile:
+        if not isinstance(self.likelihood, str) and self.likelihood.traits.quantile:
             raise ValueError(f"likelihood={self.likelihood!r} needs all rows for its covariance: use fit.")
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
