@@ -26,7 +26,7 @@ def lean(covariance, n_sets, seed, shift=0.0):
 
 
 @pytest.mark.costly
-@pytest.mark.parametrize("n_sets", [80, pytest.param(1500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("n_sets", [80, pytest.param(500, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 def test_calibration_probabilities_are_symmetric(covariance, n_sets, global_random_seed):
     mean, error = lean(covariance, n_sets, global_random_seed)

@@ -229,8 +229,8 @@ def test_dispersion_has_the_curvature_of_its_likelihood(rng):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(ROWS))
 def test_intervals_of_learned_parameters_cover(name, rng):
-    """90 % of them have the truth: 200 data sets, four standard errors, and 2 % that the normal in logs costs."""
-    likelihood, n_sets = TRUTH[name], 200
+    """90 % of them have the truth: 100 data sets, four standard errors, and 2 % that the normal in logs costs."""
+    likelihood, n_sets = TRUTH[name], 100
     truth = likelihood._replaced({}, LEARNED[name]._automatic()).reported
     hits = []
     for _ in range(n_sets):

@@ -190,7 +190,7 @@ def test_bounds_that_are_none_and_likelihoods_without_tails_are_refused():
 @pytest.mark.parametrize("name", TIMES)
 def test_intervals_of_a_coefficient_hold_it(name, global_random_seed):
     held = []
-    for seed in range(120):
+    for seed in range(60):
         X, y = survival(60, [global_random_seed, seed], TIMES[name])
         row = BayesianGLMRegressor(likelihood=name).fit(X, y).summary().loc["x"]
         held.append(row["lower"] <= 0.7 <= row["upper"])
