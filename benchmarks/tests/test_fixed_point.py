@@ -100,6 +100,7 @@ def test_the_limit_of_the_rate_is_sharp_where_half_a_step_is_too_long() -> None:
         assert iterated(glm, m, rate, start=1.01 * here.g).end != "converged"
 
 
+@pytest.mark.exhaustive
 def test_quick_commands_print_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
     for module in (monotonicity, cycle, study, mean, speed, streams):
         module.main(quick=True)

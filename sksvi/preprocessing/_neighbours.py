@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -208,7 +208,12 @@ class Neighbours(TransformerMixin, BaseEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(self, adjacency: Any, areas: ArrayLike | None = None, n_components: int | None = None) -> None:
+    def __init__(
+        self,
+        adjacency: MatrixLike | Mapping[Any, Sequence[Any]],
+        areas: ArrayLike | None = None,
+        n_components: int | None = None,
+    ) -> None:
         self.adjacency = adjacency
         self.areas = areas
         self.n_components = n_components

@@ -125,6 +125,7 @@ def point_alarm(model, X, y):
     return (diagnose(model) if X is None else diagnose(model, X, y)).parts.loc["hyperparameters", "alarm"]
 
 
+@pytest.mark.exhaustive
 def test_points_that_are_no_estimates_are_alarms(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     x = rng.uniform(-2, 2, (60, 1))
@@ -207,7 +208,7 @@ def test_values_in_long_runs_are_in_order(global_random_seed):
 
 
 # ---- kinds of rows
-@pytest.mark.parametrize("weights", [None, 2.0])
+@pytest.mark.parametrize("weights", [None, pytest.param(2.0, marks=pytest.mark.exhaustive)])
 def test_other_targets_of_factors_are_told(weights, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, y = rng.integers(0, 12, (200, 2)), rng.normal(size=200)

@@ -187,6 +187,7 @@ def test_ties_are_broken_at_random():
     assert set(found) == {1.0, 2.0, 3.0}
 
 
+@pytest.mark.exhaustive
 def test_display_of_ranks(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     ranks = pd.DataFrame({"right": rng.integers(0, 100, 300), "narrow": np.where(rng.random(300) < 0.5, 2, 97)})
