@@ -37,12 +37,13 @@ def class_counts(y: Any, classes: Array | None) -> tuple[Array, Array]:
         Naming y: not a table, other columns than the fit had, counts that are negative or not finite.
     """
     columns = getattr(y, "columns", None)
-    counts = check_numbers(y, "y")
-    if counts.ndim != 2 or counts.shape[1] < 2:
+    shape = np.shape(y)
+    if len(shape) != 2 or shape[1] < 2:
         raise ValueError(
             'likelihood="multinomial" needs y as a table of counts of shape (n, K), a column for each class, K >= 2; '
-            f'found shape {counts.shape}. Labels are for likelihood="softmax".'
+            f'found shape {shape}. Labels are for likelihood="softmax".'
         )
+    counts = check_numbers(y, "y")
     found = np.arange(counts.shape[1]) if columns is None else np.asarray(columns)
     if found.dtype == object:
         found = found.astype(str)
@@ -63,8 +64,16 @@ def class_counts(y: Any, classes: Array | None) -> tuple[Array, Array]:
 
 
 def by_trial(data: Table, names: Array) -> Table:
-    """Rows of labels with counts as weights, one for each class that a row of counts has."""
+    """Rows of labels with counts as weights, one for each class that a row of counts has.
+
+    Raises
+    ------
+    ValueError
+        No count at all.
+    """
     row, column = np.nonzero(data.y)
+    if not len(row):
+        raise ValueError("y is 0 in every row and column: there is no trial of any class to learn from.")
     counts = np.asarray(data.y)[row, column].astype(float)
     taken = data.take(row)
     weight = counts if taken.weight is None else taken.weight * counts

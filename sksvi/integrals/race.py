@@ -221,22 +221,24 @@ def log_mean_product(counts: Array, m: Array, cov: Array) -> Array:
     """
     cov = np.asarray(cov, dtype=float)
     cov = cov[:, :, None] * np.eye(m.shape[1]) if cov.ndim == 2 else cov
-    basis = contrasts(m.shape[1])
+    basis, z = contrasts(m.shape[1]), points(4 * LEVELS[-1][1], m.shape[1] - 1)
     centre = np.asarray(m, dtype=float) @ basis
     prior = np.einsum("ka,nkl,lb->nab", basis, cov, basis, optimize=True)
     prior += 1e-12 * (np.einsum("naa->n", prior)[:, None, None] + np.finfo(float).tiny) * np.eye(prior.shape[1])
+    size = max(1, _CHUNK_NUMBERS // (len(z) * m.shape[1]))
+    parts = (slice(start, start + size) for start in range(0, max(len(m), 1), size))
+    found: Array = np.concatenate([_importance(counts[at], centre[at], prior[at], basis, z) for at in parts])
+    return found
+
+
+def _importance(counts: Array, centre: Array, prior: Array, basis: Array, z: Array) -> Array:
     mode, posterior = _mode(counts, centre, prior, basis)
-    z = points(4 * LEVELS[-1][1], prior.shape[1])
-    root = np.linalg.cholesky(posterior)
-    u = mode[:, None] + z @ np.swapaxes(root, 1, 2)
-    f = u @ basis.T
+    u = mode[:, None] + z @ np.swapaxes(np.linalg.cholesky(posterior), 1, 2)
+    f, off = u @ basis.T, u - centre[:, None]
     log_p = f - logsumexp(f, axis=2, keepdims=True)
-    off = u - centre[:, None]
-    terms = (
-        np.einsum("nk,nsk->ns", counts, log_p)
-        - 0.5 * np.einsum("nsa,nsa->ns", off, np.linalg.solve(prior, np.swapaxes(off, 1, 2)).swapaxes(1, 2))
-        + 0.5 * np.square(z).sum(axis=1)
-    )
+    pull = np.swapaxes(np.linalg.solve(prior, np.swapaxes(off, 1, 2)), 1, 2)
+    terms = np.einsum("nk,nsk->ns", counts, log_p) - 0.5 * np.einsum("nsa,nsa->ns", off, pull)
+    terms += 0.5 * np.square(z).sum(axis=1)
     volume = np.linalg.slogdet(posterior)[1] - np.linalg.slogdet(prior)[1]
     found: Array = logsumexp(terms, axis=1) - np.log(len(z)) + 0.5 * volume
     return found

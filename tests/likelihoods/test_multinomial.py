@@ -114,6 +114,8 @@ def test_other_estimators_and_streams(table):
     [
         (lambda y: y["bus"], r"table of counts of shape \(n, K\).*\(150,\)"),
         (lambda y: y[["bus"]], r"K >= 2; found shape \(150, 1\)"),
+        (lambda y: np.repeat(["bus", "car"], 75), r"table of counts.*softmax"),
+        (lambda y: 0 * y, "y is 0 in every row and column"),
         (lambda y: -y, "counts >= 0; found .* in row"),
         (lambda y: y.astype(float).replace(0.0, np.inf), "infinity|finite"),
         (lambda y: y.set_axis(["a", "b", "a"], axis=1), "columns of the same name"),
