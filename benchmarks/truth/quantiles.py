@@ -2,6 +2,8 @@
 
 The spread of y grows with the first column, so that its coefficient differs from quantile to quantile: rows are
 normal or Student-t with 3 degrees of freedom about 1 + x1 - x2 / 2, with scale 1 + x1 / 2 and x1 uniform on (-1, 1).
+Then Engel's food expenditure under a flat prior, beside stored fits of R's quantreg: this needs their folder, as
+`truth.responses` does.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from benchmarks._lib.tables import arguments, progress, report
+from benchmarks.truth.responses import distances, read, references
 from sksvi import BayesianGLMRegressor
 from sksvi.likelihoods import AsymmetricLaplace
 
@@ -47,6 +50,21 @@ def run(noise: str, quantile: float, n: int, sets: int, seed: int = 0) -> dict[s
     }
 
 
+def engel() -> list[dict[str, Any]]:
+    """Our fits beside those of quantreg, with its sandwich standard errors and those of its bootstrap."""
+    data, rows = read("engel"), []
+    for peer in references():
+        if peer["set"] != "engel" or "foodexp ~ income" not in peer["call"] or "se_boot2000" not in peer:
+            continue
+        quantile = float(peer["call"].split("tau=")[1].rstrip(")"))
+        model = BayesianGLMRegressor(likelihood=AsymmetricLaplace(quantile), prior_precision="flat")
+        table = model.fit(data[["income"]], data["foodexp"]).summary()
+        for errors in ("se", "se_boot2000"):
+            found = distances(table, peer["est"], peer[errors], {"intercept": "(Intercept)", "income": "income"})
+            rows.append({"quantile": quantile, "errors of": "nid" if errors == "se" else "bootstrap", **found})
+    return rows
+
+
 def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = []
     for noise in NOISE:
@@ -56,6 +74,8 @@ def main(quick: bool = False) -> None:
                 progress(rows[-1])
     notes = ["Shares of the coefficients of three columns whose 90 % interval in `summary()` holds the truth."]
     report("truth/quantiles", "Intervals of quantiles", rows, notes, quick)
+    if not quick:
+        report("truth/quantiles_engel", "Engel's food expenditure beside quantreg", engel())
 
 
 if __name__ == "__main__":

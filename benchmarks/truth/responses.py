@@ -141,6 +141,17 @@ def _plain(name: str) -> str:
     return name.replace("factor(", "").replace(")", "").replace("log(", "")
 
 
+def distances(
+    table: Frame, theirs: dict[str, float], errors: dict[str, float], names: dict[str, str]
+) -> dict[str, float]:
+    """How far rows of a summary are in a peer's standard errors, and ratios of spreads; names are ours to theirs."""
+    ours = table.loc[list(names)]
+    means, spreads = (np.array([of[name] for name in names.values()]) for of in (theirs, errors))
+    ratio = ours["std"].to_numpy() / spreads
+    away = np.abs(ours["mean"].to_numpy() - means) / spreads
+    return {"most distance, se": float(away.max()), "sd / se, least": float(ratio.min()), "most": float(ratio.max())}
+
+
 def compared(fit: Fit, peer: dict[str, Any]) -> dict[str, Any]:
     """Distances in the peer's standard errors, ratios of standard deviations, held-out log densities."""
     data = read(fit.data)
@@ -156,9 +167,7 @@ def compared(fit: Fit, peer: dict[str, Any]) -> dict[str, Any]:
     seconds = time.process_time() - start
     table = model.summary(effects="joint")
     theirs, errors = ({_plain(name): value for name, value in peer[what].items()} for what in ("est", "se"))
-    shared = [name for name in names if _plain(name) in theirs]
-    away = [abs(table.loc[name, "mean"] - theirs[_plain(name)]) / errors[_plain(name)] for name in shared]
-    ratio = [table.loc[name, "std"] / errors[_plain(name)] for name in shared]
+    shared = {name: _plain(name) for name in names if _plain(name) in theirs}
     out = data["heldout"].to_numpy() == 1
     take = (lambda rows: y[rows]) if isinstance(y, np.ndarray) else (lambda rows: y.loc[rows])
     second = fitted(fit, X.loc[~out], take(~out), data[~out])
@@ -167,7 +176,7 @@ def compared(fit: Fit, peer: dict[str, Any]) -> dict[str, Any]:
     held_out = peer.get("heldout_mean_logdens", np.nan)
     return {
         "set": fit.data, "model": peer["model"], "peer": peer["peer"], "coefficients": len(shared),
-        "most distance, se": float(max(away)), "sd / se, least": float(min(ratio)), "most": float(max(ratio)),
+        **distances(table, theirs, errors, shared),
         "held out, ours": float(density.mean()), "peer's": held_out, "difference": float(density.mean() - held_out),
         "error": float(density.std(ddof=1) / np.sqrt(len(density))), "CPU ms": 1e3 * seconds,
     }  # fmt: skip
@@ -182,4 +191,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(arguments(__doc__).quick)
+    main(arguments(__doc__))

@@ -1,7 +1,8 @@
 """90 % intervals of coefficients of a mean and of a scale, or of zeros, with nothing else set.
 
 Three columns each: the second latent has the first two. Standard normal columns; coefficients of f are 0.4, -0.2 and
-0, of the second latent 0.4 and 0.
+0, of the second latent 0.4 and 0. Then articles of biochemists under a flat prior, beside stored fits of R's pscl:
+this needs their folder, as `truth.responses` does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pandas as pd
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
+from benchmarks.truth.responses import distances, read, references
 from sksvi import BayesianGLMRegressor
 
 SIZES, SETS = (100, 400), 200
@@ -64,6 +66,27 @@ def run(likelihood: str, n: int, sets: int, seed: int = 0) -> dict[str, Any]:
     return row
 
 
+def articles() -> list[dict[str, Any]]:
+    """Zeros with columns of their own beside pscl: of a hurdle it has the probability of none but zero."""
+    data, rows = read("bioChemists"), []
+    X, names = data[["kid5", "phd", "ment"]].astype(float), {}
+    X["femWomen"], X["marSingle"] = (data["fem"] == "Women").astype(float), (data["mar"] == "Single").astype(float)
+    for name in ("intercept", *X):
+        theirs = "(Intercept)" if name == "intercept" else name
+        names |= {name: f"count_{theirs}", f"zero:{name}": f"zero_{theirs}"}
+    for kind in ("hurdle poisson", "zero-inflated poisson"):
+        peer = next(one for one in references() if one["set"] == "bioChemists" and one["model"] == kind)
+        sign = -1.0 if kind.startswith("hurdle") else 1.0
+        means = {key: value * (sign if key.startswith("zero_") else 1.0) for key, value in peer["est"].items()}
+        likelihood = kind.replace(" ", "-")
+        model = BayesianGLMRegressor(likelihood=likelihood, zero_features="all", prior_precision="flat")
+        table = model.fit(X, data["art"].astype(float)).summary()
+        for part in ("count", "zero"):
+            own = {ours: theirs for ours, theirs in names.items() if theirs.startswith(part)}
+            rows.append({"model": kind, "part": part, **distances(table, means, peer["se"], own)})
+    return rows
+
+
 def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = []
     for likelihood in CASES:
@@ -74,6 +97,8 @@ def main(quick: bool = False) -> None:
         "Shares of coefficients whose 90 % interval in `summary()` holds the truth, of f and of the second latent."
     ]
     report("truth/two_latents", "Intervals of two latents", rows, notes, quick)
+    if not quick:
+        report("truth/two_latents_articles", "Articles of biochemists beside pscl", articles())
 
 
 if __name__ == "__main__":

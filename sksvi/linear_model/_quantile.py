@@ -16,7 +16,7 @@ from sksvi.likelihoods import AsymmetricLaplace, Gaussian, Likelihood
 from sksvi.models.linear.glm import LinearModel
 
 Array = np.ndarray
-#: Level of the tests for which the bandwidth is chosen, as quantreg's default.
+#: Level of the tests for which the bandwidth is chosen.
 LEVEL = 0.05
 
 
@@ -54,7 +54,7 @@ def curvature(problem: Problem, state: State, weights: Any, likelihood: Likeliho
 
 
 def bandwidth(tau: float, n: float) -> float:
-    """Standard deviation of the kernel, in units of the scale, for rows that are normal about their quantile."""
+    """Standard deviation of the kernel, in units of the scale: half of the window that normal rows have."""
     at = ndtri(tau)
     density = np.exp(-0.5 * at**2) / np.sqrt(2.0 * np.pi)
     share = (1.5 * ndtri(1.0 - 0.5 * LEVEL) ** 2 * density**2 / ((2.0 * at**2 + 1.0) * n)) ** (1.0 / 3.0)
