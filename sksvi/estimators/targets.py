@@ -314,8 +314,9 @@ class LabelTarget(TargetEncoding):
             codes = codes_of_labels(names, data.y)
         else:
             names, codes = np.unique(data.y, return_inverse=True)
+        if fixed is None and part.whole:
+            check_classes(estimator, names[np.unique(codes)])
         if fixed is None and part.whole and target.names is None:
-            check_classes(estimator, names)
             check_measured(names, len(codes))
         check_class_weight(estimator, None if fixed is None and part.remote else names)
         weight = weighted_by_class(estimator.class_weight, names, codes, data.weight)

@@ -115,6 +115,7 @@ def test_other_estimators_and_streams(table):
         (lambda y: y["bus"], r"table of counts of shape \(n, K\).*\(150,\)"),
         (lambda y: y[["bus"]], r"K >= 2; found shape \(150, 1\)"),
         (lambda y: np.repeat(["bus", "car"], 75), r"table of counts.*softmax"),
+        (lambda y: y.assign(walk=0, bus=0), "at least 2 classes.*one class: 'car'"),
         (lambda y: 0 * y, "y is 0 in every row and column"),
         (lambda y: -y, "counts >= 0; found .* in row"),
         (lambda y: y.astype(float).replace(0.0, np.inf), "infinity|finite"),
