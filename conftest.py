@@ -23,7 +23,7 @@ ROUTED = {
 }
 #: Of a test of more cases than this, or of one that is marked as costly, the short part runs one case in so many, drawn
 #: by their names; the exhaustive part the others.
-MANY, ONE_IN = 5, 4
+MANY, ONE_IN = 3, 6
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
     "check_classifiers_train",
