@@ -17,6 +17,7 @@ from sksvi.estimators.checks import n_rows
 from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows
 from sksvi.estimators.levels import are_numbers
 from sksvi.estimators.offsets import given_likelihood
+from sksvi.estimators.posterior import variance_besides
 from sksvi.integrals.nodes import Nodes
 from sksvi.likelihoods.traits import safe_exp, sigmoid
 
@@ -155,11 +156,10 @@ def _given(estimator: Any, node: NodeDraws, X: Any, offset: Any) -> tuple[Array,
     """Latents (n s, ...) of rows at draws, the distribution of y there, and s; None where the likelihood says all."""
     f, left = node.latents(X, offset)
     s = f.shape[1]
-    f, left = f.reshape(len(f) * s, *f.shape[2:]), np.repeat(left, s)
+    f, left = f.reshape(len(f) * s, *f.shape[2:]), np.repeat(left, s, axis=0)
     if not getattr(estimator, "noise_scale_", 0.0) and not np.any(left):
         return f, None, s
-    several = left[:, None, None] * np.eye(f.shape[1]) if f.ndim == 2 else left
-    return f, estimator._distribution(f, several, node.likelihood), s
+    return f, estimator._distribution(f, variance_besides(f, left), node.likelihood), s
 
 
 def log_densities(estimator: Any, draws: PosteriorDraws, X: Any, y: Array, offset: Any) -> Array:

@@ -277,18 +277,19 @@ def mean_draws(estimator: Any, blocks: Iterable[tuple[slice, Array, Array]]) -> 
     estimator : estimator
         With ``_distribution(mean, variance)``, the predictive distribution of y for latents of these moments.
     blocks : iterable of tuple
-        Of each block of rows its slice, latents of shape (n, S), or (n, S, K) of K classes, and the variance (n,) that
-        a row's latent has besides.
+        Of each block of rows its slice, latents of shape (n, S), or (n, S, K) of K classes, and the variance (n,), or
+        (n, K), that a row's latents have besides.
     """
     for rows, latents, left in blocks:
         yield rows, means_given(estimator, latents, left)
 
 
 def means_given(estimator: Any, latents: Array, left: Array) -> Array:
-    """Means of y, (n, S, number of names), where each latent has a variance `left` of its row besides."""
+    """Means of y, (n, S, number of names), where latents have a variance `left` of their rows besides."""
     likelihood, (n, s) = estimator.likelihood_, latents.shape[:2]
     flat = latents.reshape(n * s, *latents.shape[2:])
-    certain, variance = not estimator.noise_scale_ and not np.any(left), np.repeat(left, s)
+    certain = not estimator.noise_scale_ and not np.any(left)
+    variance = variance_besides(flat, np.repeat(left, s, axis=0))
     if likelihood.traits.ordered:
         levels = (
             np.moveaxis(likelihood.probabilities(flat), 0, -1)
@@ -299,5 +300,9 @@ def means_given(estimator: Any, latents: Array, left: Array) -> Array:
         return (levels if values is None else (levels @ values)[:, None]).reshape(n, s, -1)
     if certain:
         return likelihood.mean(flat).reshape(n, s, -1)
-    variance = np.repeat(variance[:, None], flat.shape[1], axis=1) if latents.ndim == 3 else variance
     return estimator._distribution(flat, variance).mean().reshape(n, s, -1)
+
+
+def variance_besides(latents: Array, left: Array) -> Array:
+    """Variance (n,) of latents (n,) that their rows have besides; (n, K, K) of K latents, `left` (n,) or (n, K)."""
+    return left if latents.ndim == 1 else left.reshape(len(latents), -1, 1) * np.eye(latents.shape[1])

@@ -128,6 +128,7 @@ class BayesianGLM(BaseSVI):
     #: Class of what targets fix.
     _target_class: ClassVar[type[TargetEncoding]]
     _model_class: ClassVar[type[LinearModel]] = LinearModel
+    _two_latents_class: ClassVar[type[TwoPredictors]] = TwoPredictors
     _fitted = FittedWeights()
     _for_text = f"{ENCODE}, or name the column in categorical_features"
     #: Noise of each row's own that `_distribution` adds; 0: none.
@@ -227,7 +228,7 @@ class BayesianGLM(BaseSVI):
         mean, intercept_precision = encoding.prior.intercept
         model: Any = LowRankModel if in_units else self._model_class
         if encoding.second is not None:
-            model, options = TwoPredictors, {**options, "n_second": encoding.second.size}
+            model, options = self._two_latents_class, {**options, "n_second": encoding.second.size}
         return model(
             likelihood,
             prior_precision=precision,
@@ -516,8 +517,8 @@ class BayesianGLM(BaseSVI):
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         """Predictive distribution of y for latents of this mean and variance; None: the likelihood of the fit."""
-        kind = Predictive if self._encoding.second is None else PairPredictive
-        return kind(self.likelihood_ if likelihood is None else likelihood, m, v)
+        likelihood = self.likelihood_ if likelihood is None else likelihood
+        return Predictive(likelihood, m, v) if self._encoding.second is None else PairPredictive(likelihood, m, v)
 
     def _predictive(self, X: Any, offset: Any) -> Any:
         return predictive_mixture(self, X, offset)

@@ -24,7 +24,7 @@ from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.linear_model._named_priors import PriorsByName
 from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
-from sksvi.linear_model._second import SecondPredictor, asked_for
+from sksvi.linear_model._second import SecondPredictor, asked_for, with_columns
 from sksvi.models.data import Table
 from sksvi.models.linear.named import NamedPriors
 from sksvi.models.linear.scales import ScalePrior
@@ -142,8 +142,8 @@ class GLMEncoding(Encoding):
         """Design and y as scikit-learn validates them, and what else `LinearRows` have."""
         reader = DesignReader.of(estimator, fixed, part)
         X, y, categories = reader.checked(given.X, target.y, given.sample_weight, target.options)
-        second = SecondPredictor.fit(estimator, categories) if fixed is None else fixed.second
-        return X if second is None else second.extended(X), y, {"categories": categories}
+        second = cls.second_of(estimator, categories) if fixed is None else fixed.second
+        return with_columns(second, X), y, {"categories": categories}
 
     @classmethod
     def rows_with(cls, rows: TargetRows, **found: Any) -> LinearRows:
@@ -191,7 +191,7 @@ class GLMEncoding(Encoding):
     def fit(cls, estimator: Any, summary: DataSummary) -> Self:
         """The encoding that rows with this summary fix."""
         target = estimator._target_class.fit(estimator, summary)
-        second = SecondPredictor.fit(estimator, summary.own["columns"].categories)
+        second = cls.second_of(estimator, summary.own["columns"].categories)
         likelihood = target.likelihood if second is None else target.likelihood.likelihood
         prior = LinearPrior.fit(estimator, likelihood, cls.first_targets(target, summary))
         found: ColumnSummary = summary.own["columns"].settled(prior.kind == "flat")
@@ -242,9 +242,13 @@ class GLMEncoding(Encoding):
         """What the parameter `prior` names; None where there is none."""
         if estimator.prior is None:
             return None
-        return PriorsByName(
-            estimator, cls.column_names(estimator), categories, SecondPredictor.fit(estimator, categories)
-        )
+        second = cls.second_of(estimator, categories)
+        return PriorsByName(estimator, cls.column_names(estimator), categories, second)
+
+    @classmethod
+    def second_of(cls, estimator: Any, categories: Any) -> SecondPredictor | None:
+        """Columns of a second latent, of those that have coefficients; None: there is none."""
+        return SecondPredictor.fit(estimator, cls.column_positions(estimator), categories)
 
     @staticmethod
     def column_positions(estimator: Any) -> list[int]:
@@ -303,7 +307,7 @@ class GLMEncoding(Encoding):
         else:
             validate_data(estimator, table, skip_check_array=True, reset=False)
             found = reader.design(table)[0]
-        return found if self.second is None else self.second.extended(found)
+        return with_columns(self.second, found)
 
     def width(self, summary: DataSummary) -> int:
         """Number of columns of encoded rows."""

@@ -42,20 +42,20 @@ class SecondPredictor:
     of: Array
 
     @classmethod
-    def fit(cls, estimator: Any, categories: Any) -> Self | None:
-        """The columns that a parameter names; None without one.
+    def fit(cls, estimator: Any, positions: Sequence[int], categories: Any) -> Self | None:
+        """The columns that a parameter names, of those at these positions of X; None without one.
 
         Raises
         ------
         ValueError
-            A column that X does not have.
+            A column that X does not have, or one that groups rows.
         """
         kind = asked_for(estimator)
         if kind is None:
             return None
         name = f"{kind}_features"
-        given, n = getattr(estimator, name), estimator.n_features_in_
-        every = range(n) if isinstance(given, str) else sorted({position(estimator, one, name) for one in given})
+        given, n = getattr(estimator, name), len(positions)
+        every = range(n) if isinstance(given, str) else _places(estimator, name, positions)
         if categories is None:
             return cls(kind, np.array(every, np.int64))
         start = np.concatenate([[0], np.cumsum(categories.counts)]).tolist()
@@ -113,6 +113,24 @@ class SecondPredictor:
         return PrecisionGroups([*groups.names, *names], of_columns, precisions)
 
 
+def _places(estimator: Any, parameter: str, positions: Sequence[int]) -> list[int]:
+    """Where the columns that a parameter names are among those at these positions of X."""
+    found = set()
+    for one in getattr(estimator, parameter):
+        if (at := position(estimator, one, parameter)) not in positions:
+            raise ValueError(
+                f"{parameter} has {one!r}, which is a grouping column: levels have effects on the mean alone. Leave it "
+                "out, or give a copy of it under another name."
+            )
+        found.add(positions.index(at))
+    return sorted(found)
+
+
+def with_columns(second: SecondPredictor | None, X: Any) -> Any:
+    """The design X of the mean with the columns of a second latent, where there is one."""
+    return X if second is None else second.extended(X)
+
+
 def asked_for(estimator: Any) -> str | None:
     """The kind of a second latent, or None."""
     return next((kind for kind in UNITS if getattr(estimator, f"{kind}_features") is not None), None)
@@ -168,6 +186,11 @@ def check_second(estimator: Any) -> None:
         raise ValueError(
             f"{name} with expectation={estimator.expectation!r}: expectations over two latents are by nested "
             "quadrature. Set expectation='auto'."
+        )
+    if getattr(estimator, "noise", None) is True:
+        raise ValueError(
+            f"{name} with noise=True: rows have a scale, a dispersion or zeros with columns of their own, and no noise "
+            "beside it. Set noise='auto'."
         )
 
 

@@ -38,6 +38,7 @@ from sksvi.models.data import Table
 from sksvi.models.mixed.covariances import Groups, LogScales
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, MixedModel
 from sksvi.models.mixed.noise_bounds import BOUNDS
+from sksvi.models.mixed.two_predictors import MixedTwoPredictors
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -69,6 +70,7 @@ class MixedEffects(BayesianGLM):
     _encoding_class = GroupedEncoding
     _encoding: GroupedEncoding
     _model_class = MixedModel
+    _two_latents_class = MixedTwoPredictors
     noise_variance_: float
 
     _parameter_constraints: dict[str, list[Any]] = {

@@ -19,6 +19,7 @@ from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows
 from sksvi.linear_model._groups import PrecisionGroups
+from sksvi.linear_model._second import asked_for, with_columns
 from sksvi.mixed_effects._levels import (
     LevelValues,
     Source,
@@ -190,6 +191,7 @@ class GroupedEncoding(GLMEncoding):
             factors = factors_of(estimator, levels, categories)
             alone = [one.before(part.number) for one in levels]
         names = [one.names for one in factors]
+        numbers = with_columns(cls.second_of(estimator, categories) if fixed is None else fixed.second, numbers)
         design = grouped(estimator, numbers, factors, coded(X, sources, names, alone, True))
         if target.options.get("y_numeric"):
             check_numeric_target(target.y)
@@ -261,6 +263,7 @@ class GroupedEncoding(GLMEncoding):
         validate_data(estimator, table, skip_check_array=True, reset=False)
         sources, names = self.sources, [one.names for one in self.factors]
         numbers, _ = DesignReader(estimator, self.categorical, False).design(fixed_columns(table, self.grouping))
+        numbers = with_columns(self.second, numbers)
         codes = coded(table, sources, names, None, False)
         in_place = self.codes_in_place or (None,) * len(sources)
         own = [f for f, code in enumerate(in_place) if code is None]
@@ -321,18 +324,28 @@ class GroupedEncoding(GLMEncoding):
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
         if self.constant is None:
             return super().kinds(n_columns)
-        rows, groups = np.append(np.inf, self._n_levels - 1.0), self.precision_groups
+        rows, groups = self._n_levels - 1.0, self.precision_groups
         if groups is None or self.groups is None:
-            return kinds_of(self.constant, self._n_levels), rows
+            within, most = super().kinds(n_columns)
+            by_level = self._kinds_by_level
+            return np.where(by_level > 0, by_level + len(most) - 1, within), np.append(most, rows)
         n_keys = len(self.groups.names)
-        return groups.of_columns, np.append(np.full(n_keys, np.inf), rows[1 : 1 + len(groups.names) - n_keys])
+        return groups.of_columns, np.append(np.full(n_keys, np.inf), rows[: len(groups.names) - n_keys])
 
     @property
     def precision_groups(self) -> PrecisionGroups | None:
         """Groups of columns that share a scale, those without a key split by whether levels fix them."""
         if self.groups is None or self.constant is None:
             return self.groups
-        return self.groups.split(kinds_of(self.constant, self._n_levels), 1 + len(self.factors))
+        return self.groups.split(self._kinds_by_level, 1 + len(self.factors))
+
+    @property
+    def _kinds_by_level(self) -> Array:
+        """Kind of each column by the factor that fixes it, (D,); 0 of a second latent, which has no levels."""
+        assert self.constant is not None
+        kinds = kinds_of(self.constant, self._n_levels)
+        kinds[len(kinds) - self.n_second :] = 0
+        return kinds
 
     @property
     def _n_levels(self) -> Array:
@@ -368,9 +381,12 @@ def grouped(estimator: Any, numbers: Any, factors: tuple[GroupingColumn, ...], c
 
 
 def arrow_of(estimator: Any, factors: tuple[GroupingColumn, ...], n_fixed: int) -> int | None:
-    """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates."""
+    """The factor with most effects, where an arrow pays and the algorithm steps in natural coordinates.
+
+    Two latents have products of rows that differ from latent to latent, which are dense.
+    """
     counts = [one.size * one.n_effects for one in factors]
-    natural = estimator._algorithm().spec.natural and estimator.covariance == "full"
+    natural = estimator._algorithm().spec.natural and estimator.covariance == "full" and asked_for(estimator) is None
     return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
 

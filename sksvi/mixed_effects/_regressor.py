@@ -87,6 +87,15 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         what the first rows have; so is a missing value where they have one. Rows with others are read without an effect
         of the column, and a warning says so. Under a flat prior the first level is the reference, without a
         coefficient. None: every column is one of numbers.
+    scale_features : "all", array-like of str or int, or None, default=None
+        Columns that predict the scale of y, by name or position, with an intercept of their own; an empty list: the
+        intercept alone, "all": all but grouping columns. The second latent is log σ of "gaussian", log scale of
+        "student-t", log precision of "beta", and the logarithm of the shape, 1 over the dispersion, of "gamma" and
+        "negative-binomial". Its coefficients have a prior like those of f, with a scale of its own; `summary` calls
+        them ``scale:column``. Levels of groups have effects on f alone, and rows no noise beside the second latent.
+    zero_features : "all", array-like of str or int, or None, default=None
+        Columns that predict the logit of the probability of a zero of its own, of zero-inflated and hurdle likelihoods,
+        likewise; ``zero:column``.
     algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
         How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
         what each chunk says where the others take a step for it.
@@ -124,6 +133,9 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         Means and standard deviations of the joint posterior, by which the fit predicts, of the columns that are no
         grouping column. What the data say of one effect is in ``summary``.
     intercept_ : float
+    scale_coef_, scale_coef_std_, scale_intercept_ : ndarray of shape (E,), ndarray of shape (E,) and float
+        Of the second latent under `scale_features`; of a categorical column all levels but the first, with which they
+        are compared. Under `zero_features` they are `zero_coef_`, `zero_coef_std_` and `zero_intercept_`.
     noise_ : float
         Noise variance, dispersion or scale of the likelihood; where it has one.
     levels_ : ndarray of shape (L,)
@@ -175,9 +187,11 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
 
     _corrects_quantiles = False
     _parameter_constraints: dict[str, list[Any]] = {
+        **BayesianGLMRegressor._parameter_constraints,
         **MixedEffects._parameter_constraints,
         "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES)), likelihoods.Likelihood],
     }
+    _changes = {**BayesianGLMRegressor._changes, **MixedEffects._changes}
     predict = including(RegressionMethods.predict)
     predict_quantiles = including(RegressionMethods.predict_quantiles)
     predict_interval = including(RegressionMethods.predict_interval)
@@ -204,6 +218,8 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",
         categorical_features: str | ArrayLike | None = "from_dtype",
+        scale_features: str | ArrayLike | None = None,
+        zero_features: str | ArrayLike | None = None,
         algorithm: AlgorithmLike = "auto",
         expectation: ExpectationLike = "auto",
         covariance: str = "full",
@@ -227,6 +243,8 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
             fit_intercept=fit_intercept,
             hyperparameters=hyperparameters,
             categorical_features=categorical_features,
+            scale_features=scale_features,
+            zero_features=zero_features,
             algorithm=algorithm,
             expectation=expectation,
             covariance=covariance,

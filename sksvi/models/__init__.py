@@ -19,6 +19,7 @@ MODELS = {
     "mixture": "sksvi.models.mixture.model:MixtureModel",
     "network": "sksvi.models.network.model:NetworkModel",
     "mixed": "sksvi.models.mixed.glm:MixedModel",
+    "mixed-two-predictors": "sksvi.models.mixed.two_predictors:MixedTwoPredictors",
     "two-predictors": "sksvi.models.linear.two_predictors:TwoPredictors",
     "sparse-gp": "sksvi.models.gp.sparse:SparseGPModel",
 }

@@ -47,6 +47,7 @@ from sksvi.models.linear.two_predictors import TwoPredictors
 from sksvi.models.mixed.covariances import Groups
 from sksvi.models.mixed.glm import MixedModel
 from sksvi.models.mixed.levels import GroupedDesign
+from sksvi.models.mixed.two_predictors import MixedTwoPredictors
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.network.model import NetworkModel, NetworkRows
 from sksvi.models.nmf.cells import cells, table
@@ -97,6 +98,19 @@ def two_predictors(name, kind, learned=False):
     options["named"] = NamedPriors(np.zeros(4), np.full(4, 0.3), of_weights, np.zeros(4, bool))
     offset = np.column_stack([data.offset, np.zeros(30)])
     return TwoPredictors(likelihood, **options), Table(X, data.y, data.weight, offset)
+
+
+def mixed_two_predictors(name, kind, learned=False):
+    """Levels of two groups, one of them with slopes, have effects on the first latent."""
+    model, data = two_predictors(name, kind, learned)
+    rng = np.random.default_rng(3)
+    codes = np.column_stack([rng.integers(0, count, 30) for count in (6, 4)]).astype(np.int32)
+    X = GroupedDesign(data.X, codes, (np.column_stack([np.ones(30), data.X[:, 1]]), None), (6, 4))
+    own = {name: getattr(model, name) for name in ("n_second", "intercept_precision", "fit_intercept", "full", "named")}
+    own |= {"prior_precision": model.prior_precision, "n_features": X.shape[1], "bound": "optimal"}
+    layout = Groups(X.starts, X.levels, X.effects)
+    model = MixedTwoPredictors(model.likelihood, noise_prior_scale=None, groups=layout, **own)
+    return model, replace(data, X=X)
 
 
 def wide_and_sparse(full):
@@ -330,6 +344,10 @@ CASES = {
         *[(two_predictors, ("gaussian", "scale", learned), 1e-4) for learned in (True, False)],
         (two_predictors, ("negative-binomial", "scale"), 1e-3),
         (two_predictors, ("hurdle-poisson", "zero"), 1e-3),
+    ],
+    "mixed-two-predictors": [
+        *[(mixed_two_predictors, ("gaussian", "scale", learned), 1e-4) for learned in (True, False)],
+        (mixed_two_predictors, ("hurdle-poisson", "zero"), 1e-3),
     ],
     "mixed": [
         *[(mixed, ("gaussian", bound, 2.0, groups), 3e-4) for bound in BOUNDS for groups in (True, False)],

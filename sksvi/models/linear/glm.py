@@ -496,6 +496,10 @@ class LinearModel(LinearLatents):
         """Variance of what the weights say nothing of, (n,)."""
         return np.zeros(X.shape[0])
 
+    def with_unseen(self, variance: Array, X: Any) -> Array:
+        """Variance of the latents with that of what the weights say nothing of."""
+        return variance + self.unseen_variance(X)
+
 
 def _merged_subsamples(a: tuple[Table, Array], b: tuple[Table, Array]) -> tuple[Table, Array]:
     """Combine what `_subsample` returns of two parts of the rows: the rows concatenated, the sums of squares added."""

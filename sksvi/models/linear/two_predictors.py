@@ -1,7 +1,8 @@
 """Two latents of a row with columns of their own: f of the mean, g of a scale or of zeros, in one Gaussian block.
 
 The columns of g follow those of f, so that a weight that does not exist is no coordinate: f = a₁ᵀw₁ and g = a₂ᵀw₂ with
-disjoint w₁ and w₂ of one w ~ q. The intercept of g is its last column, that of f the last coordinate. Offsets are of f.
+disjoint w₁ and w₂ of one w ~ q. The intercept of g is its last column, that of f the last coordinate. Offsets are of f,
+and so are effects of levels, which stand between (`models.mixed.two_predictors`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from sksvi.models.linear.rows import design
 from sksvi.models.targets import starting
 
 Array = np.ndarray
+
+#: Share that each latent has in offsets, and in the variance of levels that a fit did not have.
+OF_MEAN = np.array([1.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class PairRows:
 
 
 class TwoPredictors(LinearModel):
-    """GLM of two latents, the last `n_second` columns those of the second one.
+    """GLM of two latents, the last `n_second` fixed columns those of the second one.
 
     Parameters
     ----------
@@ -83,7 +87,7 @@ class TwoPredictors(LinearModel):
     def _at(self) -> tuple[Array, Array]:
         """Coordinates of the weights of each latent."""
         index = np.arange(self.width)
-        second = (index >= self.n_features - self.n_second) & (index < self.n_features)
+        second = (index >= self.n_fixed - self.n_second) & (index < self.n_fixed)
         return np.flatnonzero(~second), np.flatnonzero(second)
 
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -115,23 +119,27 @@ class TwoPredictors(LinearModel):
 
     def with_offset(self, latents: Array, offset: Array | None) -> Array:
         """Latents (n, ..., 2), the first with the offsets (n,) of their rows."""
-        return latents + super().with_offset(np.zeros_like(latents), offset) * np.array([1.0, 0.0], latents.dtype)
+        return latents + super().with_offset(np.zeros_like(latents), offset) * OF_MEAN.astype(latents.dtype)
+
+    def with_unseen(self, variance: Array, X: Any) -> Array:
+        """Covariance (n, 2, 2), that of f with what the weights say nothing of."""
+        return variance + self.unseen_variance(X)[:, None, None] * np.diag(OF_MEAN)
 
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean (n, 2) and covariance (n, 2, 2) of both latents of the rows of X."""
         m, v = self._project(design(X, self.fit_intercept, False), weights)
-        return self.with_offset(m, offset), v
+        return self.with_offset(m, offset), self.with_unseen(v, X)
 
     def latents_at(self, draws: Array, X: Any) -> tuple[Array, Array]:
-        """Latents of the rows of X at each draw of the weights, (n, S, 2), and the variance (n,) they have besides."""
+        """Latents of the rows of X at each draw of the weights, (n, S, 2), and variances (n, 2) they have besides."""
         found = self._pair(design(X, self.fit_intercept, False)).dots(draws)
-        return np.moveaxis(found, 0, 1), self.unseen_variance(X)
+        return np.moveaxis(found, 0, 1), self.unseen_variance(X)[:, None] * OF_MEAN
 
     # ---- the start
     def _mean_without_columns(self) -> Array:
         """Weights at zero, both intercepts at their prior mean."""
         mean = super()._mean_without_columns()
-        mean[self.n_features - 1] = self.named.mean[-1]  # type: ignore[union-attr]  # the second intercept is named
+        mean[self.n_fixed - 1] = self.named.mean[-1]  # type: ignore[union-attr]  # the second intercept is named
         return mean
 
     def _best_intercept(self, data: Table) -> float:

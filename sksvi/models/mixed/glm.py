@@ -184,7 +184,7 @@ class MixedModel(LinearModel):
         """Terms per datum; a row without a known level has the variance of any level's effect, as in predictions."""
         if self.unseen is None:
             return super().terms(view, batch, expect, rng)
-        v = self.latent_variance(view, batch) + self.unseen_variance(batch.data.X)
+        v = self.with_unseen(self.latent_variance(view, batch), batch.data.X)
         return self.terms_at(view, batch, expect, rng, v)
 
     def expected(
@@ -283,7 +283,7 @@ class MixedModel(LinearModel):
     def predict_latent(self, weights: Any, X: Any, offset: Array | None = None) -> tuple[Array, Array]:
         """Mean and variance of f without noise; a row without a known level has the variance of any level's effect."""
         m, v = super().predict_latent(weights, X, offset)
-        return m, v if self.groups is None or self.unseen is None else v + self.unseen_variance(X)
+        return m, v if self.groups is None or self.unseen is None else self.with_unseen(v, X)
 
     def unseen_variance(self, X: Any) -> Array:
         """Variance of the effects of levels that the fit did not have, (n,)."""
