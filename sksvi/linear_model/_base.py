@@ -377,8 +377,8 @@ class BayesianGLM(BaseSVI):
         return bare
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
-        """Set the fitted attributes; `looks` and `along`: of `integrated`, while a fit has its rows."""
+    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None, levels: Any = None) -> None:
+        """Set the fitted attributes; `looks`, `along`, `levels`: of `integrated`, while a fit has its rows."""
         q, columns = state.q, self._encoding.columns
         weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
         if self._fitted.subspace is not None:
@@ -386,7 +386,7 @@ class BayesianGLM(BaseSVI):
         self.likelihood_ = model.current_likelihood(q)
         view = self._in_users_units(weights)
         # At once: where a callback ends the looks, what stood before stands.
-        weights, self._fitted = integrated(self, model, state, view, looks, along)
+        weights, self._fitted = integrated(self, model, state, view, looks, along, levels)
         if covariance_of(self) == "low-rank":
             walk = path_state(state)
             self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)

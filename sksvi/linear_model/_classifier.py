@@ -298,7 +298,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
             self._fix_classes(classes)
             return self._partial_fit(X, y, sample_weight, offset)
 
-    def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None) -> None:
-        super()._expose(model, state, looks, along)
+    def _expose(self, model: Any, state: State, *rows: Any) -> None:
+        super()._expose(model, state, *rows)
         self.coef_, self.coef_std_ = np.atleast_2d(self.coef_), np.atleast_2d(self.coef_std_)
         self.intercept_ = np.atleast_1d(self.intercept_)

@@ -137,6 +137,10 @@ class Looked:
         self.evaluated: dict[bytes, tuple[float, float]] = {}
         self.weighed = self._look(state.q)[1]
 
+    def at(self, state: State) -> Looked:
+        """Looks with other blocks than those that the fit ended at."""
+        return Looked(self.problem, state)
+
     def _look(self, q: dict[str, Any]) -> tuple[float, float]:
         """E log p of the rows, nats, and what they weigh in the directions in which q is uncertain."""
         gradient, value = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
@@ -170,7 +174,7 @@ def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | N
 
 
 def integrated(
-    estimator: Any, model: Any, state: State, view: Any, looks: Any, along: Any
+    estimator: Any, model: Any, state: State, view: Any, looks: Any, along: Any, levels: Any
 ) -> tuple[Any, FittedWeights]:
     """The posterior of the weights over nodes of the hyperparameters, and these; the view where they are a point.
 
@@ -186,12 +190,14 @@ def integrated(
         While a fit has its rows: parameters of the likelihood to what these say of them under q.
     along : function or None
         Then: standard deviations of groups to the bound of the best q of the weights there.
+    levels : IntegratedLevels or None
+        Then: where effects of levels are integrated.
     """
     posterior, nodes = None, None
     fitted = replace(estimator._fitted, nodes=None, places={}, loo=None, temperature=None)
     if integrates(estimator) and state.finished:
         counted = estimator.total_samples or state.counted or estimator.n_samples_seen_
-        posterior = LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted), looks)
+        posterior = LinearHyperposterior(model, dict(state.shown), float(state.bound), float(counted), looks, levels)
         try:
             nodes = posterior.nodes(along)
             estimator.lower_bound_ = posterior.log_evidence(nodes)

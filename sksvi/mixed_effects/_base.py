@@ -35,8 +35,10 @@ from sksvi.mixed_effects._included import including
 from sksvi.mixed_effects._levels import factor_name, level_column, levels_of
 from sksvi.models.base import summed
 from sksvi.models.data import Table
+from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.mixed.covariances import Groups, LogScales
 from sksvi.models.mixed.glm import SETTLED, SETTLING_PASSES, MixedModel
+from sksvi.models.mixed.integrated import IntegratedLevels, has_one_effect_a_level
 from sksvi.models.mixed.noise_bounds import BOUNDS
 from sksvi.models.mixed.two_predictors import MixedTwoPredictors
 from sksvi.predictive.plain import tail_of
@@ -207,8 +209,8 @@ class MixedEffects(BayesianGLM):
         )
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: Any, looks: Any = None, along: Any = None) -> None:
-        super()._expose(model, state, looks, along)
+    def _expose(self, model: Any, state: Any, *rows: Any) -> None:
+        super()._expose(model, state, *rows)
         blocks, fitted = dict(self.posterior_), self._fitted
         self.noise_scale_ = self.noise_variance_ = 0.0
         if self._noisy:
@@ -246,16 +248,35 @@ class MixedEffects(BayesianGLM):
         """Nodes with q(w) settled anew along the axes; with Gaussian noise alone messages are exact."""
         if self._messages_tell_scales or not integrates(self) or not state.converged:
             return super()._with_rows(problem, state, budget, rows)
-        model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
-        there = replace(problem, model=model), replace(state, q=q)
         try:
             if budget.ended:
                 raise Ended
+            if problem.scale == 1.0 and has_one_effect_a_level(problem.model, problem.data):
+                self._integrate_levels(problem, state, budget, rows)
+                return None
+            model, q = problem.model.with_fixed_likelihood(state.q, problem.data.y)
+            there = replace(problem, model=model), replace(state, q=q)
             along = profile(*there, "group_std", SETTLING_PASSES, SETTLED, budget)
             self._expose(problem.model, replace(state, q=state.shown), rows, along)
         except Ended:
             return "did not settle the posterior of group_std_, which is too narrow,"
         return None
+
+    def _integrate_levels(self, problem: Any, state: Any, budget: EvaluationBudget, rows: Any) -> None:
+        """Nodes of the density of all hyperparameters, with levels' effects integrated one by one."""
+
+        def look() -> None:
+            if budget(state.bound):
+                raise Ended
+
+        q, n = dict(state.shown), problem.data.total_weight
+        levels = IntegratedLevels(problem.model, q, problem.data, look)
+        posterior = LinearHyperposterior(problem.model, q, state.bound, n, rows, levels)
+        q = posterior.blocks_at(posterior.highest())
+        q["weights"] = levels.weights(q)
+        levels = levels.about(q)
+        there = replace(state, q=q, bound=levels.log_density(q))
+        self._expose(problem.model, there, None if rows is None else rows.at(there), None, levels)
 
     def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
         yield from super()._fit_warnings(problem, state)

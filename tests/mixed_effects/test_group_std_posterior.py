@@ -104,11 +104,13 @@ def test_a_fit_that_crashes_while_it_looks_goes_on_to_the_same_bits(data, plain,
 
 
 def test_learned_parameters_of_the_likelihood_are_held(data):
-    """What is looked at has them as they were learned: the same posterior as with these numbers given."""
+    """With crossed groups what is looked at has them as they were learned: the posterior with these numbers given."""
     from sksvi.likelihoods import NegativeBinomial
 
-    learned = model(likelihood="negative-binomial", tol=1e-8).fit(*data)
-    fixed = model(likelihood=NegativeBinomial(dispersion=learned.noise_), tol=1e-8).fit(*data)
+    X, y = data
+    X, crossed = X.assign(h=np.tile(list("abcde"), 18)), {"groups": ["g", "h"], "tol": 1e-8}
+    learned = model(likelihood="negative-binomial", **crossed).fit(X, y)
+    fixed = model(likelihood=NegativeBinomial(dispersion=learned.noise_), **crossed).fit(X, y)
     np.testing.assert_allclose(learned.group_std_["mean"], fixed.group_std_["mean"], rtol=2e-2)
     np.testing.assert_allclose(learned.group_std_["std"], fixed.group_std_["std"], rtol=5e-2)
 

@@ -37,6 +37,8 @@ class NodeBlocks:
         What the data weigh at each node, over what they weigh in the fit.
     weights : ndarray of shape (k,)
         Of the nodes; their sum is 1.
+    found : list of k blocks, optional
+        The block at each node, where it was found there; None: as the message has it.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class NodeBlocks:
     LAYOUT = """
         prior_mean (…) f where it.shape == self.block.mean.shape
         precision (…) f >0 or LevelBlocks; precisions (k,…) f >0 or items k; information (k) f >0; weights (k) f >0
+        found? items k
     """
 
     block: Any
@@ -60,10 +63,13 @@ class NodeBlocks:
     precisions: Any
     information: Array
     weights: Array
+    found: list[Any] | None = None
 
     @cached_property
     def blocks(self) -> list[Any]:
         """The Gaussian block under the prior of each node; the fitted block where a node has the fit's own prior."""
+        if self.found is not None:
+            return self.found
         message = self.block.over(gaussian(self.prior_mean, self.precision))
         found = []
         for precision, share in zip(self.precisions, self.information, strict=True):

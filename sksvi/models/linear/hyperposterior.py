@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from sksvi.families import NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
@@ -25,6 +26,11 @@ Array = np.ndarray
 
 #: A standard deviation in logarithms below which a point is as good: it moves a predictive variance by its square.
 SHARP = 0.1
+#: The same where levels' effects are integrated: behind a link coefficients grow with what these vary.
+SHARP_OF_LEVELS = 0.04
+#: Unit of the search for the highest density, which its first step moves by at most, in logarithms; in these units the
+#: step of differences, the slope and the relative gain at which it ends, and its trials along a line.
+UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
 #: Scale of the half-Cauchy prior of a noise standard deviation, in units of the target.
 NOISE_SCALE = 1.0
 
@@ -45,6 +51,8 @@ class LinearHyperposterior:
     looks : callable, optional
         Unconstrained parameters of a likelihood other than a Gaussian to E log p of the rows under q, nats, and what
         they weigh over what they weigh in the fit; None: the rows are not at hand, and these parameters are a point.
+    levels : IntegratedLevels, optional
+        Log density of hyperparameters, and weights, where rows tell more than messages do.
     """
 
     model: Any
@@ -52,6 +60,7 @@ class LinearHyperposterior:
     bound: float
     n: float
     looks: Callable[[Array], tuple[float, float]] | None = None
+    levels: Any = None
 
     def __post_init__(self) -> None:
         block = self.q[self.model.main]
@@ -168,6 +177,20 @@ class LinearHyperposterior:
 
     def __call__(self, h: Array) -> float:
         """log evidence + log prior at h, nats: at the mode the bound of the fit."""
+        if self.levels is None:
+            return self._by_messages(h)
+        here = self.blocks_at(np.where(self._of_rows, h, self.mode))
+        return self._by_messages(np.where(self._of_rows, self.mode, h)) - self.bound + self.levels.log_density(here)
+
+    @cached_property
+    def _of_rows(self) -> Array:
+        """Which hyperparameters rows are asked of where messages do not tell, (H,)."""
+        found = np.ones(len(self.mode), bool)
+        found[self.places.get("prior_precision", slice(0))] = False
+        return found
+
+    def _by_messages(self, h: Array) -> float:
+        """The density as the messages of the fit have it."""
         try:
             moved = self._log_evidence(h) - self._reference
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
@@ -231,13 +254,24 @@ class LinearHyperposterior:
             None,
             low[free],
             high[free],
-            SHARP,
+            SHARP if self.levels is None else SHARP_OF_LEVELS,
             None if settled is None else along,
         ).few()
         values = np.stack([self._whole(part) for part in found.values])
         within = np.zeros(len(free))
         within[free] = 0.0 if found.within is None else found.within
         return Nodes(values, found.weights, found.log_integral, within)
+
+    def highest(self) -> Array:
+        """h of the highest density among those that rows are asked of, from the mode of the fit."""
+        own = np.flatnonzero(self._of_rows)
+
+        def at(z: Any) -> Array:
+            h = self.mode.copy()
+            h[own] += UNIT * z
+            return h
+
+        return at(minimize(lambda z: -self(at(z)), np.zeros(len(own)), method="L-BFGS-B", options=SEARCH).x)  # type: ignore[call-overload]
 
     def _whole(self, part: Array) -> Array:
         """h of those of its values that are free."""
@@ -270,7 +304,8 @@ class LinearHyperposterior:
         shares = np.array([self.information(h) for h in nodes.values])
         precision, mean = self.prior.precision, self.prior.mean
         by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
-        return NodeBlocks(self.block, mean, precision, by_node, shares, nodes.weights)
+        found = None if self.levels is None else [self.levels.weights(self.blocks_at(h)) for h in nodes.values]
+        return NodeBlocks(self.block, mean, precision, by_node, shares, nodes.weights, found)
 
 
 # ---- the log evidence of scales that each column has for itself
