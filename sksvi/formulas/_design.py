@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._names import own_name
-from sksvi._typing.arrays import ArrayLike, DataFrame, Series
+from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi.estimators.tables import framed
 from sksvi.formulas._terms import PROCESS, FormulaTerms, GroupTerm, formulaic, terms_of
 from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
@@ -62,16 +62,16 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     def __init__(self, formula: str) -> None:
         self.formula = formula
 
-    def fit(self, X: DataFrame, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: DataFrame, y: PerRow | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find levels, contrasts and bends of the rows.
 
         Parameters
         ----------
         X : DataFrame
-        y : None
-            Ignored.
+        y : array-like, optional
+            Of the rows, by which length scales of processes are learned.
         sample_weight : array-like of shape (n,), optional
-            Of the rows, for smooths.
+            Of the rows, for smooths and processes.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         for term in terms.smooths:
             rows = self._smoothed(term, data)
             if term.kind == PROCESS:
-                smooth = HilbertGPTransformer(**term.options).fit(rows)
+                smooth = HilbertGPTransformer(**term.options).fit(rows, y, sample_weight=sample_weight)
             else:
                 smooth = SmoothTransformer(by=term.by, **term.options).fit(rows, sample_weight=sample_weight)
             self.smooths_.append(smooth.set_output(transform="pandas"))

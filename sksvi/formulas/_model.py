@@ -218,8 +218,9 @@ class FormulaModel(Pipeline):
             Itself.
         """
         design, model = self[0], self[-1]
-        rows = design.transform(X) if hasattr(design, "spec_") else design.fit_transform(X, sample_weight=sample_weight)
         y = self.response(X) if y is None else y
+        fresh = not hasattr(design, "spec_")
+        rows = design.fit_transform(X, y, sample_weight=sample_weight) if fresh else design.transform(X)
         model.partial_fit(rows, y, sample_weight=sample_weight, **self._with_offset(X, params))
         return self
 

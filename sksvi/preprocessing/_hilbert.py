@@ -7,15 +7,16 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, softmax
 from scipy.stats import norm, t
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from sksvi._typing.arrays import ArrayLike, MatrixLike
+from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.validation import StrOptions, validate_data
+from sksvi.models.linear.scales import Evidence, log_half_cauchy
 
 Array = np.ndarray
 
@@ -28,8 +29,12 @@ MARGIN = 2.0
 LEFT_OUT, LEFT_OUT_OF_SEVERAL = 0.001, 0.01
 #: Part of that for "rbf", whose frequencies fall off so fast that it costs few columns.
 FALLS_FAST = 0.01
-#: Length scales in the range of a column where "auto" chooses, in processes of one, two and three columns.
+#: Length scales in the range of a column without y, in processes of one, two and three columns.
 SHARES = (5.0, 3.0, 2.0)
+#: Those among which y chooses, in processes of one and of two columns; three have too many columns to look at several.
+CANDIDATES = (np.geomspace(0.5, 40.0, 14), np.geomspace(0.5, 10.0, 8))
+#: Least noise variance of the working model, over the variance of y.
+LEAST_NOISE = 1e-6
 #: Most columns of one process: more are better served by inducing points.
 MOST = 5000
 
@@ -92,6 +97,33 @@ def spectral_density(frequencies: Array, nu: float) -> Array:
     return np.exp(log_constant + nu * np.log(2.0 * nu) - (nu + 0.5 * D) * np.log(2.0 * nu + squares))
 
 
+def working_responses(y: Any, n: int) -> Array | None:
+    """Numbers (n, K) by which a length scale is learned: y, or an indicator per label; None of tables."""
+    values = np.asarray(y)
+    if values.ndim != 1:
+        return None
+    if len(values) != n:
+        raise ValueError(f"y has {len(values)} rows, and X {n}.")
+    if values.dtype.kind not in "biuf":
+        values = values[:, None] == np.unique(values)
+    return values.reshape(n, -1).astype(float)
+
+
+def log_evidence(columns: Array, responses: Array, weight: Array) -> float:
+    """Sum of the log evidences of responses (n, K), each a Gaussian process at its best variance and noise, nats."""
+    centred = responses - np.average(responses, axis=0, weights=weight)
+    spread = np.sqrt(np.average(np.square(centred), axis=0, weights=weight))
+    root = np.sqrt(weight)[:, None]
+    design = root * np.column_stack([columns, np.ones(len(columns))])
+    values = root * (centred / np.where(spread > 0, spread, 1.0))[:, spread > 0]
+    gram, slopes, squares = design.T @ design, design.T @ values, np.sum(np.square(values), axis=0)
+    start, one, total = np.zeros(len(gram)), np.ones(columns.shape[1]), 0.0
+    for slope, square in zip(slopes.T, squares, strict=True):
+        evidence = Evidence.about(start, gram, slope, float(square), float(weight.sum()), LEAST_NOISE, True)
+        total += evidence.peak(one, lambda h: log_half_cauchy(np.exp(-h))).gain + evidence(one)
+    return total
+
+
 class HilbertGPTransformer(TransformerMixin, BaseEstimator):
     """Gaussian processes of columns, as columns for a linear model.
 
@@ -106,10 +138,14 @@ class HilbertGPTransformer(TransformerMixin, BaseEstimator):
         Once differentiable f, twice, or infinitely often.
 
     length_scale : "auto", float or array-like of shape (D,), default="auto"
-        In the units of the columns. **It is not learned.** "auto" is a convention: the range of each column over 5, in
-        processes of two columns over 3, of three over 2. Variation over less than about a third of it is left out with
-        the high frequencies, so that one that is too long misses what is there, and one that is too short has wider
-        intervals than are needed. To choose one, compare `lower_bound_` of fits over a grid.
+        In the units of the columns. "auto" learns it from y, one share of the ranges for all columns of a process:
+        the posterior mean of its logarithm among 14 values (8 in processes of two columns), equally likely before, by
+        the marginal likelihood of y as this process with Gaussian noise, at the best variance and noise of each. It is
+        fixed from there on, and other terms of the model are noise to it. Labels count as an indicator per label.
+        Without y, for a table of counts or times, and in processes of three columns, it is a convention: the range of
+        each column over 5, in processes of two columns over 3, of three over 2. Variation over less than about a third
+        of it is left out with the high frequencies, so that one that is too long misses what is there, and one that is
+        too short has wider intervals than are needed.
 
     additive : bool, default=False
         False: one process of all columns together, three at most. True: one of each column, f is their sum.
@@ -178,14 +214,16 @@ class HilbertGPTransformer(TransformerMixin, BaseEstimator):
         self.beyond = beyond
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: object = None) -> Self:
-        """Find the box about the rows, and the frequencies.
+    def fit(self, X: MatrixLike, y: PerRow | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find length scales, the box about the rows, and the frequencies.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
-        y : None
-            Ignored.
+        y : array-like of shape (n,), optional
+            Numbers or labels, by which "auto" chooses length scales.
+        sample_weight : array-like of shape (n,), optional
+            A weight of k is as k rows, one of 0 leaves the row out.
 
         Returns
         -------
@@ -204,13 +242,21 @@ class HilbertGPTransformer(TransformerMixin, BaseEstimator):
                 f"X has {n_columns} columns, and a process is of three at most: set additive=True for one of each, or "
                 "name the columns in a ColumnTransformer."
             )
+        given = check_row_values(sample_weight, len(values), "sample_weight", weights=True)
+        weight = np.ones(len(values)) if given is None else given
+        responses, counted = working_responses(y, len(values)), weight > 0
+        values, weight = values[counted], weight[counted]
         ranges = np.ptp(values, axis=0)
         if np.any(ranges == 0.0):
             raise ValueError(f"column {names[int(np.argmin(ranges))]!r} of X has one value alone: leave it out.")
-        self.length_scale_ = self._scales(ranges)
         groups = [[d] for d in range(n_columns)] if self.additive else [list(range(n_columns))]
+        scales = self._scales(ranges)
+        if isinstance(self.length_scale, str) and len(groups[0]) <= len(CANDIDATES) and responses is not None:
+            for own in groups:
+                scales[own] = self._learned(values[:, own], ranges[own], responses[counted], weight)
+        self.length_scale_ = scales
         nu = KERNELS[self.kernel]
-        self._boxes = [(own, Box.fit(values[:, own], self.length_scale_[own], nu, self.beyond)) for own in groups]
+        self._boxes = [(own, Box.fit(values[:, own], scales[own], nu, self.beyond)) for own in groups]
         return self
 
     def transform(self, X: MatrixLike) -> Array:
@@ -264,8 +310,15 @@ class HilbertGPTransformer(TransformerMixin, BaseEstimator):
             found += [f"{process}_gp{k}" for k in range(1, len(box.lengths) + 1)]
         return np.array(found, dtype=object)
 
+    def _learned(self, X: Array, ranges: Array, responses: Array, weight: Array) -> Array:
+        """Length scales at the posterior mean of the logarithm of their share of the ranges."""
+        shares = CANDIDATES[len(ranges) - 1]
+        columns = (Box.fit(X, ranges / share, KERNELS[self.kernel], 0.0).columns(X) for share in shares)
+        chances = softmax([log_evidence(part, responses, weight) for part in columns])
+        return ranges / np.exp(chances @ np.log(shares))
+
     def _scales(self, ranges: Array) -> Array:
-        """Length scale of each column."""
+        """Length scale of each column, without y."""
         if isinstance(self.length_scale, str):
             return ranges / SHARES[0 if self.additive else len(ranges) - 1]
         if isinstance(self.length_scale, Real):
