@@ -149,8 +149,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         Returns
         -------
         Series, or DataFrame
-            Successes and failures of ``cbind(successes, failures)``; of ``Surv(time, event)`` and
-            ``Surv(entry, time, event)`` columns of these names.
+            Successes and failures of ``cbind(successes, failures)``, counts of each class of ``cbind(a, b, c)``; of
+            ``Surv(time, event)`` and ``Surv(entry, time, event)`` columns of these names.
 
         Raises
         ------
@@ -165,10 +165,10 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         name, arguments = _arguments(text)
         if name not in ("cbind", "Surv"):
             return evaluated(text, data)
-        if (name == "cbind" and len(arguments) != 2) or (name == "Surv" and len(arguments) not in SURVIVAL):
+        if (name == "cbind" and len(arguments) < 2) or (name == "Surv" and len(arguments) not in SURVIVAL):
             raise ValueError(
                 f"response {text!r} of the formula is not understood: give cbind(successes, failures), "
-                "Surv(time, event) or Surv(entry, time, event)."
+                "cbind(a, b, c) of counts by class, Surv(time, event) or Surv(entry, time, event)."
             )
         names = SURVIVAL[len(arguments)] if name == "Surv" else arguments
         columns = [evaluated(argument, data).to_numpy() for argument in arguments]

@@ -45,7 +45,8 @@ def from_formula(
         ``s(x)``, ``s(x, by=z, k=20)``: smooths of `SmoothTransformer`, each with a scale of its own;
         ``gp(x, z, length_scale=0.5)``: processes of `HilbertGPTransformer`, likewise; ``(1 | g)``,
         ``(1 + x | g)``, ``(1 | g1/g2)``, ``(1 | g1:g2)``: effects of levels; ``offset(log(n))``. Responses besides
-        columns and expressions are ``cbind(successes, failures)`` and ``Surv(time, event)``.
+        columns and expressions are ``cbind(successes, failures)``, ``cbind(a, b, c)`` (with "multinomial") and
+        ``Surv(time, event)``.
     data : DataFrame
         Rows with the columns and levels of those to be fitted. Nothing is fitted yet.
     likelihood : str or instance, default="gaussian"
@@ -100,7 +101,7 @@ def from_formula(
 
 
 def _is_for_labels(likelihood: Any) -> bool:
-    if isinstance(likelihood, str) and likelihood == "softmax":
+    if isinstance(likelihood, str) and likelihood in ("softmax", "multinomial"):
         return True
     spec = likelihoods.resolve(likelihood)
     return bool(spec.traits.classifies or spec.n_latents > 1)

@@ -283,3 +283,14 @@ def test_without_formulaic_an_error_says_how_to_get_it(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(ImportError, match=r"pip install 'sksvi\[formula\]'"):
         sksvi.from_formula("y ~ x", data)
+
+
+def test_counts_by_class_are_a_response():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.standard_normal(40)}).assign(
+        **dict(zip("abc", rng.multinomial(8, [0.2, 0.3, 0.5], 40).T, strict=True))
+    )
+    model = sksvi.from_formula("cbind(a, b, c) ~ x", data, likelihood="multinomial").fit(data)
+    own = sksvi.BayesianGLMClassifier(likelihood="multinomial").fit(data[["x"]], data[["a", "b", "c"]])
+    np.testing.assert_array_equal(model.predict_proba(data), own.predict_proba(data[["x"]]))
+    assert list(model[-1].classes_) == ["a", "b", "c"]
