@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment in $(VENV) and installs what it needs; only make and Python >= 3.11 are assumed.
 # Choose another interpreter with `make test PYTHON=/path/to/python3.12`, another number of test processes with `make test JOBS=4`.
 .DEFAULT_GOAL := help
-.PHONY: help demo figures test test-all test-bounds test-exhaustive test-versions lint format bench docs docs-check dist clean
+.PHONY: help demo figures compiled test test-all test-bounds test-exhaustive test-versions lint format bench docs docs-check dist clean
 
 VENV ?= .venv
 JOBS ?= auto
@@ -16,7 +16,7 @@ help:
 	@echo "make demo     fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"
 	@echo "make figures  draw the figures of README and doc"
 	@echo "make test     run the tests but for the exhaustive ones"
-	@echo "make test-all run every test; make test-exhaustive only what make test leaves out"
+	@echo "make test-all run every test; make test-exhaustive, of what make test leaves out, the part that CI runs"
 	@echo "make test-versions run the tests with the oldest packages, and with the newest under every Python that is found"
 	@echo "make test-bounds runs the models' tests with the bounds of compiled loops checked; make test-all does so too"
 	@echo "make lint     ruff, mypy and who may import whom"
@@ -46,18 +46,22 @@ figures: $(VENV)/.installed-plot
 
 PYTEST = $(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-test: $(VENV)/.installed-dev
+test: compiled
 	$(PYTEST) -m "not exhaustive" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.installed-dev test-bounds
 	$(PYTEST) $(PYTEST_ARGS)
+
+# What the processes of the tests would each compile, once for all of them.
+compiled: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python -m sksvi.precompile --n-jobs $(JOBS:auto=-1)
 
 # The models' tests with every index of their compiled loops checked; compiled anew, elsewhere than the others.
 test-bounds: $(VENV)/.installed-dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not exhaustive" tests/models tests/families
 
 test-exhaustive: $(VENV)/.installed-dev
-	$(PYTEST) -m exhaustive $(PYTEST_ARGS)
+	$(PYTEST) -m "exhaustive and not complete" $(PYTEST_ARGS)
 
 test-versions:
 	.ci/test-versions

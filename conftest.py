@@ -22,8 +22,11 @@ ROUTED = {
     "test_functions_take_an_offset_through_wrappers[search]",
 }
 #: Of a test of more cases than this, or of one that is marked as costly, the short part runs one case in so many, drawn
-#: by their names; the exhaustive part the others.
+#: by their names.
 MANY, ONE_IN = 3, 6
+#: Of a test of more cases than this, but for scikit-learn's checks, the exhaustive part runs one in so many of the
+#: others, the complete part the rest.
+VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 3
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
     "check_classifiers_train",
@@ -71,18 +74,26 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Check a class's interface once, leave many cases of one test to the exhaustive part."""
+    """Check a class's interface once, leave many cases of one test to the exhaustive and the complete part."""
     _interface_once(config, items)
-    of_one_test = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("exhaustive") is None:
-            of_one_test[item.nodeid.split("[")[0]].append(item)
-    for cases in of_one_test.values():
+    for cases in _by_test(items, exhaustive=False):
         if len(cases) > MANY or cases[0].get_closest_marker("costly"):
-            cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
             for item in cases[-(-len(cases) // ONE_IN) :]:
                 item.add_marker(pytest.mark.exhaustive)
+    for cases in _by_test(items, exhaustive=True):
+        if len(cases) > VERY_MANY and "check" not in cases[0].callspec.params:
+            for item in cases[-(-len(cases) // EXHAUSTIVE_ONE_IN) :]:
+                item.add_marker(pytest.mark.complete)
     _skip_what_old_versions_lack(items)
+
+
+def _by_test(items: list[pytest.Item], exhaustive: bool) -> list[list[pytest.Item]]:
+    """Cases of each test that are, or are not, in the exhaustive part, in an order that their names give."""
+    of_one_test = defaultdict(list)
+    for item in items:
+        if (item.get_closest_marker("exhaustive") is not None) == exhaustive:
+            of_one_test[item.nodeid.split("[")[0]].append(item)
+    return [sorted(cases, key=lambda item: zlib.crc32(item.nodeid.encode())) for cases in of_one_test.values()]
 
 
 def _interface_once(config: pytest.Config, items: list[pytest.Item]) -> None:

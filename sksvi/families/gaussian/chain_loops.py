@@ -372,8 +372,10 @@ def smooth(
         gain = 0.5 * off * off * s / D
         kl += step * (off - 0.5 * weights[t] * step) - 0.5 * weights[t] * variance[t] - gain
         log_z += m * (linear[t] - 0.5 * weights[t] * m) + gain
-    first[:] = r
-    information[:, :] = N
+    for i in range(n):  # assigning arrays compiles for two seconds more
+        first[i] = r[i]
+        for j in range(n):
+            information[i, j] = N[i, j]
     return -1, log_det, kl, log_z
 
 

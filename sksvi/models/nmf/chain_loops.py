@@ -126,7 +126,8 @@ def row_draws(
     first = indptr[0]
     for i in range(len(start)):
         state[0], spare[0] = mixed(GOLDEN), 0.0
-        h[:] = start[i]
+        for k in range(K):
+            h[k] = start[i, k]
         rate = rates[i if len(rates) > 1 else 0]
         room = np.empty((indptr[i + 1] - indptr[i], K))
         for step in range(-burn_in, S):

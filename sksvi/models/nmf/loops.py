@@ -81,7 +81,8 @@ def mean_field_rows(
         its, ratio = counts[start:stop], np.empty(stop - start, bases.dtype)
         mine = shape + before[i] if len(before) else shape
         ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], proportions, ratio)
-        at[i] = counted[i]
+        for k in range(at.shape[1]):
+            at[i, k] = counted[i, k]
         top = scaled_proportions(mine, at[i], least, proportions) + digamma(mine.sum() + at[i].sum())
         counted_at(own, columns[start:stop], its, proportions, ratio, counted[i], cell_counts)
         logs[i] = log_likelihood(its, ratio) + top * its.sum()

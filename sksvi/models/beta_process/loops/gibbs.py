@@ -298,8 +298,8 @@ def gibbs(
             r[j] = y[i, index[j]]
         w[:] = 0.0
         if start.shape[0] > 0:
-            w[:K] = start[i]
             for k in range(K):
+                w[k] = start[i, k]
                 if w[k] != 0.0:
                     for j in range(n):
                         r[j] -= w[k] * own[j, k]
@@ -319,7 +319,8 @@ def gibbs(
             draw = sweep - burn_in
             if draw < 0:
                 continue
-            omega[draw, i] = w[:K]
+            for k in range(K):
+                omega[draw, i, k] = w[k]
             used = chosen[: _used(w, K, chosen)]
             for k in used:
                 use[i, k] += 1.0 / n_draws
@@ -333,7 +334,8 @@ def gibbs(
 @njit()
 def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, out: Array) -> float:
     """y - w phi in the observed columns, 0 elsewhere; its squared length."""
-    out[:] = y
+    for d in range(len(y)):
+        out[d] = y[d]
     for k in used:
         axpy(-w[k], phi[k], out, len(y))
     total, j = 0.0, 0
@@ -352,7 +354,8 @@ def _missing(phi_t: Array, observed: Array, out: Array) -> int:
     n = 0
     for d in range(len(observed)):
         if not observed[d]:
-            out[n] = phi_t[d]
+            for k in range(phi_t.shape[1]):  # assigning rows compiles for two seconds more
+                out[n, k] = phi_t[d, k]
             n += 1
     return n
 

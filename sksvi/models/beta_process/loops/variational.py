@@ -287,7 +287,8 @@ def statistics(
     n_draws, n_rows, K = omega.shape
     observed_row = np.empty(residual.shape[2])
     for i in range(n_rows):
-        observed_row[:] = observed[i]
+        for d in range(len(observed_row)):
+            observed_row[d] = observed[i, d]
         for s in range(n_draws):
             for k in range(K):
                 v = second[s, i, k]

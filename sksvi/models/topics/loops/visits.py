@@ -78,7 +78,9 @@ def counted_at(
     own: Array, words: Array, counts: Array, proportions: Array, ratio: Array, counted: Array, word_counts: Array
 ) -> None:
     """Expected counts of one row at `proportions` (K,): N into `counted`, those of its words added to `word_counts`."""
-    counted[:] = proportions * sweep(own, own.T, counts, proportions, ratio)
+    sums = sweep(own, own.T, counts, proportions, ratio)
+    for k in range(len(counted)):
+        counted[k] = proportions[k] * sums[k]
     if len(word_counts):
         add_counts(own, words, proportions, ratio, word_counts)
 
