@@ -135,8 +135,8 @@ def held_out_density(
             n = len(used)
             u, inverse = (law[0, i], law[1, i]) if len(law) > 0 else (none, none)
             half = _weights(phi, used, np.flatnonzero(observed[i]), y[i], precision, u, inverse, M, m)
-            for d in range(len(r)):
-                r[d] = target[i, d]
+            for e in range(len(r)):
+                r[e] = target[i, e]
             for a in range(n):
                 for d in held_out:
                     r[d] -= m[a] * phi[used[a], d]
