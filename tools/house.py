@@ -27,19 +27,19 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 426,
-    "lines of code": 57_700,
+    "lines of code": 57_950,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,
-    "class names that stand for several classes": 9,
+    "class names that stand for several classes": 10,
     "modules in import circles, type checking included": 0,
     "names in words that say nothing": 2,
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 71,
+    "files that a fit of a GLM enters": 72,
     "changes of file among a GLM's own classes": 21,
 }
 

@@ -23,6 +23,13 @@ Array = np.ndarray
 class Posterior(Mapping[str, Any]):
     """Read-only blocks of q by name, as items and as attributes.
 
+    Parameters
+    ----------
+    blocks : dict
+    names : list of str, optional
+        Of a linear model those of the coefficients, and of the intercept, in the order of ``mean`` and ``cov`` of the
+        block "weights"; None of another model.
+
     Examples
     --------
     >>> import numpy as np
@@ -33,10 +40,15 @@ class Posterior(Mapping[str, Any]):
     (['weights'], array([1., 1.]))
     """
 
-    LAYOUT = "_blocks dict"
+    LAYOUT = "_blocks dict; names? items; names[*]? text"
 
-    def __init__(self, blocks: dict[str, Any]) -> None:
+    #: Of the coefficients.
+    names: list[str] | None = None
+
+    def __init__(self, blocks: dict[str, Any], names: list[Any] | None = None) -> None:
         self._blocks = dict(blocks)
+        if names is not None:
+            self.names = [str(name) for name in names]
 
     def __getitem__(self, name: str) -> Any:
         return self._blocks[name]

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
+from sksvi._names import own_name
 from sksvi._runtime import memory
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
@@ -37,6 +38,7 @@ from sksvi.estimators.targets import TargetEncoding
 from sksvi.estimators.validation import ENCODE, StrOptions, validate_data
 from sksvi.families import InUnits, Point, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
+from sksvi.families.gaussian.dense import reweighted
 from sksvi.inference import plan
 from sksvi.inference.messages import BlockFactors
 from sksvi.inference.passes.path import path_state
@@ -61,7 +63,7 @@ from sksvi.linear_model._integrated import (
     sites_of_weights,
 )
 from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
-from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind
+from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind, prior_text
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
 from sksvi.linear_model._summaries import (
@@ -79,6 +81,7 @@ from sksvi.models.linear.two_predictors import TwoPredictors
 from sksvi.predictive import Predictive
 from sksvi.predictive.pair import PairPredictive
 from sksvi.predictive.plain import tail_of
+from sksvi.priors import MultivariateNormal
 
 Array = np.ndarray
 
@@ -150,7 +153,7 @@ class BayesianGLM(BaseSVI):
             Mapping,
             "array-like",
         ],
-        "prior": [dict, None],
+        "prior": [dict, Posterior, MultivariateNormal, None],
         "intercept_precision": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         **CONSTRAINTS,
@@ -160,7 +163,7 @@ class BayesianGLM(BaseSVI):
         **STREAMED,
         "likelihood": LIKELIHOOD,
         "prior_precision": stays("q is held in units that it says", _fixed_part_of_prior),
-        "prior": stays("the messages of the fit are about it", text),
+        "prior": stays("the messages of the fit are about it", prior_text),
         "intercept_precision": stays("the first data said where the intercept's prior is centred", auto_or_number),
         "fit_intercept": stays("q has a coordinate for the intercept, or none", truth),
         "categorical_features": stays("q has coordinates for the levels that the first rows had", text),
@@ -174,7 +177,7 @@ class BayesianGLM(BaseSVI):
         *,
         likelihood: LikelihoodLike = "gaussian",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
-        prior: dict[Any, Any] | None = None,
+        prior: dict[Any, Any] | Posterior | MultivariateNormal | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",
@@ -380,7 +383,10 @@ class BayesianGLM(BaseSVI):
     def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None, levels: Any = None) -> None:
         """Set the fitted attributes; `looks`, `along`, `levels`: of `integrated`, while a fit has its rows."""
         q, columns = state.q, self._encoding.columns
-        weights, precision = model.exposed(q["weights"]), model.precision(q)[: model.n_fixed]
+        weights, precision = (
+            model.exposed(reweighted(q["weights"], model.widening(q))),
+            model.precision(q)[: model.n_fixed],
+        )
         if self._fitted.subspace is not None:
             weights, precision = self._lifted(q, weights)
         self.likelihood_ = model.current_likelihood(q)
@@ -390,7 +396,9 @@ class BayesianGLM(BaseSVI):
         if covariance_of(self) == "low-rank":
             walk = path_state(state)
             self._fitted = replace(self._fitted, temperature=walk.temperature, loo=walk.loo)
-        self.posterior_ = Posterior({"weights": weights})
+        names = self._column_names()
+        names = names + [own_name("intercept", names)] * self.fit_intercept
+        self.posterior_ = Posterior({"weights": weights}, names)
         given = self.prior_precision
         of_columns = precision if columns.own else precision * np.square(columns.scale)
         self.prior_precision_ = float(given) if isinstance(given, Real) else of_columns

@@ -11,6 +11,7 @@ from sklearn.base import _fit_context
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
+from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.targets import LabelTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
@@ -18,6 +19,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, without_bound
+from sksvi.priors import MultivariateNormal
 
 Array = np.ndarray
 
@@ -48,12 +50,15 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         the group, under a half-Cauchy prior of its own, and both are for the columns as given (of a categorical column
         for all its levels). Columns without a key ("*") are as under "auto". So each smooth of
         :class:`sksvi.preprocessing.SmoothTransformer` learns how smooth it is.
-    prior : dict or None, default=None
-        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
+    prior : dict, posterior or None, default=None
+        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Horseshoe()}``. Keys
         are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
         :mod:`fnmatch`, or positions; the closest one counts, of patterns the first. Values are
-        :class:`sksvi.priors.Normal` in the units of the column, "flat", or "auto", as columns without a key.
+        :class:`sksvi.priors.Normal` and :class:`sksvi.priors.StudentT` in the units of the column,
+        :class:`sksvi.priors.Horseshoe`, "flat", or "auto", as columns without a key.
         ``"intercept"`` is f at 0 of all columns, which are not centred then. Of several classes each has these priors.
+        Of two classes, for all coefficients together, the `posterior_` of a fit to other rows, or a
+        :class:`sksvi.priors.MultivariateNormal`.
         Not with ``covariance="low-rank"``.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
@@ -130,6 +135,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
         ``posterior_["weights"]``: ``mean``, ``cov``, ``std``, ``sample``; the intercept is the last coordinate.
+        ``posterior_.names``: of these coordinates.
     lower_bound_, lower_bounds_ : float, ndarray
         Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats. Under
         ``covariance="low-rank"`` there is none.
@@ -185,7 +191,7 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         *,
         likelihood: LikelihoodLike = "logit",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
-        prior: dict[Any, Any] | None = None,
+        prior: dict[Any, Any] | Posterior | MultivariateNormal | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",

@@ -22,8 +22,9 @@ from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import SPREAD, ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._groups import PrecisionGroups
+from sksvi.linear_model._joint_prior import JointByName
 from sksvi.linear_model._named_priors import PriorsByName
-from sksvi.linear_model._prior import LinearPrior, covariance_of, prior_kind
+from sksvi.linear_model._prior import LinearPrior, covariance_of, joint_of, prior_kind
 from sksvi.linear_model._second import SecondPredictor, asked_for, with_columns
 from sksvi.models.data import Table
 from sksvi.models.linear.named import NamedPriors
@@ -208,7 +209,9 @@ class GLMEncoding(Encoding):
         groups = cls.groups_of(estimator, found.categories, second) if prior.kind == "groups" else None
         named = None
         if by_name is not None:
-            columns, named = by_name.in_coordinates(columns, prior.unit)
+            by_name.check_target(target.likelihood)
+            unit = prior.unit if second is None else second.units(len(centre), prior.unit)
+            columns, named = by_name.in_coordinates(columns, unit)
             prior = prior if by_name.intercept is None else prior.with_intercept(by_name.intercept)
         if second is not None:
             named = second.named(named, target.likelihood, len(centre), prior.kind == "flat")
@@ -238,12 +241,18 @@ class GLMEncoding(Encoding):
         )
 
     @classmethod
-    def by_name(cls, estimator: Any, categories: Any) -> PriorsByName | None:
+    def by_name(cls, estimator: Any, categories: Any) -> PriorsByName | JointByName | None:
         """What the parameter `prior` names; None where there is none."""
         if estimator.prior is None:
             return None
+        joint = joint_of(estimator.prior)
+        if joint is not None:
+            return JointByName(estimator, joint, cls.column_names(estimator), categories)
         second = cls.second_of(estimator, categories)
-        return PriorsByName(estimator, cls.column_names(estimator), categories, second)
+        groups = None
+        if prior_kind(estimator.prior_precision) == "groups":
+            groups = cls.groups_of(estimator, categories, second)
+        return PriorsByName(estimator, cls.column_names(estimator), categories, second, groups)
 
     @classmethod
     def second_of(cls, estimator: Any, categories: Any) -> SecondPredictor | None:
@@ -416,7 +425,7 @@ def _is_scaled(estimator: Any) -> bool:
     return prior_kind(estimator.prior_precision) != "fixed"
 
 
-def _is_centred(estimator: Any, by_name: PriorsByName | None) -> bool:
+def _is_centred(estimator: Any, by_name: PriorsByName | JointByName | None) -> bool:
     """Whether columns are centred: not where the intercept, f at 0 of them, has a prior that the user gives."""
     named = by_name is not None and by_name.intercept is not None
     return bool(estimator.fit_intercept) and isinstance(estimator.intercept_precision, str) and not named

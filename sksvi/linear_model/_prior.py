@@ -10,13 +10,15 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi.estimators.checks import check_row_values
+from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.refit import text
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import own_unit, weighted_median
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import best_constant
 from sksvi.models.linear.scales import WIDEST, ScalePrior
-from sksvi.priors import Normal
+from sksvi.priors import MultivariateNormal, Normal
 
 Array = np.ndarray
 
@@ -37,6 +39,36 @@ def prior_kind(given: Any) -> str:
     if isinstance(given, str):
         return given
     return "flat" if isinstance(given, Real) and given == 0 else "fixed"
+
+
+def joint_of(given: Any) -> MultivariateNormal | None:
+    """The normal prior that a posterior stands for, or the one that is given; None of a prior of another kind.
+
+    Raises
+    ------
+    ValueError
+        For a posterior without names of coefficients, or of several classes.
+    """
+    if not isinstance(given, Posterior):
+        return given if isinstance(given, MultivariateNormal) else None
+    if given.names is None:
+        raise ValueError(
+            "prior is a posterior whose coefficients have no names: give posterior_ of a BayesianGLMRegressor or "
+            "BayesianGLMClassifier, or a sksvi.priors.MultivariateNormal."
+        )
+    weights = given["weights"]
+    if weights.mean.ndim > 1:
+        raise ValueError(
+            f"prior is the posterior of {len(weights.mean)} classes, and one of two classes or of numbers is taken: go "
+            "on from the fit itself by partial_fit."
+        )
+    return MultivariateNormal(given.names, weights.mean, weights.cov)
+
+
+def prior_text(estimator: Any, name: str) -> str:
+    """The parameter `prior` as text, of a posterior its mean and covariance."""
+    joint = joint_of(estimator.prior)
+    return text(estimator, name) if joint is None else repr(joint)
 
 
 def natural_unit(likelihood: Likelihood, targets: Table) -> float:

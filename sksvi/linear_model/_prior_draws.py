@@ -95,7 +95,7 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any, offset: Any = None) ->
     for s in range(n):
         q = hyperparameters(model, rng)
         likelihood = model.current_likelihood(q)
-        prior = model.prior(q)
+        prior = (model if model.named is None else model.replaced(named=model.named.drawn(rng))).prior(q)
         drawn = prior["weights"].sample(1, rng)
         views = twin._views(model, prior["weights"])
         for name, view in views.items():

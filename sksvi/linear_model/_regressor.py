@@ -13,6 +13,7 @@ from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.offsets import remember_exposure, with_exposure
+from sksvi.estimators.posterior import Posterior
 from sksvi.estimators.refit import stays, text
 from sksvi.estimators.regression import RegressionMethods
 from sksvi.estimators.targets import ValueTarget
@@ -21,6 +22,7 @@ from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, streams, without_bound
 from sksvi.linear_model._second import check_no_second, check_second, with_second
+from sksvi.priors import MultivariateNormal
 
 Array = np.ndarray
 
@@ -57,12 +59,15 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         the group, under a half-Cauchy prior of its own, and both are for the columns as given (of a categorical column
         for all its levels). Columns without a key ("*") are as under "auto". So each smooth of
         :class:`sksvi.preprocessing.SmoothTransformer` learns how smooth it is.
-    prior : dict or None, default=None
-        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
+    prior : dict, posterior or None, default=None
+        Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Horseshoe()}``. Keys
         are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
         :mod:`fnmatch`, or positions; the closest one counts, of patterns the first. Values are
-        :class:`sksvi.priors.Normal` in the units of the column, "flat", or "auto", as columns without a key.
+        :class:`sksvi.priors.Normal` and :class:`sksvi.priors.StudentT` in the units of the column,
+        :class:`sksvi.priors.Horseshoe`, "flat", or "auto", as columns without a key.
         ``"intercept"`` is f at 0 of all columns, which are not centred then.
+        For all coefficients together the `posterior_` of a fit to other rows, or a
+        :class:`sksvi.priors.MultivariateNormal`.
         Not with ``covariance="low-rank"``.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the
@@ -148,6 +153,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         The fitted likelihood, its learned scales as numbers.
     posterior_ : mapping
         ``posterior_["weights"]``: ``mean``, ``cov``, ``std``, ``sample``; the intercept is the last coordinate.
+        ``posterior_.names``: of these coordinates.
     lower_bound_, lower_bounds_ : float, ndarray
         Log evidence with hyperparameters integrated, and the bound on it at their best values per pass, nats. Under
         ``covariance="low-rank"`` there is none.
@@ -209,7 +215,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         *,
         likelihood: LikelihoodLike = "gaussian",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
-        prior: dict[Any, Any] | None = None,
+        prior: dict[Any, Any] | Posterior | MultivariateNormal | None = None,
         intercept_precision: float | str = "auto",
         fit_intercept: bool = True,
         hyperparameters: str = "integrated",

@@ -77,6 +77,7 @@ class MixedEffects(BayesianGLM):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
+        "prior": [dict, None],
         "algorithm": [StrOptions({"auto"}), *BayesianGLM._parameter_constraints["algorithm"]],
         "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
         "noise": [StrOptions({"auto"}), "boolean"],

@@ -64,7 +64,8 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         Priors by name, beside ``prior_precision="auto"``: ``{"age": Normal(0.5, 0.2), "site_*": Normal(0, 1)}``. Keys
         are coefficients as `summary` names them, columns (of a categorical one all levels), patterns of
         :mod:`fnmatch`, or positions; the closest one counts, of patterns the first. Values are
-        :class:`sksvi.priors.Normal` in the units of the column, "flat", or "auto", as columns without a key.
+        :class:`sksvi.priors.Normal` and :class:`sksvi.priors.StudentT` in the units of the column,
+        :class:`sksvi.priors.Horseshoe`, "flat", or "auto", as columns without a key.
         ``"intercept"`` is f at 0 of all columns, which are not centred then.
     intercept_precision : "auto" or float, default="auto"
         Prior precision of the intercept, about 0. "auto": at the columns' means the prior is centred where the

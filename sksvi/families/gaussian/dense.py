@@ -42,6 +42,15 @@ def gaussian(mean: Array, precision: Any, root: Any = None) -> Any:
     return structure_of(precision, mean.ndim).block(mean, precision, root)
 
 
+def reweighted(block: Any, W: Array | None) -> Any:
+    """The Gaussian of precision L W Lᵀ about the same mean, L Lᵀ that of a dense block; the block itself for None."""
+    if W is None:
+        return block
+    block = block.natural_form()
+    root = np.linalg.cholesky(block.precision)
+    return gaussian(block.mean, root @ W @ root.T)
+
+
 class PreciseGaussian(Normal):
     """A Gaussian held as mean and precision, the precision in a structure that a subclass fixes.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Family
-from sksvi.families.gaussian.dense import gaussian
+from sksvi.families.gaussian.dense import gaussian, reweighted
 
 Array = np.ndarray
 
@@ -29,7 +29,7 @@ class NodeBlocks:
     block : Gaussian block held by its precision
         As the fit left it.
     prior_mean : ndarray, shape of the block's mean
-    precision : ndarray of the same shape, or LevelBlocks
+    precision : ndarray of the same shape, dense matrix or LevelBlocks
         Of the prior under which the block was fitted.
     precisions : ndarray of shape (k, ...), or list of k LevelBlocks
         Of the prior of each node.
@@ -39,6 +39,8 @@ class NodeBlocks:
         Of the nodes; their sum is 1.
     found : list of k blocks, optional
         The block at each node, where it was found there; None: as the message has it.
+    widening : ndarray of shape (P, P), optional
+        W of `reweighted`, for the block of every node.
 
     Examples
     --------
@@ -53,8 +55,8 @@ class NodeBlocks:
 
     LAYOUT = """
         prior_mean (…) f where it.shape == self.block.mean.shape
-        precision (…) f >0 or LevelBlocks; precisions (k,…) f >0 or items k; information (k) f >0; weights (k) f >0
-        found? items k
+        precision (…) f >0 or (_,_) f or LevelBlocks; precisions (k,…) f >0 or (k,_,_) f or items k
+        information (k) f >0; weights (k) f >0; widening? (p,p) f; found? items k
     """
 
     block: Any
@@ -64,6 +66,7 @@ class NodeBlocks:
     information: Array
     weights: Array
     found: list[Any] | None = None
+    widening: Array | None = None
 
     @cached_property
     def blocks(self) -> list[Any]:
@@ -77,7 +80,7 @@ class NodeBlocks:
                 found.append(self.block)
             else:
                 found.append(gaussian(self.prior_mean, precision).times(message.faded(share)))
-        return found
+        return [reweighted(block, self.widening) for block in found]
 
 
 class NodeMixture(Family):

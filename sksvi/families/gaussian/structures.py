@@ -192,6 +192,11 @@ class Dense(Structure):
         """P itself."""
         return P
 
+    def scaled(self, P: Array, factor: Array | float) -> Array:
+        """D^½ P D^½ of a diagonal D."""
+        root = np.broadcast_to(np.sqrt(factor), P.shape[-1:])
+        return np.asarray(root[:, None] * P * root)
+
     def of_diagonal(self, vector: Array, like: Any) -> Array:
         """diag(vector)."""
         return vector[..., None] * np.eye(like.mean.shape[-1])

@@ -15,7 +15,7 @@ from sksvi.families.gaussian.dense import gaussian
 from sksvi.models.base import Fit, LinearTerms, summed
 from sksvi.models.data import Data, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
-from sksvi.models.linear.named import NamedPriors
+from sksvi.models.linear.named import NamedPriors, local_density, local_step, local_widening
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power
 from sksvi.models.targets import starting
@@ -72,7 +72,7 @@ class LinearModel(LinearLatents):
     shapes : SpectralPrior, optional
         What else the prior variances may be in proportion to, as the point block "prior_power"; None: all are equal.
     named : NamedPriors, optional
-        Priors of single weights in the place of `prior_precision`.
+        Priors of single weights, or of all together, in the place of `prior_precision`.
     """
 
     def __init__(
@@ -130,10 +130,17 @@ class LinearModel(LinearLatents):
             value = value[self.scales.kinds]
         units = self.relative_scale if self.shapes is None else self.units(q)
         shared = np.broadcast_to(np.asarray(value * np.square(units), float), (self.n_fixed,))
-        return shared if self.named is None else np.where(self.named.learned, shared, self.named.precision)
+        if self.named is None:
+            return shared
+        named = self.named.precision
+        if "local_scales" in q:
+            named = named * self.named.tangent(np.exp(q["local_scales"].value), self.likelihood.n_latents)[1]
+        return np.where(self.named.learned, shared, named)
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """N(0, diag(1/precision)) on the weights, about the means that are named and `intercept_mean`."""
+        if self.named is not None and self.named.joint is not None:
+            return {"weights": gaussian(self.named.joint.mean, self.named.joint.precision)}
         tail = [self.intercept_precision] if self.fit_intercept else []
         precision = np.concatenate([self.precision(q), tail])
         if self.joint:
@@ -159,6 +166,8 @@ class LinearModel(LinearLatents):
         rules: dict[str, Rule] = {}
         if isinstance(self.prior_precision, str):
             rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
+        if self.named is not None and self.named.mixtures:
+            rules["local_scales"] = ClosedForm(partial(local_step, self), partial(local_density, self))
         if self.shapes is not None:
             rules["prior_power"] = Fixed(lambda q: SpectralPrior.log_probability(prior_power(q)))
         if self.likelihood.learned:
@@ -174,6 +183,8 @@ class LinearModel(LinearLatents):
         q = self.first_hyper()
         if isinstance(self.prior_precision, str):
             q["prior_precision"] = Point(self._first_precision())
+        if self.named is not None and self.named.mixtures:
+            q["local_scales"] = Point(np.zeros(self.n_fixed))
         if self.shapes is not None:
             q["prior_power"] = Point(np.zeros(1))
         if self.likelihood.learned:
@@ -424,6 +435,10 @@ class LinearModel(LinearLatents):
         step = np.where((total > DETERMINED) & ((step < 0.0) | (total > SPENT)), step, 0.0)
         gain = 0.25 * float(np.sum(np.maximum(total, 0.0) * np.square(step)))
         return step, gain
+
+    def widening(self, q: dict[str, Any]) -> Array | None:
+        """W (P, P) of `reweighted`, for the covariance that the weights have; None: that of q."""
+        return local_widening(self, q) if "local_scales" in q else None
 
     # ---- other maxima
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:

@@ -305,7 +305,9 @@ class LinearHyperposterior:
         precision, mean = self.prior.precision, self.prior.mean
         by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
         found = None if self.levels is None else [self.levels.weights(self.blocks_at(h)) for h in nodes.values]
-        return NodeBlocks(self.block, mean, precision, by_node, shares, nodes.weights, found)
+        return NodeBlocks(
+            self.block, mean, precision, by_node, shares, nodes.weights, found, self.model.widening(self.q)
+        )
 
 
 # ---- the log evidence of scales that each column has for itself
