@@ -178,7 +178,7 @@ class PriorsByName:
             precision=np.where(flat, FLAT / np.square(unit), 1.0 / np.square(width)),
             learned=~(proper | flat),
             flat=flat,
-            mixtures=[list(self.estimator.prior.values())[k] for k in used],
+            mixtures=tuple(list(self.estimator.prior.values())[k] for k in used),
             mixture_of=number if len(used) else None,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -44,7 +44,7 @@ class NamedPriors:
         Of a mixture the one at which its scale is 1. Has no meaning where the prior is learned.
     learned, flat : ndarray of bool, shape (D,)
         Which share the learned precision, and which have a flat prior.
-    mixtures : list of StudentT or Horseshoe
+    mixtures : tuple of StudentT or Horseshoe
         Priors with scales of single coefficients.
     mixture_of : ndarray of int, shape (D,), optional
         Which of them a coefficient has, -1: none.
@@ -53,14 +53,14 @@ class NamedPriors:
     """
 
     LAYOUT = """
-        mean (d) f; precision (d) f >0; learned (d) b; flat (d) b; mixtures items; mixture_of? (d) i; joint? JointPrior
+        mean (d) f; precision (d) f >0; learned (d) b; flat (d) b; mixtures? items; mixture_of? (d) i; joint? JointPrior
     """
 
     mean: Array
     precision: Array
     learned: Array
     flat: Array
-    mixtures: list[Any] = field(default_factory=list)
+    mixtures: tuple[Any, ...] = ()
     mixture_of: Array | None = None
     joint: JointPrior | None = None
 
@@ -99,7 +99,7 @@ class NamedPriors:
         precision = self.precision.copy()
         for mixture, at in self._each():
             precision[at] *= mixture.drawn_precisions(len(at), rng)
-        return replace(self, precision=precision, mixtures=[], mixture_of=None)
+        return replace(self, precision=precision, mixtures=(), mixture_of=None)
 
 
 # ---- scales of single coefficients: the block "local_scales" is the log of the squares r at which mixtures have their
