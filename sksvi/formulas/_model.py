@@ -170,7 +170,9 @@ class FormulaModel(Pipeline):
     predict_median = _of_estimator("predict_median")
     predict_survival = _of_estimator("predict_survival")
     sample_y = _of_estimator("sample_y")
+    sample_prior = _of_estimator("sample_prior")
     log_predictive_density = _of_estimator("log_predictive_density", needs_y=True)
+    to_arviz = _of_estimator("to_arviz", needs_y=True)
     score = _of_estimator("score", needs_y=True)
 
     def fit(self, X: DataFrame, y: PerRow | None = None, sample_weight: ArrayLike | None = None, **params: Any) -> Self:

@@ -294,3 +294,16 @@ def test_counts_by_class_are_a_response():
     own = sksvi.BayesianGLMClassifier(likelihood="multinomial").fit(data[["x"]], data[["a", "b", "c"]])
     np.testing.assert_array_equal(model.predict_proba(data), own.predict_proba(data[["x"]]))
     assert list(model[-1].classes_) == ["a", "b", "c"]
+
+
+def test_draws_take_the_offset_of_the_formula():
+    pytest.importorskip("arviz")
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.standard_normal(40), "n": 5.0}).assign(y=rng.poisson(5.0, 40))
+    model = sksvi.from_formula("y ~ x + offset(log(n))", data, likelihood="poisson").fit(data)
+    given = {"offset": np.log(data["n"]), "random_state": 0}
+    own = model[-1].sample_prior(data[["x"]], 3, **given)
+    np.testing.assert_array_equal(model.sample_prior(data, 3, random_state=0), own)
+    found, wanted = model.to_arviz(data, random_state=0), model[-1].to_arviz(data[["x"]], data["y"], **given)
+    for group in ("posterior_predictive", "log_likelihood"):
+        np.testing.assert_array_equal(found[group]["y"], wanted[group]["y"])
