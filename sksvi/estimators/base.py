@@ -340,6 +340,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         phases = self._phases(problem, state, passes)
 
         def look_end(state: State, initial: State) -> bool:
+            self._encoding.check_pass(self, ready.model, state)
+
             def snapshot() -> Any:
                 fitted = copy.copy(self)
                 fitted._finish(ready.model, initial, problem.data.total_weight)

@@ -108,6 +108,9 @@ class Encoding(ABC):
         """The encoding after more rows; `share`: what is left of what earlier rows said, 0 where a fit has them all."""
         return self
 
+    def check_pass(self, estimator: Any, model: Any, state: Any) -> None:  # noqa: B027
+        """Raise where a pass shows that passes would not end."""
+
     @staticmethod
     def as_given(rows: Any) -> Any:
         """Rows that `read` gave, with their targets in the user's words."""

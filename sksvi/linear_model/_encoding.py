@@ -21,6 +21,7 @@ from sksvi.likelihoods.traits import LARGEST_TARGET
 from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import SPREAD, ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
+from sksvi.linear_model._fit_warnings import check_bounded
 from sksvi.linear_model._groups import PrecisionGroups
 from sksvi.linear_model._joint_prior import JointByName
 from sksvi.linear_model._named_priors import PriorsByName
@@ -321,6 +322,10 @@ class GLMEncoding(Encoding):
     def width(self, summary: DataSummary) -> int:
         """Number of columns of encoded rows."""
         return summary.n_columns if self.categorical is None else self.categorical.width + self.n_second
+
+    def check_pass(self, estimator: Any, model: Any, state: Any) -> None:
+        """An error where a flat prior lets a second latent widen without end."""
+        check_bounded(estimator, model, state)
 
     # ---- the prior of scales
     @property

@@ -19,6 +19,7 @@ from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._prior import covariance_of
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.two_predictors import TwoPredictors
 
 Array = np.ndarray
 
@@ -31,6 +32,9 @@ DETERMINED = 0.99
 #: Share of the intercept's deviation that columns without variation make up, from which a user is told, and how many of
 #: them are named.
 WIDENED, MOST_CONSTANTS = 0.1, 5
+#: Standard deviation of a coefficient of a second latent, a logarithm or a logit on the spread of its column, beyond
+#: which nothing is known of it.
+WIDEST = 5.0
 #: Ratio of spreads among columns from which a fixed prior is questioned.
 UNEVEN = 100.0
 
@@ -161,16 +165,32 @@ def check_determined(estimator: Any, problem: Problem, state: State) -> None:
         raise undetermined(estimator, least)
 
 
+def check_bounded(estimator: Any, model: Any, state: State) -> None:
+    """Raise where passes widen a second latent without end under a flat prior; names the coefficient.
+
+    Where counts have no more zeros than their likelihood expects, the probability of further ones runs to 0, and its
+    logit to minus infinity: there is no posterior, and passes would go on.
+    """
+    if estimator._encoding.second is None or estimator._prior_kind != "flat":
+        return
+    of_second = cast(TwoPredictors, model).of_second
+    std = np.sqrt(state.q["weights"].variance[of_second])
+    if np.any(std > WIDEST):
+        raise undetermined(estimator, estimator._coordinate_name(int(of_second[np.argmax(std)])))
+
+
 def undetermined(estimator: Any, least: str) -> ValueError:
     """The error of a flat prior, or one that is by name, under which data do not determine this coefficient."""
     given, remedy = f"prior_precision={estimator.prior_precision!r}", "choose prior_precision='auto'"
-    if estimator._encoding.named is not None:
+    if estimator.prior is not None:
         given, remedy = "prior='flat' of a column", "give it a Normal"
     levels = ", and levels without rows (.cat.remove_unused_categories())"
     unused = "" if estimator._encoding.categorical is None else levels
+    second = estimator._encoding.second
+    zeros = "" if second is None or second.kind != "zero" else ", and zero_features where there is no excess of zeros"
     return ValueError(
         f"{given} is a flat prior, but the data do not determine the coefficient of {least}: drop columns that others "
-        f"explain or that separate the labels{unused}, or {remedy}."
+        f"explain or that separate the labels{unused}{zeros}, or {remedy}."
     )
 
 

@@ -203,3 +203,12 @@ def test_what_has_no_second_latent_says_so(fitted, table):
         BayesianGLMRegressor(scale_features="all").partial_fit(*table)
     with pytest.raises(TypeError, match="scale_features"):
         loo(fitted, *table)
+
+
+@pytest.mark.exhaustive
+def test_zeros_without_an_excess_have_no_posterior_under_a_flat_prior(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame({"x": rng.normal(size=200)})
+    y = rng.binomial(5, 0.5, size=200)  # fewer zeros than a Poisson expects
+    with pytest.raises(ValueError, match=r"zero:.*no excess of zeros"):
+        BayesianGLMRegressor(likelihood="zero-inflated-poisson", zero_features=[], prior_precision="flat").fit(X, y)

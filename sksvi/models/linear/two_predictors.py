@@ -90,6 +90,11 @@ class TwoPredictors(LinearModel):
         second = (index >= self.n_fixed - self.n_second) & (index < self.n_fixed)
         return np.flatnonzero(~second), np.flatnonzero(second)
 
+    @property
+    def of_second(self) -> Array:
+        """Coordinates of the weights of the second latent."""
+        return self._at[1]
+
     def message_shapes(self, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shapes of the linear and the quadratic part of n messages."""
         return (n, 2), (n, 2, 2)
