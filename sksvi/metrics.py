@@ -1,4 +1,4 @@
-"""Scores of intervals, draws and probabilities, and scorers for scikit-learn's cross-validation and searches.
+"""Scores of intervals, draws, probabilities and recommendations, and scorers for cross-validation and searches.
 
 All functions take what was observed first, as :mod:`sklearn.metrics` does. Scorers are called with a fitted estimator,
 rows and targets, and more is better.
@@ -12,6 +12,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from sksvi._ranking import (
+    average_precision_score,
+    catalogue_coverage,
+    ndcg_score,
+    precision_score,
+    recall_score,
+)
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow
 from sksvi.estimators.checks import check_numbers, check_row_values
 from sksvi.predictive import log_predictive_density, predict_interval, predict_quantiles
@@ -20,6 +27,8 @@ from sksvi.predictive.plain import tail_of
 Array = np.ndarray
 
 __all__ = [
+    "average_precision_score",
+    "catalogue_coverage",
     "coverage_error",
     "crps",
     "crps_scorer",
@@ -27,6 +36,9 @@ __all__ = [
     "interval_score",
     "interval_scorer",
     "log_density_scorer",
+    "ndcg_score",
+    "precision_score",
+    "recall_score",
 ]
 
 #: Coverage of the intervals of `interval_scorer`, and the quantiles of `crps_scorer`.

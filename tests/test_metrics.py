@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn import metrics as others
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, mean_pinball_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -12,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, metrics
 from sksvi.metrics import (
+    average_precision_score,
+    catalogue_coverage,
     coverage_error,
     crps,
     crps_scorer,
@@ -19,6 +22,9 @@ from sksvi.metrics import (
     interval_score,
     interval_scorer,
     log_density_scorer,
+    ndcg_score,
+    precision_score,
+    recall_score,
 )
 
 N = 60
@@ -157,3 +163,56 @@ def test_scorers_refuse_what_has_no_such_prediction(rng):
     with pytest.raises(TypeError, match="predictions are levels such as"):
         crps_scorer(model, X, y)
     assert log_density_scorer(model, X, levels) < 0
+
+
+# ---- recommendations
+def ranking(rng, n_users=6, n_items=9):
+    """Scores of all items by user, which of them are true (one at least), and both as tables of ids."""
+    score, relevant = rng.random((n_users, n_items)), rng.random((n_users, n_items)) < 0.4
+    relevant[:, 0] |= ~relevant.any(1)
+    order = np.argsort(-score, axis=1)
+    table = pd.DataFrame({"user": np.repeat(np.arange(n_users), n_items), "item": order.ravel()})
+    table["rank"] = np.tile(np.arange(n_items) + 1, n_users)
+    user, item = np.nonzero(relevant)
+    return score, relevant, pd.DataFrame({"user": user, "item": item}), table.sample(frac=1.0, random_state=0)
+
+
+def test_scores_of_recommendations_are_those_of_each_user_by_scikit_learn(rng):
+    score, relevant, true, table = ranking(rng)
+    whole = {"k": score.shape[1]}
+    expected = np.mean([others.average_precision_score(*each) for each in zip(relevant, score, strict=True)])
+    assert average_precision_score(true, table, **whole) == pytest.approx(expected)
+    for k in (1, 4, 9):
+        assert ndcg_score(true, table, k=k) == pytest.approx(others.ndcg_score(relevant, score, k=k))
+        hits = np.take_along_axis(relevant, np.argsort(-score, axis=1)[:, :k], 1).sum(1)
+        assert precision_score(true, table, k=k) == pytest.approx(np.mean(hits / k))
+        assert recall_score(true, table, k=k) == pytest.approx(np.mean(hits / relevant.sum(1)))
+    arrays = true.to_numpy(), table.sort_values(["user", "rank"])[["user", "item"]].to_numpy()
+    assert ndcg_score(*arrays, k=4) == ndcg_score(true, table, k=4)
+    assert catalogue_coverage(np.arange(18), table, **whole) == 0.5
+
+
+def test_users_without_an_answer_count_as_misses_and_others_not_at_all():
+    true, table = [("a", 1), ("a", 1), ("b", 2)], pd.DataFrame({"who": ["a", "c"], "what": [1, 7], "rank": [1, 1]})
+    for score in (precision_score, recall_score, ndcg_score, average_precision_score):
+        assert score(true, table, k=1) == 0.5
+
+
+def test_recommendations_that_cannot_be_scored_are_refused():
+    true, table = pd.DataFrame({"user": ["1"], "item": [2]}), pd.DataFrame({"user": ["1"], "item": [2]})
+    bad = {
+        "of one type": (true, table.assign(user=1)),
+        "named alike": (true[["item", "user"]], table),
+        "twice for the user '1'": (true, pd.concat([table, table])),
+        "no item in row 0": (true.assign(item=None), table),
+        "table of pairs": (true["user"], table),
+    }
+    for message, tables in bad.items():
+        with pytest.raises(ValueError, match=message):
+            recall_score(*tables)
+    with pytest.raises(ValueError, match="k must be an integer"):
+        ndcg_score(true, table, k=0)
+    with pytest.raises(ValueError, match="item 2, which is none of"):
+        catalogue_coverage([1], table)
+    with pytest.raises(ValueError, match="items is empty"):
+        catalogue_coverage([], table)

@@ -12,9 +12,8 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.decomposition._gamma_counts import CountFactorization
 from sksvi.decomposition._gamma_fit import PoissonFit
-from sksvi.decomposition._pairs import best
+from sksvi.decomposition._pairs import Request, best, offered_among
 from sksvi.estimators.base import Phase
-from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
@@ -212,7 +211,15 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         first = self._checked_problem(model, problem.data, problem.batch_size)
         return [Phase(first, passes, self.tol), *phases]
 
-    def recommend(self, X: MatrixLike, n: int = 10, exclude_seen: bool = True) -> DataFrame:
+    def recommend(
+        self,
+        X: MatrixLike,
+        n: int = 10,
+        exclude_seen: bool = True,
+        *,
+        items: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+    ) -> DataFrame:
         """The columns with the largest expected counts for some rows: items for users.
 
         A row need not be one of the fit: its posterior is found from its own counts.
@@ -225,26 +232,37 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
             Columns per row, fewer where fewer are left.
         exclude_seen : bool, default=True
             Whether to leave out the columns that a row has counts of.
+        items : array-like of shape (c,), default=None
+            Columns that may be recommended, by name or else by number; None: all.
+        exclude : array-like of shape (e,), default=None
+            Columns that no row is recommended.
 
         Returns
         -------
         DataFrame
             row (its index in a DataFrame, else its number), column (its name, else its number), rank, and mean and std
             of its count, Poisson noise included. Of a Dask collection a lazy one, a partition for each of X.
+
+        Raises
+        ------
+        ValueError
+            An n that is no integer of at least 1; `items` or `exclude` with a column that X has not.
         """
         import pandas as pd
 
         check_is_fitted(self)
-        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
+        ask = Request.of(n, exclude_seen, items, exclude)
         index = getattr(X, "index", None)
         index = None if callable(index) else index  # a list has a method of that name
         found = cells(self._rows(X))
         names = getattr(self, "feature_names_in_", np.arange(found.shape[1]))
+        offered = offered_among(names, ask, "columns")
         labels = np.arange(found.shape[0]) if index is None else np.asarray(index)
         tables = []
         for rows, mean, variance in self._moments_of(found):
-            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if exclude_seen else mean
-            of, column, rank = best(score, n)
+            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if ask.exclude_seen else mean
+            of, column, rank = best(score[:, offered], ask.n)
+            column = offered[column]
             own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
             parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}
             tables.append(pd.DataFrame(parts))

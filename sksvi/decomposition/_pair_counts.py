@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaincinv
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +25,7 @@ from sksvi.decomposition._pair_count_encoding import (
     checked_counts,
     items_of,
 )
-from sksvi.decomposition._pairs import FoldedIds, FoldedPairs, PairMethods, Scored
+from sksvi.decomposition._pairs import QUANTILES, FoldedIds, FoldedPairs, PairMethods, Request, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable
 from sksvi.families import Gamma
@@ -118,12 +120,6 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
     def _moments_by_side(self) -> dict[str, tuple[Array, Array]]:
         sides = {side: self._factors_of(side) for side in SIDES}
         return {side: (q.mean, q.variance) for side, q in sides.items()}
-
-    def _user_draws(self, users: Any, folded: Any) -> tuple[Array | None, Array]:
-        """Draws (P, S, K) of users of the fit, or of folded-in ones, and which of them each of a column is, or -1."""
-        if folded is not None:
-            return folded._draws, positions(folded.ids, users)
-        return None if self.draws_ is None else self.draws_.users, positions(self.users_, users)
 
     def _spread_of(self, side: str) -> Array:
         variance = super()._spread_of(side)
@@ -349,7 +345,17 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         return float(np.average(density, weights=weight))
 
     # ---- what to show next
-    def recommend(self, users: ArrayLike | FoldedIds, n: int = 10, exclude_seen: bool = True) -> DataFrame:
+    def recommend(
+        self,
+        users: ArrayLike | FoldedIds,
+        n: int = 10,
+        exclude_seen: bool = True,
+        strategy: str = "mean",
+        random_state: RandomState = None,
+        *,
+        items: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+    ) -> DataFrame:
         """The items with the largest expected counts for some users.
 
         Parameters
@@ -361,35 +367,66 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             Items per user, fewer where fewer are left.
         exclude_seen : bool, default=True
             Whether to leave out the items that a user has counts of.
+        strategy : {"mean", "lower", "ucb", "thompson"}, default="mean"
+            Rank by the expected count; by its 5 % or its 95 % quantile, the lower and the upper end of its 90 %
+            interval, as if it were Gamma distributed; or by that at one draw of users and items from the posterior.
+        random_state : int, RandomState or None, default=None
+            Of the draw.
+        items : array-like of shape (c,), default=None
+            Ids of the items that may be recommended; None: all of the fit.
+        exclude : array-like of shape (e,), default=None
+            Ids of items that nobody is recommended, such as those that are sold out.
 
         Returns
         -------
         DataFrame
-            user, item (named as the columns of X in `fit`, if it had names), rank, and mean and std of the count,
-            Poisson noise included.
+            user, item (named as the columns of X in `fit`, if it had names), rank, the score that items are ranked by,
+            and mean and std of the count, Poisson noise included.
 
         Raises
         ------
         ValueError, TypeError
-            No users, a table of them, or an n that is no integer of at least 1; users folded into another fit; users
-            that were not seen, with ``on_unseen="error"``.
+            No users, a table of them, another strategy, or an n that is no integer of at least 1; users folded into
+            another fit; users that were not seen, with ``on_unseen="error"``; `items` or `exclude` with an id that the
+            fit did not have; ``exclude_seen=True`` after a file without training rows.
         """
-        check_is_fitted(self)
-        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
-        ids, folded = self._audience(users)
+        ask, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
 
-        def answer(some: Any) -> Scored:
-            q = self._rows("users", some, folded)
-            mean, variance = density.moments_of(q.mean, q.variance, self.posterior_["components"])
-            own, where = self._user_draws(some, folded)
-            if own is not None and self.draws_ is not None:
-                there = np.flatnonzero(where >= 0)
-                draws = own[where[there]]
-                variance[there] = cell_variance(self.draws_.items, draws, None, mean[there])
+        def answerer(folded: Any) -> Callable[..., Scored]:
+            drawn_items, drawn_users = self._one_draw(folded, rng) if strategy == "thompson" else (None, None)
 
-            def shown_at(of: Array, item: Array) -> dict[str, Array]:
-                return {"mean": mean[of, item], "std": np.sqrt(mean[of, item] + variance[of, item])}
+            def answer(some: Any, offered: Array) -> Scored:
+                mean, variance = self._rates_of(some, folded, offered)
+                if drawn_items is not None and drawn_users is not None:
+                    score = drawn_users(some) @ drawn_items[offered].T
+                elif strategy in QUANTILES:
+                    score = gamma_quantile(QUANTILES[strategy], mean, variance)
+                else:
+                    score = mean
 
-            return mean, shown_at
+                def shown_at(of: Array, item: Array) -> dict[str, Array]:
+                    own = mean[of, item]
+                    return {"score": score[of, item], "mean": own, "std": np.sqrt(own + variance[of, item])}
 
-        return self._ranked(ids, folded, n, exclude_seen, CELLS, answer)
+                return score, shown_at
+
+            return answer
+
+        return self._ranked(users, ask, CELLS, answerer)
+
+    def _rates_of(self, users: Any, folded: Any, offered: Array) -> tuple[Array, Array]:
+        """Mean and variance of the expected counts of some users with each of the items at some positions, (m, c)."""
+        q, components = self._rows("users", users, folded), self.posterior_["components"]
+        some = Gamma(components.shape[:, offered], components.rate[:, offered])
+        mean, variance = density.moments_of(q.mean, q.variance, some)
+        own, where = self._user_draws(users, folded)
+        if own is not None and self.draws_ is not None:
+            there = np.flatnonzero(where >= 0)
+            variance[there] = cell_variance(self.draws_.items[offered], own[where[there]], None, mean[there])
+        return mean, variance
+
+
+def gamma_quantile(probability: float, mean: Array, variance: Array) -> Array:
+    """Quantile of Gamma distributions with these moments."""
+    shape = np.square(mean) / variance
+    return np.asarray(gammaincinv(shape, probability) * variance / mean)

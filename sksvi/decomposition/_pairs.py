@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
 from sksvi.decomposition._ids import id_columns, positions
-from sksvi.decomposition._joint_draws import about
+from sksvi.decomposition._joint_draws import JointDraws, about
 from sksvi.estimators.base import BaseSVI
-from sksvi.estimators.checks import n_rows
+from sksvi.estimators.checks import check_count, check_flag, n_rows
 from sksvi.estimators.summary_text import counted
 from sksvi.estimators.unseen import check_predicted_ids, shown
 from sksvi.families import Gamma, GaussianPlates
@@ -22,6 +23,10 @@ from sksvi.models.factorization.columns import SIDES
 Array = np.ndarray
 #: Scores of some users' items, and a function of rows and columns of these: what is shown of them, by name.
 Scored: TypeAlias = tuple[Array, Callable[[Array, Array], dict[str, Array]]]
+#: From folded-in users or None to a function of some users and of positions of items, to their scores.
+Answerer: TypeAlias = Callable[[Any], Callable[[Any, Array], Scored]]
+#: Ways to rank items; those that take a quantile of what is expected of a pair, with its probability.
+STRATEGIES, QUANTILES = ("mean", "lower", "ucb", "thompson"), {"lower": 0.05, "ucb": 0.95}
 
 
 class FoldedIds:
@@ -145,6 +150,7 @@ class PairMethods(BaseSVI):
     seen_: tuple[Array, Array] | None
     on_unseen: str
     n_jobs: int | None
+    draws_: JointDraws | None
 
     @property
     def _k(self) -> int:
@@ -255,14 +261,29 @@ class PairMethods(BaseSVI):
         ValueError
             For one that the fit did not have.
         """
-        found = []
-        for side, column in zip(SIDES, self._requested_pairs(X)[0], strict=True):
-            where = positions(self._ids(side), column)
-            if np.any(where < 0):
-                row = int(np.argmax(where < 0))
-                raise ValueError(f"row {row} of X names {column.iloc[row]!r}, which is none of the {side} of the fit.")
-            found.append(where)
-        return found
+        pairs = zip(SIDES, self._requested_pairs(X)[0], strict=True)
+        return [fitted_places(self._ids(side), column, side, "row {} of X") for side, column in pairs]
+
+    def _user_draws(self, users: Any, folded: Any) -> tuple[Array | None, Array]:
+        """Draws (P, S, F) of users of the fit, or of folded-in ones, and which of them each of a column is, or -1."""
+        if folded is not None:
+            return folded._draws, positions(folded.ids, users)
+        return None if self.draws_ is None else self.draws_.users, positions(self.users_, users)
+
+    def _one_draw(self, folded: Any, rng: Any) -> tuple[Array, Callable[[Any], Array]]:
+        """Items (I, F) of the fit at one draw from the posterior, and a function to users (m, F) at the same draw."""
+        draws = self.draws_
+        number = 0 if draws is None else rng.randint(draws.n_draws)
+        items = self._rows("items", _column(self.items_)).sample(1, rng)[0] if draws is None else draws.items[:, number]
+
+        def drawn(users: Any) -> Array:
+            columns = np.asarray(self._rows("users", users, folded).sample(1, rng)[0])
+            own, where = self._user_draws(users, folded)
+            if own is None:
+                return columns
+            return np.where((where >= 0)[:, None], own[np.maximum(where, 0), number], columns)
+
+        return items, drawn
 
     def _users_of(self, X: Any) -> Any:
         """The posterior of the user of each row, or of each user that was folded in."""
@@ -292,17 +313,12 @@ class PairMethods(BaseSVI):
     # ---- what to show next
     def _audience(self, users: Any) -> tuple[Any, Any]:
         """Ids to recommend to, and where their posterior is if not in the fit."""
-        import pandas as pd
-
         if isinstance(users, FoldedIds):
             self._check_folded(users)
-            return pd.Series(users.ids, dtype=object), users
+            return _column(users.ids), users
         if isinstance(users, FoldedPairs):
             raise TypeError("recommend takes users, not pairs: give it what fold_in returned, without `pairs`.")
-        if getattr(users, "ndim", 1) > 1:
-            raise TypeError(f"users is a table of shape {users.shape}: give its column of ids.")
-        # A list of tuples is a list of ids, not a table.
-        users = pd.Series(list(users) if pd.api.types.is_list_like(users) else [users], dtype=object)
+        users = _list_of_ids(users, "users")
         if not len(users):
             raise ValueError("users is empty: name at least one.")
         self._check_known("users", users, "users")
@@ -317,37 +333,188 @@ class PairMethods(BaseSVI):
         return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])
 
     def _ranked(
-        self, users: Any, folded: Any, n: int, exclude_seen: bool, pairs: int, answer: Callable[[Any], Scored]
+        self, users: Any, ask: Request, pairs: int, answerer: Callable[[Any], Callable[..., Scored]]
     ) -> DataFrame:
         """Table of the n best items of each user, named as the columns of pairs are in the fit.
 
         Parameters
         ----------
-        users, folded : Series, FoldedIds or None
-            As `_audience` gives them.
-        n : int
-        exclude_seen : bool
+        users : array-like or FoldedIds
+        ask : Request
         pairs : int
             Pairs that are ranked at a time, about.
-        answer : callable
-            Scores (m, n_items) of some users, and what the table shows of the pairs at some rows and items, by name.
+        answerer : callable
         """
         import pandas as pd
 
-        if exclude_seen:
+        check_is_fitted(self)
+        ids, folded = self._audience(users)
+        offered = offered_among(self.items_, ask, "items")
+        if ask.exclude_seen:
             self._check_seen()
-        tables = []
-        for part in parallel.slices(len(users), max(1, pairs // max(len(self.items_), 1))):
-            some = users.iloc[part]
-            score, shown_at = answer(some)
-            if exclude_seen:
+        place = np.full(len(self.items_), -1)
+        place[offered] = np.arange(len(offered))
+        answer, tables = answerer(folded), []
+        for part in parallel.slices(len(ids), max(1, pairs // max(len(offered), 1))):
+            some = ids.iloc[part]
+            score, shown_at = answer(some, offered)
+            if ask.exclude_seen:
+                row, column = self._seen(some, folded)
+                column = place[column]
                 score = score.copy()
-                score[self._seen(some, folded)] = -np.inf
-            of, item, rank = best(score, n)
-            columns = {"user": some.to_numpy()[of], "item": self.items_[item], "rank": rank}
+                score[row[column >= 0], column[column >= 0]] = -np.inf
+            of, item, rank = best(score, ask.n)
+            columns = {"user": some.to_numpy()[of], "item": self.items_[offered[item]], "rank": rank}
             tables.append(pd.DataFrame({**columns, **shown_at(of, item)}))
-        names = list(getattr(self, "feature_names_in_", ["user", "item"]))
-        return pd.concat(tables, ignore_index=True).rename(columns=dict(zip(["user", "item"], names, strict=True)))
+        return pd.concat(tables, ignore_index=True).rename(columns=self._column_names)
+
+    @property
+    def _column_names(self) -> dict[str, str]:
+        """What the fit calls users and items."""
+        names = getattr(self, "feature_names_in_", ["user", "item"])
+        return dict(zip(["user", "item"], names, strict=True))
+
+    # ---- what is alike
+    def similar_items(self, item: object, n: int = 10) -> DataFrame:
+        """The items that the same users like or have, by what the fit expects of all users.
+
+        The similarity of items i and j is the cosine of f_ui and f_uj over the users u of the fit, where f_ui is the
+        product of posterior mean factors, without biases. In the factors it is the cosine in the metric of the users'
+        second moments, so that it does not depend on how large a factor happens to be on either side.
+
+        Parameters
+        ----------
+        item : object
+            Id of an item of the fit.
+        n : int, default=10
+            Items in the answer, fewer where there are fewer. The item itself is none of them, nor is one whose factors
+            are all 0.
+
+        Returns
+        -------
+        DataFrame
+            The items (named as the column of X in `fit`, if it had a name), and ``similarity``, in [-1, 1], the
+            largest first.
+
+        Raises
+        ------
+        ValueError
+            For an item that the fit did not have, or whose factors are all 0; for an n below 1.
+        """
+        return self._similar("items", item, n)
+
+    def similar_users(self, user: object, n: int = 10) -> DataFrame:
+        """The users who like or have the same items, by what the fit expects of all items.
+
+        The similarity of users u and w is the cosine of f_ui and f_wi over the items i of the fit, where f_ui is the
+        product of posterior mean factors, without biases: see `similar_items`.
+
+        Parameters
+        ----------
+        user : object
+            Id of a user of the fit.
+        n : int, default=10
+            Users in the answer, fewer where there are fewer. The user is none of them, nor is one whose factors are
+            all 0.
+
+        Returns
+        -------
+        DataFrame
+            The users (named as the column of X in `fit`, if it had a name), and ``similarity``, in [-1, 1], the
+            largest first.
+
+        Raises
+        ------
+        ValueError
+            For a user that the fit did not have, or whose factors are all 0; for an n below 1.
+        """
+        return self._similar("users", user, n)
+
+    def _similar(self, side: str, one: Any, n: int) -> DataFrame:
+        """Table of the n ids of a side that are most like one of them."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        n, name = check_count(n, "n"), side[:-1]
+        ids = self._ids(side)
+        place = int(fitted_places(ids, _column([one]), side, name)[0])
+        own, others = (self._factors_of(of).mean for of in ((side, *set(SIDES) - {side})))
+        metric = others.T @ others / len(others)
+        along = own @ metric
+        lengths = np.sqrt(np.maximum(np.einsum("pk,pk->p", along, own), 0.0))
+        if not lengths[place]:
+            raise ValueError(f"{name} {one!r} has factors that are all 0: no {name} is like it, or all are.")
+        there = np.flatnonzero(lengths)
+        score = np.full(len(ids), -np.inf)
+        score[there] = np.clip(own[there] @ along[place] / (lengths[there] * lengths[place]), -1.0, 1.0)
+        score[place] = -np.inf
+        _, found, _ = best(score[None], n)
+        return pd.DataFrame({self._column_names[name]: ids[found], "similarity": score[found]})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user of `recommend` asks for: how many items, which may be among them."""
+
+    n: int
+    exclude_seen: bool
+    items: Any = None
+    exclude: Any = None
+
+    @classmethod
+    def of(
+        cls, n: Any, exclude_seen: Any, items: Any = None, exclude: Any = None, strategy: str = STRATEGIES[0]
+    ) -> Request:
+        """The request, or an error where a value has no meaning."""
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}; found {strategy!r}.")
+        return cls(check_count(n, "n"), check_flag(exclude_seen, "exclude_seen"), items, exclude)
+
+
+def offered_among(ids: Array, ask: Request, kind: str) -> Array:
+    """Positions of the items that may be recommended, in order; `kind` is what the fit calls its items."""
+    offered = np.ones(len(ids), bool)
+    if ask.items is not None:
+        candidates = _list_of_ids(ask.items, "items")
+        if not len(candidates):
+            raise ValueError("items is empty: name at least one that may be recommended, or leave it out.")
+        offered[:] = False
+        offered[fitted_places(ids, candidates, kind, "items")] = True
+    if ask.exclude is not None:
+        offered[fitted_places(ids, _list_of_ids(ask.exclude, "exclude"), kind, "exclude")] = False
+    return np.flatnonzero(offered)
+
+
+def fitted_places(ids: Array, requested: Any, kind: str, what: str) -> Array:
+    """Positions of requested ids (a Series) among those of the fit; an error names the first that is none of them.
+
+    what : what holds the ids, with {} for the row.
+    """
+    where = positions(ids, requested)
+    if np.any(where < 0):
+        row = int(np.argmax(where < 0))
+        strange = requested.iloc[row]
+        raise ValueError(
+            f"{what.format(row)} names {strange!r} ({type(strange).__name__}), which is none of the {kind} of the fit: "
+            f"these are {shown(ids, 5)}."
+        )
+    return where
+
+
+def _column(ids: Any) -> Any:
+    """A Series of ids as they are: tuples are ids, no levels."""
+    import pandas as pd
+
+    return pd.Series(list(ids), dtype=object)
+
+
+def _list_of_ids(ids: Any, name: str) -> Any:
+    """Ids that a user gave, one or a list, as a Series; a list of tuples is a list of ids, not a table."""
+    import pandas as pd
+
+    if getattr(ids, "ndim", 1) > 1:
+        raise TypeError(f"{name} is a table of shape {ids.shape}: give its column of ids.")
+    return _column(ids if pd.api.types.is_list_like(ids) else [ids])
 
 
 def best(score: Array, n: int) -> tuple[Array, Array, Array]:

@@ -154,7 +154,7 @@ class PoissonFactorization(PairCounts):
     >>> bool(model.predict([("a", "y")])[0] > model.predict([("a", "w")])[0])
     True
     >>> model.recommend(["a"], n=1).columns.tolist()
-    ['user', 'song', 'rank', 'mean', 'std']
+    ['user', 'song', 'rank', 'score', 'mean', 'std']
     """
 
     LAYOUT = (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
@@ -14,9 +15,9 @@ from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
 from sksvi.decomposition._ids import design_of, positions
 from sksvi.decomposition._joint_draws import JointDraws, prior_draws
-from sksvi.decomposition._pairs import PairMethods, Scored, crossed
+from sksvi.decomposition._pairs import QUANTILES, PairMethods, Request, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
-from sksvi.estimators.checks import check_count, check_flag, check_row_values, check_seed
+from sksvi.estimators.checks import check_row_values, check_seed
 from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable, likelihood_draws
 from sksvi.estimators.encoding import CHUNK
 from sksvi.estimators.posterior import Posterior
@@ -38,8 +39,6 @@ from sksvi.predictive import Predictive
 
 Array = np.ndarray
 
-#: Standard deviations of f that an upper confidence bound adds.
-UCB_REACH = 1.645
 #: Steps of a folded-in user at each draw of the items where one is not exact.
 FOLD_MOVES = 3
 #: Pairs that are ranked at a time.
@@ -385,6 +384,9 @@ class RatingMethods(RegressionMethods, PairMethods):
         exclude_seen: bool = True,
         strategy: str = "mean",
         random_state: RandomState = None,
+        *,
+        items: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
     ) -> DataFrame:
         """The best items for some users.
 
@@ -397,11 +399,15 @@ class RatingMethods(RegressionMethods, PairMethods):
             Items per user, fewer where fewer are left.
         exclude_seen : bool, default=True
             Whether to leave out the items that a user has rated.
-        strategy : {"mean", "ucb", "thompson"}, default="mean"
-            Rank by the predictive mean of y, by the mean of y at the 95 % quantile of f, or by that at one draw of
-            users and items from q.
+        strategy : {"mean", "lower", "ucb", "thompson"}, default="mean"
+            Rank by the predictive mean of y; by the mean of y at the 5 % or the 95 % quantile of f, the lower and the
+            upper end of its 90 % interval; or by that at one draw of users and items from q.
         random_state : int, RandomState or None, default=None
             Of the draw.
+        items : array-like of shape (c,), default=None
+            Ids of the items that may be recommended; None: all of the fit.
+        exclude : array-like of shape (e,), default=None
+            Ids of items that nobody is recommended, such as those that are sold out.
 
         Returns
         -------
@@ -413,48 +419,45 @@ class RatingMethods(RegressionMethods, PairMethods):
         ------
         ValueError, TypeError
             No users, a table of them, another strategy, or an n that is no integer of at least 1; users folded into
-            another fit; users that were not seen, with ``on_unseen="error"``; ``exclude_seen=True`` after a file
-            without training rows.
+            another fit; users that were not seen, with ``on_unseen="error"``; `items` or `exclude` with an id that the
+            fit did not have; ``exclude_seen=True`` after a file without training rows.
         """
-        check_is_fitted(self)
-        if strategy not in ("mean", "ucb", "thompson"):
-            raise ValueError(f"strategy must be 'mean', 'ucb' or 'thompson'; found {strategy!r}.")
-        n, exclude_seen = check_count(n, "n"), check_flag(exclude_seen, "exclude_seen")
-        ids, folded = self._audience(users)
-        ranked_by = self._ranked_by(strategy, folded, check_seed(random_state))
+        ask, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
 
-        def answer(some: Any) -> Scored:
-            m, v = (part.reshape(len(some), -1) for part in self._latent(crossed(some, self.items_), folded))
-            f, spread = ranked_by(some, m, v)
-            score = self._in_levels(Predictive(self.likelihood_, f.ravel(), spread.ravel()))[0].reshape(m.shape)
+        def answerer(folded: Any) -> Callable[..., Scored]:
+            ranked_by = self._ranked_by(strategy, folded, rng)
 
-            def shown_at(of: Array, item: Array) -> dict[str, Array]:
-                mean, std = self._in_levels(Predictive(self.likelihood_, m[of, item], v[of, item]))
-                return {"score": score[of, item], "mean": mean, "std": std}
+            def answer(some: Any, offered: Array) -> Scored:
+                m, v = (
+                    part.reshape(len(some), -1) for part in self._latent(crossed(some, self.items_[offered]), folded)
+                )
+                f, spread = ranked_by(some, offered, m, v)
+                score = self._in_levels(Predictive(self.likelihood_, f.ravel(), spread.ravel()))[0].reshape(m.shape)
 
-            return score, shown_at
+                def shown_at(of: Array, item: Array) -> dict[str, Array]:
+                    mean, std = self._in_levels(Predictive(self.likelihood_, m[of, item], v[of, item]))
+                    return {"score": score[of, item], "mean": mean, "std": std}
 
-        return self._ranked(ids, folded, n, exclude_seen, RANKED, answer)
+                return score, shown_at
+
+            return answer
+
+        return self._ranked(users, ask, RANKED, answerer)
 
     def _ranked_by(self, strategy: str, folded: FoldedUsers | None, rng: Any) -> Callable[..., tuple[Array, Array]]:
-        """Mean and variance of the f that items are ranked by, from some users and the mean and variance of their f."""
+        """Mean and variance of the f that items are ranked by, from users, items, and the mean and variance of f."""
         if strategy == "mean":
-            return lambda users, m, v: (m, v)
+            return lambda users, offered, m, v: (m, v)
         # A draw, or a quantile, has no spread of its own.
-        if strategy == "ucb":
-            return lambda users, m, v: (m + UCB_REACH * np.sqrt(v), np.zeros(v.shape))
-        model, draws = self._model, self.draws_
-        number = None if draws is None else rng.randint(draws.n_draws)
-        drawn_items = self._blocks["items"].sample(1, rng)[0] if draws is None else draws.items[:, number]
+        if strategy in QUANTILES:
+            reach = ndtri(QUANTILES[strategy])
+            return lambda users, offered, m, v: (m + reach * np.sqrt(v), np.zeros(v.shape))
+        model, (drawn_items, drawn_users) = self._model, self._one_draw(folded, rng)
         items = model.layouts["items"].embedded(drawn_items)
 
-        def drawn(users: Any, m: Array, v: Array) -> tuple[Array, Array]:
-            columns = self._rows("users", users, folded).sample(1, rng)[0]
-            own = None if draws is None else draws.users if folded is None else folded._draws
-            if own is not None:  # together with the items
-                where = positions(self.users_ if folded is None else folded.ids, users)
-                columns = np.where((where >= 0)[:, None], own[np.maximum(where, 0), number], columns)
-            return model.offset + model.layouts["users"].embedded(columns) @ items.T, np.zeros(v.shape)
+        def drawn(users: Any, offered: Array, m: Array, v: Array) -> tuple[Array, Array]:
+            columns = model.layouts["users"].embedded(drawn_users(users))
+            return model.offset + columns @ items[offered].T, np.zeros(v.shape)
 
         return drawn
 

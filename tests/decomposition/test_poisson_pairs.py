@@ -55,7 +55,7 @@ def test_a_fit_is_that_of_the_matrix_to_the_bit(algorithm, global_random_seed):
         found[1] <= np.sqrt(mean + np.square(std))[tuple(where)] * (1 + 1e-12)
     )  # users of pairs by mean field
     ours, theirs = model.recommend(guests, n=4), table.recommend(counts, n=4)
-    assert list(ours) == ["who", "what", "rank", "mean", "std"]
+    assert list(ours) == ["who", "what", "rank", "score", "mean", "std"]
     np.testing.assert_array_equal(ours["what"], model.items_[theirs["column"].to_numpy(int)])
     assert np.all(ours["std"] <= theirs["std"] * (1 + 1e-12))
 
