@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -201,7 +201,8 @@ def catalogue_coverage(items: ArrayLike, recommended: MatrixLike, *, k: int = 10
     """
     import pandas as pd
 
-    k, table, catalogue = check_count(k, "k"), _ranks(recommended), pd.Series(list(items), dtype=object).unique()
+    k, table, ids = check_count(k, "k"), _ranks(recommended), cast(Any, items)
+    catalogue = pd.Series(list(ids), dtype=object).unique()
     if not len(catalogue):
         raise ValueError("items is empty: name the items of the catalogue.")
     strange = ~table["item"].isin(catalogue)
@@ -220,16 +221,16 @@ def _hits(y_true: Any, recommended: Any, k: int) -> tuple[Array, Array]:
             f"y_true begins with the columns {names[0]}, recommended with {names[1]}: both take user, then item, named "
             "alike."
         )
-    asked = true.drop_duplicates().groupby("user", sort=False).size()
-    if not table["user"].isin(asked.index).any():
+    counts = true.drop_duplicates().groupby("user", sort=False).size()
+    if not table["user"].isin(counts.index).any():
         raise ValueError(
-            f"no user of y_true ({asked.index[0]!r}, ...) is among those of recommended ({table['user'].iloc[0]!r}, "
+            f"no user of y_true ({counts.index[0]!r}, ...) is among those of recommended ({table['user'].iloc[0]!r}, "
             "...): are their ids of one type?"
         )
     found = table[table["rank"] < k].merge(true.drop_duplicates(), on=["user", "item"])
-    hits = np.zeros((len(asked), k))
-    hits[asked.index.get_indexer(found["user"]), found["rank"]] = 1.0
-    return hits, asked.to_numpy()
+    hits = np.zeros((len(counts), k))
+    hits[counts.index.get_indexer(found["user"]), found["rank"]] = 1.0
+    return hits, counts.to_numpy()
 
 
 def _pairs(X: Any, name: str) -> Any:
