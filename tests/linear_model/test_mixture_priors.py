@@ -216,3 +216,10 @@ def test_bad_keys_are_refused_before_the_fit_changes(estimator, frame, target):
         estimator.set_params(prior={"c0": StudentT()}, prior_precision=1.0).fit(X, target)
     assert not hasattr(estimator, "coef_")
     estimator.set_params(prior=None, prior_precision="auto")
+
+
+def test_intervals_that_scales_do_not_widen_are_warned_of(monkeypatch, global_random_seed):
+    monkeypatch.setattr("sksvi.models.linear.named.LEAST", np.inf)  # as where q is at none of its maxima
+    X = np.random.default_rng(global_random_seed).normal(size=(40, 3))
+    with pytest.warns(UserWarning, match="ended at no maximum in the scales of single coefficients"):
+        BayesianGLMRegressor(prior={"*": StudentT(3)}).fit(X, X[:, 0])

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sksvi._runtime.user import warn_user
 from sksvi.families.gaussian.structures import DENSE
 
 Array = np.ndarray
@@ -128,8 +129,8 @@ def local_widening(model: Any, q: dict[str, Any]) -> Array | None:
 
     q holds these scales independent of the weights, and is too narrow by what a mean would move them:
     dδ = G (U dm - T dδ) with δ the precisions, G their slopes in E w², U dm the change of m² and T the squared entries
-    of S (linear response: Giordano, Broderick and Jordan 2018). None where the precision is not dense, or q at none of
-    its maxima.
+    of S (linear response: Giordano, Broderick and Jordan 2018). None where the precision is not dense, and, which is
+    warned of, where q is at none of its maxima.
     """
     block, named, k = q["weights"], model.named, model.likelihood.n_latents
     if not block.full or block.structure is not DENSE:
@@ -145,4 +146,10 @@ def local_widening(model: Any, q: dict[str, Any]) -> Array | None:
     root = np.linalg.cholesky(block.natural_form().precision)
     half = np.linalg.solve(root, np.eye(len(root))[:, index.ravel()])
     W = np.eye(len(root)) + half @ added.reshape(index.size, index.size) @ half.T
-    return W if np.linalg.eigvalsh(W)[0] > LEAST else None
+    if np.linalg.eigvalsh(W)[0] > LEAST:
+        return W
+    warn_user(
+        "the fit ended at no maximum in the scales of single coefficients (prior=): intervals of coefficients leave out "
+        "that these scales follow them, and are too short. A larger max_iter, or a smaller tol, goes on."
+    )
+    return None
