@@ -94,11 +94,11 @@ def legend_outside(ax: Any, **kwargs: Any) -> None:
     )
 
 
-def legend_above(ax: Any) -> None:
-    """A legend in one line above the axes, where it hides no data."""
+def legend_above(ax: Any, ncols: int | None = None) -> None:
+    """A legend in one line, or in `ncols` columns, above the axes, where it hides no data."""
     handles, _ = ax.get_legend_handles_labels()
     place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
-    ax.legend(ncols=len(handles), fontsize="small", frameon=False, columnspacing=1.2, **place)
+    ax.legend(ncols=ncols or len(handles), fontsize="small", frameon=False, columnspacing=1.2, **place)
 
 
 def central(mean: Any, std: Any, coverage: float) -> tuple[Any, Any]:
@@ -151,6 +151,20 @@ def unwrapped(estimator: Any) -> tuple[Any, Any]:
     """Return the estimator inside searches and pipelines, and the pipeline of transformers before it, or None."""
     inner, steps, _ = wrappers.unwrapped(estimator)
     return inner, steps[-1] if steps else None
+
+
+#: What axes call the units of effects on the latent where nothing is known of it.
+LATENT = "units of the latent"
+
+
+def latent_unit(model: Any) -> str:
+    """What effects on the latent of a fitted model are in: log odds, logarithms of a mean, or the units of y."""
+    likelihood = getattr(model, "likelihood_", None)
+    if likelihood is None:
+        return LATENT
+    if likelihood.ratio is not None:
+        return "log odds" if likelihood.ratio == "odds" else "log rate" if likelihood.traits.discrete else "log mean"
+    return "units of y" if likelihood.traits.additive else LATENT
 
 
 def refuse_several(model: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, axes_for, check_whole
+from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above
 from sksvi.displays._predicted import steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile
 from sksvi.predictive.plain import tail_of
@@ -130,7 +130,7 @@ class IntervalCoverageDisplay:
         ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
         ax.set_xlabel("Coverage of the interval (%)")
         ax.set_ylabel(f"Share of {self.n:,} observations inside (%)")
-        ax.legend(loc="upper left", fontsize="small")
+        legend_above(ax, ncols=2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

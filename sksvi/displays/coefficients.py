@@ -9,7 +9,18 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, categorical_columns, feature_names, grouping_columns
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, is_compressed
-from sksvi.displays._common import axes_for, central, check_most, fitted, legend_outside, say_shown, style_of, unwrapped
+from sksvi.displays._common import (
+    LATENT,
+    axes_for,
+    central,
+    check_most,
+    fitted,
+    latent_unit,
+    legend_outside,
+    say_shown,
+    style_of,
+    unwrapped,
+)
 from sksvi.estimators.tables import as_table
 from sksvi.predictive.plain import tail_of
 
@@ -54,6 +65,9 @@ class CoefficientDisplay:
     interval : (ndarray, ndarray), default=None
         Lower and upper ends of the intervals, each of the shape of `mean`; None: those of a Gaussian.
 
+    unit : str, default="units of the latent"
+        What coefficients are in, as the axis says: "log odds", "log rate", ...
+
     Attributes
     ----------
     ax_ : matplotlib Axes
@@ -94,6 +108,7 @@ class CoefficientDisplay:
         standardized: bool = False,
         n_features: int | None = None,
         interval: tuple[ArrayLike, ArrayLike] | None = None,
+        unit: str = LATENT,
     ) -> None:
         tail_of(coverage)
         if sort not in (None, *ORDERS):
@@ -113,7 +128,7 @@ class CoefficientDisplay:
             raise ValueError(
                 f"interval has ends of shapes {self.lower.shape} and {self.upper.shape} for means of {self.mean.shape}."
             )
-        self.sort, self.standardized = sort, standardized
+        self.sort, self.standardized, self.unit = sort, standardized, unit
         self.n_features = len(self.feature_names) if n_features is None else int(n_features)
         if sort is not None:
             order = ORDERS[sort](self.mean[np.abs(self.mean).argmax(0), np.arange(self.mean.shape[1])])
@@ -159,7 +174,7 @@ class CoefficientDisplay:
         per = "spread of its column (2 sd; of two values their distance)" if self.standardized else "unit of its column"
         interval = f"{100 * self.coverage:g} % posterior interval"
         # Towards the names there is room: a line that begins below them is not cut off.
-        ax.set_xlabel(f"Coefficient (units of the latent), {interval},\nper {per}", loc="right")
+        ax.set_xlabel(f"Coefficient ({self.unit}), {interval},\nper {per}", loc="right")
         of_class = self.class_names is not None and n_classes == 1
         rule = "those that speak most for the class" if of_class else "the clearest from zero"
         say_shown(ax, n_features, self.n_features, f"columns shown, {rule}")
@@ -266,6 +281,7 @@ class CoefficientDisplay:
         if class_name is not None:
             classes, sort = [class_name], sort or "mean"
         options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
+        options["unit"] = latent_unit(inner)
         return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
 
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, Names
-from sksvi.displays._common import axes_for, central, check_most, fitted, say_shown, unwrapped
+from sksvi.displays._common import LATENT, axes_for, central, check_most, fitted, latent_unit, say_shown, unwrapped
 from sksvi.predictive.plain import tail_of
 
 
@@ -38,6 +38,9 @@ class GroupEffectsDisplay:
 
     n_levels : int, default=None
         How many levels there are, where these are but some of them; None: these are all.
+
+    unit : str, default="units of the latent"
+        What effects are in, as the axis says: "log odds", "log rate", ...
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class GroupEffectsDisplay:
         *,
         coverage: float = 0.9,
         n_levels: int | None = None,
+        unit: str = LATENT,
     ) -> None:
         tail_of(coverage)
         mean, std, names = np.asarray(mean, float), np.asarray(std, float), list(level_names)
@@ -88,7 +92,7 @@ class GroupEffectsDisplay:
         self.mean, self.std = mean[order], std[order]
         self.level_names = [str(names[i]) for i in order]
         self.n_levels = len(names) if n_levels is None else int(n_levels)
-        self.group, self.effect, self.coverage = str(group), str(effect), coverage
+        self.group, self.effect, self.coverage, self.unit = str(group), str(effect), coverage, unit
         self.lower, self.upper = central(self.mean, self.std, coverage)
 
     def plot(self, ax: Axes | None = None, **errorbar_kwargs: Any) -> GroupEffectsDisplay:
@@ -116,9 +120,8 @@ class GroupEffectsDisplay:
         ax.set_yticks(at, apart(self.level_names))
         ax.set_ylim(-0.6, n_shown - 0.4)
         ax.set_ylabel(self.group)
-        # The latent is what effects are added up in: log odds under a logit link, logarithms of rates of counts.
         what = "Effect" if self.effect == "intercept" else f"Slope of {shortened(self.effect)}"
-        ax.set_xlabel(f"{what} (units of the latent), {100 * self.coverage:g} % posterior interval", loc="right")
+        ax.set_xlabel(f"{what} ({self.unit}), {100 * self.coverage:g} % posterior interval", loc="right")
         say_shown(ax, n_shown, self.n_levels, "levels, evenly spaced by rank")
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -185,7 +188,8 @@ class GroupEffectsDisplay:
         ['c', 'a', 'b']
         """
         max_levels = check_most("max_levels", max_levels)
-        effects = fitted(unwrapped(estimator)[0], "group_effects_")
+        inner = unwrapped(estimator)[0]
+        effects = fitted(inner, "group_effects_")
         groups = list(dict.fromkeys(effects.index.get_level_values("group")))
         group = groups[0] if group is None else group
         if group not in groups:
@@ -200,5 +204,5 @@ class GroupEffectsDisplay:
             ranks = np.round(np.linspace(0, n_levels - 1, max_levels)).astype(int)
             table = table.iloc[np.argsort(table["mean"].to_numpy(), kind="stable")[ranks]]
         names = table.index.get_level_values("level")
-        display = cls(table["mean"], table["std"], names, str(group), effect, coverage=coverage, n_levels=n_levels)
-        return display.plot(ax, **errorbar_kwargs)
+        options: dict[str, Any] = {"coverage": coverage, "n_levels": n_levels, "unit": latent_unit(inner)}
+        return cls(table["mean"], table["std"], names, str(group), effect, **options).plot(ax, **errorbar_kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -59,6 +60,7 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(method)
         def fits(self: Any, *args: Any, **kwargs: Any) -> Any:
+            _check_arguments(self, name, method, kwargs)
             with building(self) as work:
                 answer = method(work, *args, **kwargs)
             return self if answer is work else answer
@@ -78,6 +80,18 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     answers.of_one_fit = True  # type: ignore[attr-defined]
     return answers
+
+
+def _check_arguments(estimator: Any, name: str, method: Callable[..., Any], given: dict[str, Any]) -> None:
+    """Raise for a parameter of the estimator that is given to a method, where other libraries take it."""
+    own = estimator.get_params(deep=False)
+    for key in given:
+        if key in own and key not in signature(method).parameters:
+            cls = type(estimator).__name__
+            raise TypeError(
+                f"{name} of {cls} takes no {key!r}: it is a parameter of the estimator, {cls}({key}=...). What has a "
+                f"value per row is a column of X, which {key}= may name."
+            )
 
 
 # ---- parameters: scikit-learn's rules, and a limit on the magnitude of numbers

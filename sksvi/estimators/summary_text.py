@@ -26,6 +26,15 @@ ROUNDING = 1e-9
 POINT = "-"
 
 
+class Page(str):
+    """Text that a prompt or a notebook shows as it is printed, line by line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return self
+
+
 def summary_text(estimator: Any, coverage: float, rows: dict[str, Any], options: dict[str, Any]) -> str:
     """Text of a fit: a header about the data and the fit, and its table.
 
@@ -80,11 +89,11 @@ def _end_text(estimator: Any, state: Any) -> str:
 
 
 # ---- lines
-def page(title: str, header: list[tuple[str, str]], table: Any) -> str:
+def page(title: str, header: list[tuple[str, str]], table: Any) -> Page:
     """Text of a title, header lines (names and values) and a table, one below the other."""
     width = max(len(name) for name, _ in header)
     lines = [f"{name:<{width}}  {value}" for name, value in header]
-    return "\n".join([title, *lines, "", *lines_of(table)])
+    return Page("\n".join([title, *lines, "", *lines_of(table)]))
 
 
 def counted(value: float) -> str:

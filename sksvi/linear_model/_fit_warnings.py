@@ -35,6 +35,10 @@ WIDENED, MOST_CONSTANTS = 0.1, 5
 #: Standard deviation of a coefficient of a second latent, a logarithm or a logit on the spread of its column, beyond
 #: which nothing is known of it.
 WIDEST = 5.0
+#: Standard deviations between an estimate and a fixed prior from which a user is told.
+CONTRADICTED = 5.0
+#: Share of a prior's precision that what the data say is rounding below.
+ROUNDED = 1e-6
 #: Ratio of spreads among columns from which a fixed prior is questioned.
 UNEVEN = 100.0
 
@@ -44,6 +48,7 @@ def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     yield from names_of_rows(estimator, problem)
     if covariance_of(estimator) != "low-rank":  # where one scale is for columns as they are
         yield from uneven(estimator)
+        yield from contradicted(estimator, cast(LinearModel, problem.model), state.q)
     stats = estimator._encoding.columns.stats
     if stats is not None:
         yield from fit_warnings.too_small(estimator._coordinate_names(), stats.high - stats.low)
@@ -246,6 +251,29 @@ def pinned(estimator: Any) -> Iterator[str]:
         yield (
             f"the intercept lies {pull:.1f} standard deviations of its prior from zero, which pulls it there: "
             f"set intercept_precision='auto', or lower {estimator.intercept_precision:g}."
+        )
+
+
+def contradicted(estimator: Any, model: LinearModel, q: dict[str, Any]) -> Iterator[str]:
+    """One fixed prior precision that the data contradict (Box 1980): it shrinks what they say.
+
+    A posterior N(m, s²) under the prior N(0, 1/α) is that of an estimate m / (d s²) of precision d = 1/s² - α, whose
+    variance about zero is 1/α + 1/d if the prior is right.
+    """
+    precision, spreads = estimator.prior_precision, estimator._encoding.spreads
+    if spreads is None or not spreads.size:
+        return
+    mean, variance = (model.by_latent(part)[:, : spreads.size] for part in (q["weights"].mean, q["weights"].variance))
+    own = 1.0 / variance - precision
+    some = own > ROUNDED * precision
+    own = np.where(some, own, 1.0)
+    away = np.where(some, np.abs(mean) / (own * variance) / np.sqrt(1.0 / precision + 1.0 / own), 0.0)
+    worst = np.argmax(away) % spreads.size
+    if away.max() >= CONTRADICTED:
+        yield (
+            f"prior_precision={precision:g} expects coefficients within a few times {precision**-0.5:.2g}, the data "
+            f"contradict it, most of all for {estimator._coordinate_names()[worst]}: the prior shrinks what matters. "
+            "Set prior_precision='auto', or scale y and the columns."
         )
 
 

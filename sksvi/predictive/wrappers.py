@@ -317,7 +317,8 @@ def summary_text(model: BaseEstimator, **options: Any) -> str:
     TypeError
         If there is no estimator with ``summary_text`` inside.
     """
-    return str(_method(with_names(model), "summary_text")(**options))
+    text: str = _method(with_names(model), "summary_text")(**options)
+    return text
 
 
 def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> None:

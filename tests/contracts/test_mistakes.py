@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sksvi import GMERegressor
 from sksvi.images import inpaint
 from tests.contracts.mistakes import MISTAKES, NAMES, At, fingerprint
 
@@ -40,3 +41,10 @@ def test_a_fingerprint_sees_a_changed_array():
 def test_a_shape_is_not_its_own_alternative():
     with pytest.raises(ValueError, match=r"mask.shape == \(2, 2\), expected \(8, 8\)\.$"):
         inpaint(np.zeros((8, 8)), np.zeros((2, 2), bool))
+
+
+def test_a_parameter_that_is_given_to_fit_is_named_as_one():
+    model = GMERegressor()
+    with pytest.raises(TypeError, match="fit of GMERegressor takes no 'groups': it is a parameter of the estimator"):
+        model.fit(np.zeros((4, 1)), np.zeros(4), groups=["a", "a", "b", "b"])
+    assert vars(model) == vars(GMERegressor())

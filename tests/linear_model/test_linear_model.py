@@ -459,6 +459,7 @@ def test_offset_and_weight_are_routed_through_a_pipeline(X, rng):
 # ---- scikit-learn's wrappers
 
 
+@pytest.mark.filterwarnings("ignore:prior_precision=100 expects:UserWarning")  # one value of the grid
 def test_searches_and_pipelines(X, rng):
     y = labels(X, rng)
     pipeline = Pipeline([("scale", StandardScaler()), ("glm", BayesianGLMClassifier())])

@@ -359,3 +359,18 @@ def test_contrasts_under_a_flat_prior_are_those_of_maximum_likelihood(algorithm,
     assert np.all(np.abs(model.predict_proba(X[:20]) - draws.mean(1)) < 0.002 + 4 * draws.std(1) / np.sqrt(4000))
     assert "exp(mean)" in model.summary(exponentiate=True)
     assert "dose" in model.summary_text()
+
+
+def test_a_fixed_prior_that_the_data_contradict_is_warned_of(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(200, 2))
+    y = 300.0 + 200.0 * X[:, 1] + 100.0 * rng.normal(size=200)
+    with pytest.warns(UserWarning, match="prior_precision=1 expects coefficients .* most of all for column 1"):
+        BayesianGLMRegressor(prior_precision=1.0).fit(X, y)
+    BayesianGLMRegressor(prior_precision=1.0).fit(X, y / 200.0)  # no warning
+
+
+def test_a_page_shows_itself(global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(30, 1))
+    text = BayesianGLMRegressor().fit(X, X[:, 0] + 0.1 * np.arange(30)).summary_text()
+    assert isinstance(text, str) and repr(text) == str(text) and "\n" in repr(text)

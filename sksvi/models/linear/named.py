@@ -149,7 +149,7 @@ def local_widening(model: Any, q: dict[str, Any]) -> Array | None:
     if np.linalg.eigvalsh(W)[0] > LEAST:
         return W
     warn_user(
-        "the fit ended at no maximum in the scales of single coefficients (prior=): intervals of coefficients leave out "
-        "that these scales follow them, and are too short. A larger max_iter, or a smaller tol, goes on."
+        "the fit ended at no maximum in the scales of single coefficients (prior=): intervals of coefficients leave "
+        "out that these scales follow them, and are too short. A larger max_iter, or a smaller tol, goes on."
     )
     return None
