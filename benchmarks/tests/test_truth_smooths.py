@@ -14,7 +14,7 @@ SPREAD = 0.08
 def test_intervals_of_one_curve_hold(prior, global_random_seed):
     row = smooths.run("f2", 100, prior, 8, global_random_seed)
     assert abs(row["covers"] - 0.94) < 4.0 * SPREAD / 8**0.5
-    assert row["rmse of f"] < smooths.NOISE and row["width"] > 0.0
+    assert row["rmse of f"] < smooths.NOISE["f2"] and row["width"] > 0.0
 
 
 @pytest.mark.exhaustive

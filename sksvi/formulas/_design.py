@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._names import own_name
 from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi.estimators.tables import framed
-from sksvi.formulas._terms import PROCESS, FormulaTerms, GroupTerm, formulaic, terms_of
+from sksvi.formulas._terms import PAIR, PROCESS, SMOOTH, FormulaTerms, GroupTerm, formulaic, terms_of
 from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
 
 Array = np.ndarray
@@ -93,7 +93,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
             if term.kind == PROCESS:
                 smooth = HilbertGPTransformer(**term.options).fit(rows, y, sample_weight=sample_weight)
             else:
-                smooth = SmoothTransformer(by=term.by, **term.options).fit(rows, sample_weight=sample_weight)
+                smooth = SmoothTransformer(by=term.by, interaction=term.kind == PAIR, **term.options)
+                smooth.fit(rows, sample_weight=sample_weight)
             self.smooths_.append(smooth.set_output(transform="pandas"))
         self.terms_, self.slopes_ = terms, dict[str, list[str]]()
         taken = {*self._coefficients, *itertools.chain(*self._smooth_names)}
@@ -242,7 +243,11 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         found = []
         for term, smooth in zip(self.terms_.smooths, self.smooths_, strict=True):
             names = smooth.get_feature_names_out().tolist()
-            found.append([f"{term.text}_{k}" for k in range(1, len(names) + 1)] if term.kind == PROCESS else names)
+            if term.kind == PROCESS:
+                names = [f"{term.text}_{k}" for k in range(1, len(names) + 1)]
+            elif term.kind == PAIR:
+                names = [term.text + name.removeprefix(":".join(term.variables)) for name in names]
+            found.append(names)
         return found
 
     @property
@@ -251,10 +256,10 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         return [name for name in self.spec_.column_names if name != INTERCEPT]
 
     def _smoothed(self, term: Any, data: Any) -> Any:
-        """What a smooth is of, under the name of its term, and the levels that it is by; what a process is of."""
+        """What a smooth is of, under the name of its term, or a pair or process, and the levels that it is by."""
         import pandas as pd
 
-        names = term.variables if term.kind == PROCESS else [term.text]
+        names = [term.text] if term.kind == SMOOTH else term.variables
         found = pd.DataFrame({name: evaluated(of, data) for name, of in zip(names, term.variables, strict=True)})
         return found if term.by is None else found.assign(**{term.by: data[term.by]})
 

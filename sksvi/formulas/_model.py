@@ -42,7 +42,8 @@ def from_formula(
     ----------
     formula : str
         Response, ~, and terms: columns, ``x * z``, ``C(z)``, ``log(x)``, ``poly(x, 2)`` and all that formulaic knows;
-        ``s(x)``, ``s(x, by=z, k=20)``: smooths of `SmoothTransformer`, each with a scale of its own;
+        ``s(x)``, ``s(x, by=z, k=20)``: smooths of `SmoothTransformer`, each with a scale of its own; ``ti(x, z)``: the
+        interaction of two, ``te(x, z)``: s(x) + s(z) + ti(x, z);
         ``gp(x, z, length_scale=0.5)``: processes of `HilbertGPTransformer`, likewise; ``(1 | g)``,
         ``(1 + x | g)``, ``(1 | g1/g2)``, ``(1 | g1:g2)``: effects of levels; ``offset(log(n))``. Responses besides
         columns and expressions are ``cbind(successes, failures)``, ``cbind(a, b, c)`` (with "multinomial") and

@@ -16,13 +16,13 @@ from typing import Any
 #: Options of a smooth: what they are called in R, and parameters of `SmoothTransformer`.
 SMOOTH_OPTIONS = {"k": "n_basis", "n_basis": "n_basis", "degree": "degree"}
 #: Functions of a formula that are no columns of formulaic's.
-SMOOTH, PROCESS, OFFSET = "s", "gp", "offset"
-ALONE = {SMOOTH, PROCESS, OFFSET}
+SMOOTH, PAIR, SURFACE, PROCESS, OFFSET = "s", "ti", "te", "gp", "offset"
+ALONE = {SMOOTH, PAIR, SURFACE, PROCESS, OFFSET}
 
 
 @dataclass(frozen=True)
 class SmoothTerm:
-    """A smooth or process: its text, s or gp, the expressions that it is of, a column with one per level, options."""
+    """Smooth, interaction or process: text, s, ti or gp, what it is of, a column with one per level, options."""
 
     text: str
     kind: str
@@ -86,16 +86,16 @@ def terms_of(formula: str) -> FormulaTerms:
         if not bar and not names & ALONE:
             fixed.append(f"{sign} {text}")
         elif sign == "-" or (not bar and len(tokens) > 1):
-            what = "a group" if bar else "s(), gp() or offset()"
+            what = "a group" if bar else "s(), ti(), te(), gp() or offset()"
             raise ValueError(f"term {text!r} of the formula: a term with {what} stands alone, after a +.")
         elif bar:
             groups += group_terms(text, tokens)
-        elif SMOOTH in names:
-            smooths.append(smooth_term(text))
+        elif names & {SMOOTH, PAIR, SURFACE}:
+            smooths += smooth_terms(text)
         elif PROCESS in names:
             smooths.append(process_term(text))
         else:
-            offsets.append(ast.unparse(_call(text, 1, ()).args[0]))
+            offsets.append(ast.unparse(_call(text, (1, 1), ()).args[0]))
     twice = [term.text for k, term in enumerate(smooths) if term.text in [one.text for one in smooths[:k]]]
     if twice:
         raise ValueError(f"formula {formula!r} has {twice[0]} twice.")
@@ -143,18 +143,19 @@ def _text(formula: str, tokens: list[Any]) -> str:
 
 
 # ---- smooths and offsets
-def _call(text: str, most: int, options: Any) -> ast.Call:
-    """A call of so many arguments at most, with these keywords, as Python reads it."""
+def _call(text: str, numbers: tuple[int, int], options: Any) -> ast.Call:
+    """A call of so many arguments, from least to most, with these keywords, as Python reads it."""
     try:
         call = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"term {text!r} of the formula is not understood: {error.msg}.") from error
     if not isinstance(call, ast.Call):
         raise ValueError(f"term {text!r} of the formula is not understood: {text.partition('(')[0]}(...) stands alone.")
-    if not 1 <= len(call.args) <= most:
+    least, most = numbers
+    if not least <= len(call.args) <= most:
         raise ValueError(
             f"term {text!r} of the formula has {len(call.args)} arguments without a name, and takes "
-            f"{'one' if most == 1 else f'1 to {most}'}; surfaces are gp(x, z)."
+            f"{least if least == most else f'{least} to {most}'}; surfaces are te(x, z) or gp(x, z)."
         )
     for keyword in call.keywords:
         if keyword.arg not in options:
@@ -163,9 +164,10 @@ def _call(text: str, most: int, options: Any) -> ast.Call:
     return call
 
 
-def smooth_term(text: str) -> SmoothTerm:
-    """A smooth: ``s(age)``, ``s(age, by=sex, k=12)``."""
-    call = _call(text, 1, ("by", *SMOOTH_OPTIONS))
+def smooth_terms(text: str) -> list[SmoothTerm]:
+    """Terms of ``s(age)``, ``s(age, by=sex, k=12)`` or ``ti(age, dose)``; of ``te(age, dose)`` both smooths and ti."""
+    kind = text.partition("(")[0].strip()
+    call = _call(text, (1, 1) if kind == SMOOTH else (2, 2), ("by", *SMOOTH_OPTIONS))
     by, options = None, dict[str, int]()
     for keyword in call.keywords:
         if keyword.arg == "by":
@@ -176,14 +178,21 @@ def smooth_term(text: str) -> SmoothTerm:
             options[SMOOTH_OPTIONS[str(keyword.arg)]] = keyword.value.value
         else:
             raise ValueError(f"term {text!r} of the formula: {keyword.arg}= must be a whole number.")
-    variable = ast.unparse(call.args[0])
-    own = f"s({variable})" if by is None else f"s({variable}, by={by})"
-    return SmoothTerm(own, SMOOTH, (variable,), by, options)
+    variables = tuple(ast.unparse(one) for one in call.args)
+    if len(set(variables)) < len(variables):
+        raise ValueError(f"term {text!r} of the formula: a surface is of two different columns.")
+    kinds = {SMOOTH: [variables], PAIR: [variables], SURFACE: [*((one,) for one in variables), variables]}[kind]
+    level = "" if by is None else f", by={by}"
+    return [
+        SmoothTerm(f"{name}({', '.join(of)}{level})", name, of, by, options)
+        for of in kinds
+        for name in [SMOOTH if len(of) == 1 else PAIR]
+    ]
 
 
 def process_term(text: str) -> SmoothTerm:
     """A Gaussian process: ``gp(x)``, ``gp(lon, lat, kernel="matern52", length_scale=0.5)``."""
-    call = _call(text, 3, ("kernel", "length_scale"))
+    call = _call(text, (1, 3), ("kernel", "length_scale"))
     try:
         options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     except ValueError as error:

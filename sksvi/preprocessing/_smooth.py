@@ -1,13 +1,11 @@
-"""Penalised splines as columns: a straight line, and bends whose coefficients are independent under the prior."""
+"""Penalised splines as columns for linear models, of single columns and of pairs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from scipy.interpolate import BSpline
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -16,96 +14,12 @@ from sksvi._typing.arrays import ArrayLike, MatrixLike
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.tables import Levels, as_table, codes_of, column_of, fixed_columns, position
 from sksvi.estimators.validation import check_table, validate_data
+from sksvi.preprocessing._bends import Interaction, Smooth
 
 Array = np.ndarray
 
-#: Distinct values of a column that bend more than a parabola through them does.
-LEAST_VALUES = 4
-#: Intervals between knots that hold rows, at least: in fewer a column is a clump and its outliers.
-LEAST_INTERVALS = 3
-#: Part of the largest bend, less than which is rounding.
-ROUNDING = 1e-10
-
-
-@dataclass(frozen=True)
-class Smooth:
-    """Columns of a smooth of one variable: the centred line, and r bends along which rows are orthogonal.
-
-    Parameters
-    ----------
-    low, width : float
-        Range of the variable in the rows of the fit.
-    mean : float
-        Its mean there.
-    bends : BSpline
-        Values (r,) at u = (x - low) / width.
-    """
-
-    low: float
-    width: float
-    mean: float
-    bends: BSpline
-
-    @classmethod
-    def fit(cls, x: Array, weight: Array, n_basis: int, degree: int, name: str) -> Self:
-        """The smooth of a variable (n,), rows by their weights; `name`: what errors call it."""
-        low, high = float(x.min()), float(x.max())
-        n_values, n_intervals = len(np.unique(x)), n_basis - degree
-        if n_values < LEAST_VALUES:
-            raise ValueError(
-                f"{name}: a smooth of {n_values} distinct values, and needs {LEAST_VALUES} or more. Give the column to "
-                "the model as it is, or as a categorical one."
-            )
-        u, width = (x - low) / (high - low), high - low
-        occupied = len(np.unique(np.minimum(np.floor(u * n_intervals), n_intervals - 1)))
-        if occupied < min(LEAST_INTERVALS, n_intervals):
-            raise ValueError(
-                f"{name}: its values lie in {occupied} of the {n_intervals} intervals between knots, which are of one "
-                f"length from {low:g} to {high:g}. Transform it first (its logarithm, its ranks), or leave out the "
-                "outliers."
-            )
-        share = weight / weight.sum()
-        return cls(low, width, float(share @ x), bends_of(u, share, n_basis, degree))
-
-    @property
-    def n_columns(self) -> int:
-        """Columns of the smooth."""
-        return 1 + int(self.bends.c.shape[1])
-
-    def columns(self, x: Array) -> Array:
-        """The columns (n, 1 + r) of values (n,); beyond the range of the fit they go on as straight lines."""
-        u = (x - self.low) / self.width
-        inside = np.clip(u, 0.0, 1.0)
-        slopes = self.bends.derivative()(np.where(u < 0.5, 0.0, 1.0))
-        return np.column_stack([x - self.mean, self.bends(inside) + (u - inside)[:, None] * slopes])
-
-
-def bends_of(u: Array, share: Array, n_basis: int, degree: int) -> BSpline:
-    """Splines on [0, 1] whose independent standard normal coefficients are the prior of the difference penalty.
-
-    With D the second differences of the B-spline coefficients β and D β = θ ~ N(0, I), β = D⁺ θ but for a straight
-    line. Lines are taken out of the rows of B D⁺, which the rotation to their principal axes makes orthogonal.
-
-    Parameters
-    ----------
-    u : ndarray of shape (n,)
-    share : ndarray of shape (n,)
-        Weights of the rows, of sum 1.
-    n_basis, degree : int
-    """
-    knots = np.arange(-degree, n_basis + 1) / (n_basis - degree)
-    averages = np.array([knots[j + 1 : j + degree + 1].mean() for j in range(n_basis)])  # coefficients of u itself
-    inverse = np.linalg.pinv(np.diff(np.eye(n_basis), 2, axis=0))
-    root = np.sqrt(share)[:, None]
-    lines = root * np.column_stack([np.ones_like(u), u])
-    rows = root * BSpline(knots, inverse, degree)(u)
-    coefficients = inverse - np.column_stack([np.ones(n_basis), averages]) @ np.linalg.lstsq(lines, rows)[0]
-    _, deviations, axes = np.linalg.svd(root * BSpline(knots, coefficients, degree)(u), full_matrices=False)
-    axes = axes[deviations > ROUNDING * deviations[0]]
-    # A smooth of unit coefficients has variance 1 on average over the rows.
-    coefficients = coefficients @ axes.T / np.sqrt(np.sum(np.square(deviations)))
-    end = BSpline(knots, coefficients, degree)(1.0)
-    return BSpline(knots, coefficients * np.where(end < 0, -1.0, 1.0), degree)
+#: Columns of an interaction.
+ALL = slice(None)
 
 
 class SmoothTransformer(TransformerMixin, BaseEstimator):
@@ -136,6 +50,10 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         of the other levels, and have mean 0 in its own. The levels' own means are no columns here: give the column to
         the model too, as it is.
 
+    interaction : bool, default=False
+        X has two columns, and gets their interaction alone, ``ti()`` of mgcv: the product of their lines, and 40 bends
+        at most (see Notes). Give the model a smooth of each of both besides.
+
     Attributes
     ----------
     levels_ : ndarray
@@ -151,6 +69,12 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     Beyond the range of the fit every column goes on as a straight line with the slope that it has at the end, so that
     f does: the prior does not widen there but along these lines.
 
+    An interaction has the products of lines and bends of one column with those of the other. Coefficients of all but
+    line by line are independent N(0, τ²), lines standardised, so that bends by bends are a tensor product of both
+    priors; one τ for all of them, where Wood, Scheipl and Faraway (2013) have one for each kind. A rotation does not
+    change this prior: the columns are the principal axes of the products over the rows, the 40 with the most variance.
+    They have mean 0 over the rows but need not be orthogonal to columns of x or z alone.
+
     References
     ----------
     P. H. C. Eilers and B. D. Marx (1996). Flexible smoothing with B-splines and penalties. Statistical Science 11(2).
@@ -158,6 +82,9 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     E. E. Kammann and M. P. Wand (2003). Geoadditive models. Journal of the Royal Statistical Society C 52(1).
 
     S. N. Wood (2017). Generalized Additive Models: An Introduction with R, second edition. CRC Press.
+
+    S. N. Wood, F. Scheipl and J. J. Faraway (2013). Straightforward intermediate rank tensor product smoothing in mixed
+    models. Statistics and Computing 23(3).
 
     Examples
     --------
@@ -180,18 +107,34 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     >>> model = make_pipeline(smooth, BayesianGLMRegressor(prior_precision={"age_s*": "auto"})).fit(X, y)
     >>> print(float(np.abs(model.predict(X) - np.sin(X["age"] / 8.0)).max().round(1)))
     0.1
+
+    A surface is a smooth of each column and their interaction:
+
+    >>> from sklearn.compose import make_column_transformer
+    >>> X["dose"] = np.tile(np.linspace(0.0, 1.0, 10), 5)
+    >>> surface = make_column_transformer(
+    ...     (SmoothTransformer(n_basis=5), ["age", "dose"]),
+    ...     (SmoothTransformer(n_basis=5, interaction=True), ["age", "dose"]),
+    ...     verbose_feature_names_out=False,
+    ... ).set_output(transform="pandas")
+    >>> list(surface.fit_transform(X))[-3:]
+    ['age:dose_s13', 'age:dose_s14', 'age:dose_s15']
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
         "n_basis": [Interval(Integral, 3, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "by": [str, Integral, None],
+        "interaction": ["boolean"],
     }
 
-    def __init__(self, n_basis: int = 20, degree: int = 3, by: str | int | None = None) -> None:
+    def __init__(
+        self, n_basis: int = 20, degree: int = 3, by: str | int | None = None, interaction: bool = False
+    ) -> None:
         self.n_basis = n_basis
         self.degree = degree
         self.by = by
+        self.interaction = interaction
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -214,7 +157,8 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         ------
         ValueError
             Naming a column with fewer than four distinct values or with values in fewer than three of the intervals
-            between knots (in the rows of a level, with `by`), one that is no number, or missing levels.
+            between knots (in the rows of a level, with `by`), one that is no number, or missing levels; for an
+            interaction of other than two columns.
         """
         if self.n_basis <= self.degree:
             raise ValueError(f"n_basis={self.n_basis} must be above the degree, which is {self.degree}.")
@@ -222,12 +166,17 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         weight = check_row_values(sample_weight, len(values), "sample_weight", weights=True)
         weight = np.ones(len(values)) if weight is None else weight
         levels = self._present(column, weight > 0)
-        smooths = []
-        for j, name in enumerate(self._smoothed(_check_feature_names_in(self))):
+        names = self._smoothed(_check_feature_names_in(self))
+        if self.interaction and len(names) != 2:
+            raise ValueError(f"interaction=True is of two columns of X; found {len(names)}: {names[:20]}.")
+        smooths = list[Smooth | Interaction]()
+        for at in self._variables(len(names)):
             for level, rows in self._rows_of(column, levels, len(values)):
                 counted = rows & (weight > 0)
-                called = f"column {name!r} of X" + ("" if column is None else f", level {level!r} of {self.by!r}")
-                smooths.append(Smooth.fit(values[counted, j], weight[counted], self.n_basis, self.degree, called))
+                where = "" if column is None else f", level {level!r} of {self.by!r}"
+                called = [f"column {name!r} of X{where}" for name in names]
+                given = values[counted, at], weight[counted], self.n_basis, self.degree
+                smooths.append(Interaction.fit(*given, called) if at is ALL else Smooth.fit(*given, called[at]))
         self.levels_, self._smooths = levels, smooths
         return self
 
@@ -252,16 +201,16 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         values, column = self._read(X, False)
         smooths, parts = iter(self._smooths), []
         groups = self._rows_of(column, self.levels_, len(values))
-        for j in range(values.shape[1]):
+        for at in self._variables(values.shape[1]):
             for _, rows in groups:
                 smooth = next(smooths)
                 part = np.zeros((len(values), smooth.n_columns))
-                part[rows] = smooth.columns(values[rows, j])
+                part[rows] = smooth.columns(values[rows, at])
                 parts.append(part)
         return np.hstack(parts)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
-        """Names of the columns: ``age_linear``, ``age_s1``, …, with `by` ``age_level_linear`` and so on.
+        """Names of the columns: ``age_linear``, ``age_s1``, with `by` ``age_level_s1``, interactions ``age:dose_s1``.
 
         Parameters
         ----------
@@ -274,6 +223,7 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = self._smoothed(_check_feature_names_in(self, input_features))
+        names = [":".join(names)] if self.interaction else names
         if self.by is not None:
             names = [f"{name}_{level}" for name in names for level in self.levels_]
         found = []
@@ -296,6 +246,10 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
             row = int(np.argmax(column.isna()))
             raise ValueError(f"by={self.by!r}: row {row} of that column has no level. Fill it in or leave it out.")
         return numbers, column
+
+    def _variables(self, n: int) -> list[Any]:
+        """Which of n columns each smooth is of."""
+        return [ALL] if self.interaction else list(range(n))
 
     def _smoothed(self, names: Array) -> list[str]:
         """Names of the columns that have a smooth."""

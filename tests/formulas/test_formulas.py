@@ -139,6 +139,19 @@ def test_a_surface_is_that_of_its_transformer(data):
     assert model.summary().index[0] == "gp(x, log(n))_1"
 
 
+def test_te_is_both_smooths_and_their_interaction(data):
+    design = FormulaTransformer("~ te(age, log(n), k=5) + x").fit(data)
+    apart = FormulaTransformer("~ x + s(age, k=5) + s(log(n), k=5) + ti(age, log(n), k=5)").fit(data)
+    pd.testing.assert_frame_equal(design.transform(data), apart.transform(data))
+    assert design.smooth_keys == ["s(age)_s*", "s(log(n))_s*", "ti(age, log(n))_s*"]
+    pair = pd.DataFrame({"age": data["age"], "log(n)": np.log(data["n"])})
+    found = design.transform(data).filter(like="ti(")
+    np.testing.assert_array_equal(found, SmoothTransformer(5, interaction=True).fit_transform(pair))
+    assert list(found)[:2] == ["ti(age, log(n))_linear", "ti(age, log(n))_s1"]
+    by = sksvi.from_formula("time ~ ti(age, x, by=sex, k=5)", data)[-1]
+    assert list(by.prior_precision) == ["ti(age, x, by=sex)_f_s*", "ti(age, x, by=sex)_m_s*"]
+
+
 def test_nested_groups_are_those_of_the_estimator(data):
     model = sksvi.from_formula("time ~ x + (1 | g/h)", data).fit(data)
     direct = GMERegressor(groups="g/h").fit(data[["x", "g", "h"]], data["time"])
@@ -236,11 +249,17 @@ def test_streams_are_those_of_the_estimator(data):
         ("y ~ x + (1 | gg)", "'gg' of the formula is no column"),
         ("yy ~ x", "'yy' of the formula is no column"),
         ("y ~ x + offset(log(nn))", "'nn' of the formula is no column"),
-        ("y ~ x + te(x, age)", r"term te\(...\) of the formula is not understood"),
+        ("y ~ x + t2(x, age)", r"term t2\(...\) of the formula is not understood"),
+        ("y ~ te(x)", r"term 'te\(x\)' of the formula has 1 arguments without a name, and takes 2; surfaces are te"),
+        ("y ~ ti(x, x)", r"term 'ti\(x, x\)' of the formula: a surface is of two different columns"),
+        ("y ~ s(x) + te(x, age)", r"has s\(x\) twice"),
         ("y ~ s(x, age)", r"term 's\(x, age\)' of the formula has 2 arguments"),
         ("y ~ s(age, bs='cr')", r"has bs=, which is not understood: it takes by, k"),
         ("y ~ s(age, k=2.5)", "k= must be a whole number"),
-        ("y ~ x:s(age)", r"term 'x:s\(age\)' of the formula: a term with s\(\), gp\(\) or offset\(\) stands alone"),
+        (
+            "y ~ x:s(age)",
+            r"a term with s\(\), ti\(\), te\(\), gp\(\) or offset\(\) stands alone",
+        ),
         ("y ~ gp(x, length_scale=age)", "kernel= is a text, length_scale= a number or list"),
         ("y ~ gp(x, scale=2)", "has scale=, which is not understood: it takes kernel, length_scale"),
         ("y ~ x - (1 | g)", r"term '\(1 \| g\)' of the formula: a term with a group stands alone, after a \+"),
