@@ -1,8 +1,8 @@
 """95 % intervals of additive curves of simulated truths, pointwise at the rows, by SmoothTransformer beside mgcv.
 
-The curves are those of gamSim(1) of mgcv (Gu and Wahba's), one of them null, with noise of standard deviation 2. Surfaces
-are that of gamSim(2) (Wood's), with noise of standard deviation 0.1, and waves in both directions, with noise of 0.5,
-fitted as s(x) + s(z) + ti(x, z).
+The curves are those of gamSim(1) of mgcv (Gu and Wahba's), one of them null, with noise of standard deviation 2.
+Surfaces are that of gamSim(2) (Wood's), with noise of standard deviation 0.1, and waves in both directions, with noise
+of 0.5, fitted as s(x) + s(z) + ti(x, z).
 """
 
 from __future__ import annotations
