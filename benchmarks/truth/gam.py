@@ -128,7 +128,7 @@ def compared(row: Row, judge: dict[str, Any]) -> dict[str, Any]:
     density = second.log_predictive_density(data[out])
     off = second.predict(data[out]) - data.loc[out, target]
     return {
-        "set": row.data, "model": row.judge, **dict.fromkeys(AT_GRID, np.nan), **at_grid(row, model, data, judge),
+        "set": row.data, "model": row.judge, **dict.fromkeys(AT_GRID), **at_grid(row, model, data, judge),
         "held out": float(density.mean()), "error": float(density.std(ddof=1) / np.sqrt(len(density))),
         "mgcv's": judge["heldout_mean_logdens"], "rmse": float(np.sqrt(np.mean(np.square(off)))),
         "its rmse": judge.get("heldout_rmse", judge.get("rmse_heldout")),
