@@ -140,7 +140,9 @@ class FormulaModel(Pipeline):
     """Pipeline of a `FormulaTransformer` and an estimator, whose rows are those of a frame with the response.
 
     What it is made by is :func:`sksvi.formulas.from_formula`. It goes wherever a pipeline does: through searches and
-    cross-validation, `sksvi.save` (the estimator), pickle (all of it), and the functions of :mod:`sksvi.inspection`.
+    cross-validation, pickle (all of it) and the functions of :mod:`sksvi.inspection`. `sksvi.save` writes the estimator
+    alone, since formulas are code: with the formula and the frame of the fit, ``FormulaTransformer(formula).fit(data)``
+    makes the same columns for it again.
 
     Parameters
     ----------

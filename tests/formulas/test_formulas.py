@@ -207,6 +207,8 @@ def test_pipelines_copies_and_files(data, mixed, tmp_path):
     loaded = sksvi.load(tmp_path / "model.sksvi")
     X, offset = mixed[0].transform(data), mixed.offset_of(data)
     np.testing.assert_array_equal(loaded.predict(X, offset=offset), mixed.predict(data))
+    again = FormulaTransformer(mixed[0].formula).fit(data, data["y"]).transform(data)
+    np.testing.assert_array_equal(loaded.predict(again, offset=offset), mixed.predict(data))
     plain = sksvi.from_formula("y ~ x + offset(log(n))", data, likelihood="negative-binomial")
     found = cross_val_score(plain, data, cv=KFold(3))
     np.testing.assert_allclose(found, cross_val_score(clone(plain), data, data["y"], cv=KFold(3)))
