@@ -35,8 +35,6 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-#: Names that a formula can have.
-PLAIN = {"Solar.R": "Solar"}
 #: What is known where the judge's f is.
 AT_GRID = ("f off, se", "sd / se", "sd / unconditional se", "log sd off, se", "its mode off, se")
 SEVEN = " + ".join(
@@ -46,7 +44,7 @@ ROWS = [
     Row("mcycle", "one smooth", "accel ~ s(times)"),
     Row("mcycle", "Gaussian, smooth mean and smooth log sd", "accel ~ s(times)", settings={"scale_features": "all"}),
     Row("trees", "two smooths, Gamma log", "Volume ~ s(Height) + s(Girth)", "gamma"),
-    Row("airquality", "te() of two, Gamma log", "Ozone ~ te(Wind, Temp) + s(Solar)", "gamma"),
+    Row("airquality", "te() of two, Gamma log", "Ozone ~ te(Wind, Temp) + s(`Solar.R`)", "gamma"),
     Row("gamsimA", "four smooths", "y ~ s(x0) + s(x1) + s(x2) + s(x3)"),
     Row("CO2", "smooth by factor + random effect",
         "uptake ~ Type * Treatment + s(conc, by=Type, k=5) + (1 | Plant)", settings={"noise": False}),
@@ -60,7 +58,7 @@ ROWS = [
 def rows_of(name: str) -> Frame:
     """The set with its column ``heldout``."""
     if name != "abalone":
-        return read(name).rename(columns=PLAIN)
+        return read(name)
     X, rings = load_csv("abalone", "Rings")
     out = pd.read_csv(folder() / "abalone_heldout.csv")["row"]
     return X.assign(Rings=rings.astype(float), heldout=np.isin(np.arange(len(X)), out).astype(int))
@@ -70,8 +68,7 @@ def grid_of(judge: dict[str, Any]) -> Frame:
     """Rows at which the judge's f is stored."""
     columns = {name: pd.Series(values) for name, values in judge["grid"]["x"].items()}
     numbers = {name: pd.to_numeric(column, errors="coerce") for name, column in columns.items()}
-    found = {name: columns[name] if numbers[name].isna().any() else numbers[name] for name in columns}
-    return Frame(found).rename(columns=PLAIN)
+    return Frame({name: columns[name] if numbers[name].isna().any() else numbers[name] for name in columns})
 
 
 def distances(mean: Array, sd: Array, theirs: Any, error: Any, wider: Any = None) -> dict[str, float]:

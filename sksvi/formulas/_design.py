@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi._names import own_name
 from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi.estimators.tables import framed
-from sksvi.formulas._terms import PAIR, PROCESS, SMOOTH, FormulaTerms, GroupTerm, formulaic, terms_of
+from sksvi.formulas._terms import PAIR, PROCESS, SMOOTH, FormulaTerms, GroupTerm, formulaic, plain, quoted, terms_of
 from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
 
 Array = np.ndarray
@@ -171,7 +171,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
                 f"response {text!r} of the formula is not understood: give cbind(successes, failures), "
                 "cbind(a, b, c) of counts by class, Surv(time, event) or Surv(entry, time, event)."
             )
-        names = SURVIVAL[len(arguments)] if name == "Surv" else arguments
+        names = SURVIVAL[len(arguments)] if name == "Surv" else [argument.strip("`") for argument in arguments]
         columns = [evaluated(argument, data).to_numpy() for argument in arguments]
         return pd.DataFrame(dict(zip(names, columns, strict=True)), index=data.index)
 
@@ -308,9 +308,9 @@ def _frame(X: Any) -> Any:
 
 def check_names(terms: FormulaTerms, data: Any) -> None:
     """ValueError for a name that is no column, and for values of a column with coefficients that are missing."""
-    check_columns(terms.fixed, _variables(terms.fixed), data)
+    check_columns(terms.fixed, _variables(terms.fixed, data), data)
     for term in terms.smooths:
-        named = set().union(*(_variables(f"{{{variable}}}") for variable in term.variables))
+        named = set().union(*(_variables(f"{{{variable}}}", data) for variable in term.variables))
         check_columns(term.text, named | ({term.by} if term.by else set()), data)
     for group in terms.groups:
         check_columns(group.text, group.columns, data, missing=True)
@@ -333,10 +333,16 @@ def check_columns(text: str, names: Iterable[str], data: Any, missing: bool = Fa
             )
 
 
-def _variables(text: str) -> set[str]:
-    """Names in a formula or expression that stand for columns."""
+def _variables(text: str, data: Any) -> set[str]:
+    """Names in a formula or expression that stand for columns: with a dot, a column's name or an attribute of one."""
+    whole = text.strip("{`} ")
+    if whole in data.columns:
+        return {whole}
     with _in_words(text):
-        return {str(name) for name in formulaic().Formula(text).required_variables}
+        terms = list(formulaic().Formula(plain(text)))
+    names = [name for term in terms for factor in term.factors for name in factor.required_variables]
+    found = {quoted(str(name)).strip("`"): quoted(str(name.root)).strip("`") for name in names}
+    return {name if name in data.columns else root for name, root in found.items()}
 
 
 def _matrix(formula: Any, data: Any, text: str) -> Any:
@@ -353,7 +359,7 @@ def evaluated(text: str, data: Any) -> Any:
     name = text.strip("` ")
     if name in data.columns:
         return data[name]
-    check_columns(text, _variables(f"{{{text}}}"), data, missing=True)
+    check_columns(text, _variables(f"{{{text}}}", data), data, missing=True)
     with _in_words(text):
         # Of truth values the numbers, which formulaic would take for categories.
         found = formulaic().Formula(f"0 + {{1 * ({text})}}").get_model_matrix(data, context={}, na_action="ignore")
@@ -373,9 +379,11 @@ def _in_words(text: str) -> Iterator[None]:
 def _arguments(text: str) -> tuple[str, list[str]]:
     """Name of a call and texts of its arguments; no name where the text is none."""
     try:
-        call = ast.parse(text, mode="eval").body
+        call = ast.parse(plain(text), mode="eval").body
     except SyntaxError:
         return "", []
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return "", []
-    return call.func.id, [ast.unparse(one) for one in (*call.args, *(keyword.value for keyword in call.keywords))]
+    return call.func.id, [
+        quoted(ast.unparse(one)) for one in (*call.args, *(keyword.value for keyword in call.keywords))
+    ]

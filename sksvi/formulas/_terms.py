@@ -95,7 +95,7 @@ def terms_of(formula: str) -> FormulaTerms:
         elif PROCESS in names:
             smooths.append(process_term(text))
         else:
-            offsets.append(ast.unparse(_call(text, (1, 1), ()).args[0]))
+            offsets.append(quoted(ast.unparse(_call(text, (1, 1), ()).args[0])))
     twice = [term.text for k, term in enumerate(smooths) if term.text in [one.text for one in smooths[:k]]]
     if twice:
         raise ValueError(f"formula {formula!r} has {twice[0]} twice.")
@@ -143,10 +143,20 @@ def _text(formula: str, tokens: list[Any]) -> str:
 
 
 # ---- smooths and offsets
+def plain(text: str) -> str:
+    """A text whose names in backticks are names as Python has them."""
+    return re.sub("`([^`]*)`", lambda found: f"quoted_{found[1].encode().hex()}_", text)
+
+
+def quoted(text: str) -> str:
+    """A text of `plain` with its backticks again."""
+    return re.sub("quoted_([0-9a-f]*)_", lambda found: f"`{bytes.fromhex(found[1]).decode()}`", text)
+
+
 def _call(text: str, numbers: tuple[int, int], options: Any) -> ast.Call:
     """A call of so many arguments, from least to most, with these keywords, as Python reads it."""
     try:
-        call = ast.parse(text, mode="eval").body
+        call = ast.parse(plain(text), mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"term {text!r} of the formula is not understood: {error.msg}.") from error
     if not isinstance(call, ast.Call):
@@ -173,12 +183,12 @@ def smooth_terms(text: str) -> list[SmoothTerm]:
         if keyword.arg == "by":
             if not isinstance(keyword.value, ast.Name):
                 raise ValueError(f"term {text!r} of the formula: by= names a categorical column.")
-            by = keyword.value.id
+            by = quoted(ast.unparse(keyword.value)).strip("`")
         elif isinstance(keyword.value, ast.Constant) and type(keyword.value.value) is int:
             options[SMOOTH_OPTIONS[str(keyword.arg)]] = keyword.value.value
         else:
             raise ValueError(f"term {text!r} of the formula: {keyword.arg}= must be a whole number.")
-    variables = tuple(ast.unparse(one) for one in call.args)
+    variables = tuple(quoted(ast.unparse(one)) for one in call.args)
     if len(set(variables)) < len(variables):
         raise ValueError(f"term {text!r} of the formula: a surface is of two different columns.")
     kinds = {SMOOTH: [variables], PAIR: [variables], SURFACE: [*((one,) for one in variables), variables]}[kind]
@@ -197,7 +207,7 @@ def process_term(text: str) -> SmoothTerm:
         options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     except ValueError as error:
         raise ValueError(f"term {text!r} of the formula: kernel= is a text, length_scale= a number or list.") from error
-    variables = tuple(ast.unparse(one) for one in call.args)
+    variables = tuple(quoted(ast.unparse(one)) for one in call.args)
     return SmoothTerm(f"gp({', '.join(variables)})", PROCESS, variables, None, options)
 
 

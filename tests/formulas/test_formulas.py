@@ -152,6 +152,20 @@ def test_te_is_both_smooths_and_their_interaction(data):
     assert list(by.prior_precision) == ["ti(age, x, by=sex)_f_s*", "ti(age, x, by=sex)_m_s*"]
 
 
+@pytest.mark.parametrize("name", ["solar.r", "a b"])
+def test_names_of_columns_that_are_no_names_of_python(data, name):
+    other, quoted = data.rename(columns={"x": name, "sex": "the sex"}), f"`{name}`"
+    formula = "time ~ {0} + log(2 + {0}**2) + s({0}, k=5) + ti(age, {0}, k=5, by={1}) + gp(exp({0})) + offset({0})"
+    plain, changed = formula.format("x", "sex"), formula.format(quoted, "`the sex`")
+    designs = [FormulaTransformer(text).fit(rows, data["time"]) for text, rows in ((plain, data), (changed, other))]
+    found = [design.transform(rows) for design, rows in zip(designs, (data, other), strict=True)]
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(designs[1].offset_of(other), data["x"])
+    assert {name, f"s({quoted})_s1", f"ti(age, {quoted}, by=the sex)_f_s1"} < set(found[1])
+    counts = FormulaTransformer("cbind(wins, `the n`) ~ x").response(data.rename(columns={"n": "the n"}))
+    assert list(counts) == ["wins", "the n"]
+
+
 def test_nested_groups_are_those_of_the_estimator(data):
     model = sksvi.from_formula("time ~ x + (1 | g/h)", data).fit(data)
     direct = GMERegressor(groups="g/h").fit(data[["x", "g", "h"]], data["time"])
