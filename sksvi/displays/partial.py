@@ -180,7 +180,7 @@ class PartialEffectDisplay:
             Rows to average over, as `predict` takes them.
 
         feature : str or int
-            The column, by name, or by number in an array.
+            The column, by name, or by number in an array. A surface of two columns is ``predict`` at a grid of both.
 
         coverage : float, default=0.9
             Posterior probability of the band, in (0, 1).
