@@ -35,6 +35,7 @@ from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
 from sksvi.mixture._encoding import MixtureEncoding, column_name
+from sksvi.mixture._impute import as_series, filled, gaps
 from sksvi.mixture._joint import joint_posterior
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
@@ -56,6 +57,8 @@ SETTLING_PASSES = 10
 STREAM_GAIN = 0.08
 #: Where the learning of the prior count of each value starts: every probability as likely as any other.
 PRIOR_START = 1.0
+#: α / K where α is chosen by K: so few that components beyond those that rows need stay empty.
+AUTO_SHARE = 0.05
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
 
@@ -89,7 +92,7 @@ class Mixture(DensityMixin, FirstRows):
         **{k: v for k, v in BaseSVI._parameter_constraints.items() if k not in ("covariance", "expectation")},
         "algorithm": [StrOptions(set(ALGORITHMS)), algorithms.Algorithm],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "concentration": [Interval(Real, 0, None, closed="neither")],
+        "concentration": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "probability_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "moves": [StrOptions({"merge", "all", "none"}), "boolean"],
         "uncertainty": [StrOptions(set(UNCERTAINTY))],
@@ -108,7 +111,7 @@ class Mixture(DensityMixin, FirstRows):
     _binary: bool
 
     n_components: int
-    concentration: float
+    concentration: float | str
     probability_prior: float | str
     probability_prior_: float
     moves: str | bool
@@ -122,7 +125,7 @@ class Mixture(DensityMixin, FirstRows):
         self,
         n_components: int = 100,
         *,
-        concentration: float = 20.0,
+        concentration: float | str = "auto",
         probability_prior: float | str = "auto",
         moves: str | bool = "merge",
         algorithm: AlgorithmLike = "svi",
@@ -225,10 +228,11 @@ class Mixture(DensityMixin, FirstRows):
         memory.need(8.0 * 40 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[MixtureModel, Table]:
+        own = isinstance(self.concentration, str)
         model = MixtureModel(
             int(self.n_components),
             self._encoding.sizes,
-            concentration=float(self.concentration),
+            concentration=AUTO_SHARE * self.n_components if own else float(self.concentration),
             value_prior=PRIOR_START if isinstance(self.probability_prior, str) else float(self.probability_prior),
             learns_prior=isinstance(self.probability_prior, str),
             binary=self._binary,
@@ -366,6 +370,60 @@ class Mixture(DensityMixin, FirstRows):
     def _scored(self, X: Any) -> tuple[float, int]:
         each = self.score_samples(X)
         return np.sum(each), len(each)
+
+    def impute(self, X: MatrixLike, probabilities: bool = False) -> Any:
+        """Fill missing cells with their most probable value, given the others of their row.
+
+        Parameters
+        ----------
+        X : {array-like, DataFrame} of shape (n, D)
+            Missing cells are NaN or None.
+        probabilities : bool, default=False
+            Whether to return how probable each value of each missing cell is instead.
+
+        Returns
+        -------
+        DataFrame or ndarray of shape (n, D), or Series
+            X without gaps, of the kind that it came in; or `probabilities`, a Series by row, column and value, which
+            sum to 1 over the values of a cell. They are integrated over the posterior as `predict_proba` is.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError
+            For a sparse matrix.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sksvi import CategoricalMixture
+        >>> X = pd.DataFrame({"car": ["yes", "no"] * 40, "bus": ["no", "yes"] * 40, "bike": ["no", "yes"] * 40})
+        >>> model = CategoricalMixture(4, random_state=0).fit(X)
+        >>> model.impute(pd.DataFrame({"car": ["yes", None], "bus": [None, "yes"], "bike": ["no", "yes"]}))
+           car  bus bike
+        0  yes   no   no
+        1   no  yes  yes
+        """
+        check_is_fitted(self)
+        frame, missing = gaps(X)
+        of_component = self.predict_proba(X)
+        found = {}
+        for d in np.flatnonzero(missing.any(0)):
+            rows, (values, means) = np.flatnonzero(missing[:, d]), self._values_of(int(d))
+            found[int(d)] = rows, values, of_component[rows] @ means
+        return as_series(self, frame, found) if probabilities else filled(X, frame, found)
+
+    def _values_of(self, column: int) -> tuple[Array, Array]:
+        """Values of a column, and the posterior means (K, values) of their probabilities."""
+        for name, (_, columns) in self._fitted_model().names.items():
+            for j in np.flatnonzero(np.asarray(columns) == column):
+                return self._labels_of(column), self._each_value(name, self._own[name].mean)[:, j]
+        return self._labels_of(column), np.ones((len(self.weights_), 1))
+
+    def _labels_of(self, column: int) -> Array:
+        """Values of a column in the order of their codes."""
+        raise AttributeError(f"{type(self).__name__} does not name its values")
 
     def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
         """Codes (n, D) of new rows, and their components."""

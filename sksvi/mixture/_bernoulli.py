@@ -26,9 +26,9 @@ class BernoulliMixture(Mixture):
     ----------
     n_components : int, default=100
         Number of components at most.
-    concentration : float, default=20.0
+    concentration : float or "auto", default="auto"
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components. A new row
-        is of none of those in use with a probability of about α / (n + α): with less than a hundred rows give 1.
+        is of none of those in use with a probability of about α / (n + α). "auto" is K / 20.
     probability_prior : float or "auto", default="auto"
         c of the prior Beta(c, c) of each probability. "auto" learns it from the rows, under log c ~ N(0, 1), by
         the bound; "gibbs" draws it.
@@ -108,7 +108,7 @@ class BernoulliMixture(Mixture):
     >>> labels = rng.integers(0, 2, 200)
     >>> X = (rng.random((200, 12)) < np.array([0.1, 0.9])[labels][:, None]).astype(float)
     >>> X[::5, 3] = np.nan
-    >>> model = BernoulliMixture(10, concentration=1.0, random_state=0).fit(X)
+    >>> model = BernoulliMixture(10, random_state=0).fit(X)
     >>> model.n_components_, bool(np.mean((model.predict(X) == model.predict(X)[0]) == (labels == labels[0])) > 0.99)
     (2, True)
     """
@@ -146,6 +146,9 @@ class BernoulliMixture(Mixture):
 
     def _rows_of(self, codes: Array) -> Any:
         return 1.0 - codes
+
+    def _labels_of(self, column: int) -> Array:
+        return np.array([1.0, 0.0])
 
     def _shown_values(self, column: int, m: int) -> list[tuple[int, Any]]:
         return [(0, 1)]

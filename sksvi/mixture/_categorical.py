@@ -29,9 +29,9 @@ class CategoricalMixture(Mixture):
     ----------
     n_components : int, default=100
         Number of components at most.
-    concentration : float, default=20.0
+    concentration : float or "auto", default="auto"
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components. A new row
-        is of none of those in use with a probability of about α / (n + α): with less than a hundred rows give 1.
+        is of none of those in use with a probability of about α / (n + α). "auto" is K / 20.
     probability_prior : float or "auto", default="auto"
         c of the prior Dir(c, ..., c) of each column's probabilities. "auto" learns it from the rows, under
         log c ~ N(0, 1), by the bound; "gibbs" draws it.
@@ -114,7 +114,7 @@ class CategoricalMixture(Mixture):
     >>> often = np.where(rng.random((200, 1)) < 0.5, 0.9, 0.1)
     >>> answers = np.where(rng.random((200, 8)) < often, "yes", np.where(rng.random((200, 8)) < 0.5, "no", "?"))
     >>> X = pd.DataFrame(answers, columns=list("abcdefgh"))
-    >>> model = CategoricalMixture(10, concentration=1.0, random_state=0).fit(X)
+    >>> model = CategoricalMixture(10, random_state=0).fit(X)
     >>> model.n_components_, model.means_.shape
     (2, (10, 24))
     """
@@ -162,6 +162,9 @@ class CategoricalMixture(Mixture):
         codes, labels = self._sampled(n_samples, random_state)
         columns = {column_name(self, d): values[codes[:, d]] for d, values in enumerate(self.categories_)}
         return pd.DataFrame(columns), labels
+
+    def _labels_of(self, column: int) -> Array:
+        return np.asarray(self.categories_[column])
 
     def _rows_of(self, codes: Array) -> Any:
         """A table whose columns declare all their categories."""
