@@ -26,7 +26,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 430,
+    "files": 431,
     "lines of code": 59_000,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,

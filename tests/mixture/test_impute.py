@@ -71,5 +71,5 @@ def test_zeros_and_ones_come_back_as_an_array(global_random_seed):
     np.testing.assert_array_equal(np.delete(full, 2, axis=1), np.delete(X, 2, axis=1))
     one = model.impute(holes, probabilities=True)[0, 2, 1.0]
     assert (full[0, 2] == 1.0) == (one > 0.5)
-    with pytest.raises(TypeError, match="give X.toarray"):
+    with pytest.raises(TypeError, match=r"give X\.toarray"):
         model.impute(sp.csr_matrix(X))
