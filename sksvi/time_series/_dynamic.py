@@ -105,8 +105,10 @@ class DynamicGLM(Online):
         with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.
-    seasonal : int, float, list of them or None, default=None
-        Periods of seasons, in points in time.
+    seasonal : int, float, list of them, dict or None, default=None
+        Periods of seasons, in points in time. A dict from each period to "full" or to its number of waves, as
+        ``{24: "full", 168: 40}``, has profiles that stay as they are, unless `seasonal_variance` is a number: hours of
+        a week in seconds.
     seasonal_type : {"dummy", "trigonometric"}, default="dummy"
         How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
         "dummy" warns; those whose period is no whole number are waves.
@@ -252,7 +254,7 @@ class DynamicGLM(Online):
         "likelihood": [StrOptions(set(likelihoods.NAMES - likelihoods.OF_CLASSES | {"auto"})), likelihoods.Likelihood],
         "level": [StrOptions({"auto", *KINDS}), "boolean"],
         "trend": ["boolean"],
-        "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", None],
+        "seasonal": [Interval(Real, 2, None, closed="left"), "array-like", dict, None],
         "seasonal_type": [StrOptions({"dummy", "trigonometric"})],
         "autoregressive": ["boolean"],
         "cycle": ["boolean", Interval(Real, 2, None, closed="neither")],
@@ -296,7 +298,7 @@ class DynamicGLM(Online):
         likelihood: LikelihoodLike = "auto",
         level: str | bool = "auto",
         trend: bool = False,
-        seasonal: float | Sequence[float] | None = None,
+        seasonal: float | Sequence[float] | dict[float, int | str] | None = None,
         seasonal_type: str = "dummy",
         autoregressive: bool = False,
         cycle: bool | float = False,
@@ -529,9 +531,11 @@ class DynamicGLM(Online):
         self._series = self._unfitted(data, structure_of(kind, structure))
         dynamics = self._series.dynamics
         dynamics.turns = others
-        if found is None or len(found.block.chain) != len(data) or self.hyperparameters != "integrated":
-            return self._model_of(data, walked=walked), data
+        if found is None:
+            return self._model_of(data), data
         theta = np.array([found.values[p.name] for p in dynamics.parameters])
+        if len(found.block.chain) != len(data) or self.hyperparameters != "integrated":
+            return self._model_of(data, walked=walked, theta=dynamics.moving(theta)), data
         self._series = self._series.changed(candidates=found.nodes)
         return self._model_of(data, walked=walked, theta=theta, messages=found.block), data
 

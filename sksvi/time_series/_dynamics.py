@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -18,40 +18,55 @@ SEVERAL = list | tuple | np.ndarray
 
 
 def plain(value: Any) -> Any:
-    """A parameter as files hold it."""
+    """A parameter as files hold it: a dict as pairs, since keys of files are text."""
+    value = list(value.items()) if isinstance(value, dict) else value
     return [plain(part) for part in value] if isinstance(value, SEVERAL) else value
 
 
-def periods_of(estimator: Any) -> list[float]:
-    """The seasons' periods.
+def seasons_of(estimator: Any) -> list[tuple[float, int | None]]:
+    """The seasons' periods, each with its number of waves where that is given, else None.
 
     Raises
     ------
     ValueError
-        For a period below 2, or one that is given twice.
+        For a period below 2, one that is given twice, or waves that a period has not.
     """
-    given = estimator.seasonal
+    given = plain(estimator.seasonal)
     if given is None:
         return []
-    found = [given] if isinstance(given, Real) else list(given)
-    for period in found:
+    several = given if isinstance(given, list) else [given]
+    found: list[Any] = [one if isinstance(one, list) else [one, None] for one in several]
+    for period, waves in found:
         if isinstance(period, bool) or not isinstance(period, Real) or not 2 <= float(period) < np.inf:
             raise ValueError(
-                f"seasonal={given!r}: a period is a number of points in time, 2 or more; found {period!r}."
+                f"seasonal={estimator.seasonal!r}: a period is a number of points in time, 2 or more; found {period!r}."
             )
-    if len(set(found)) < len(found):
-        raise ValueError(f"seasonal={given!r} has a period twice.")
-    return [float(period) for period in found]
+        most = int(float(period) // 2)
+        whole = isinstance(waves, Integral) and not isinstance(waves, bool) and 1 <= int(waves) <= most
+        if not whole and waves not in ("full", None):
+            raise ValueError(
+                f"seasonal={estimator.seasonal!r}: of a period of {period:g} points say 'full' or a number of waves, 1 "
+                f"to {most}; found {waves!r}."
+            )
+    if len({period for period, _ in found}) < len(found):
+        raise ValueError(f"seasonal={estimator.seasonal!r} has a period twice.")
+    return [(float(period), int(period // 2) if waves == "full" else waves) for period, waves in found]
+
+
+def periods_of(estimator: Any) -> list[float]:
+    """The seasons' periods."""
+    return [period for period, _ in seasons_of(estimator)]
 
 
 def long_seasons(estimator: Any) -> Iterator[str]:
     """Seasons that were asked for point by point, and have so many that waves stand for them."""
-    long = [period for period in periods_of(estimator) if period > LONGEST and period == int(period)]
+    seasons = seasons_of(estimator)
+    long = [period for period, waves in seasons if waves is None and period > LONGEST and period == int(period)]
     if long and estimator.seasonal_type == "dummy":
         yield (
             f"seasons of {', '.join(f'{period:g}' for period in long)} points are longer than {LONGEST}, and were "
             f'fitted as {WAVES} waves each, not point by point: say seasonal_type="trigonometric" where a smooth '
-            "season is meant, and give sharp dates as columns of X."
+            f'season is meant, or seasonal={{{long[0]:g}: "full"}}, and give sharp dates as columns of X.'
         )
 
 
@@ -95,7 +110,7 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
     ValueError
         Where nothing is asked for, or what is asked for contradicts itself.
     """
-    periods = periods_of(estimator)
+    seasons = seasons_of(estimator)
     wide = estimator.initial_variance
     first = Wide(WIDE * unit**2) if isinstance(wide, str) else float(wide)
     dynamics = Dynamics(unit)
@@ -109,8 +124,12 @@ def dynamics_of(estimator: Any, unit: float, names: list[str], spreads: Array, l
         )
     elif estimator.autoregressive:
         dynamics.add_damped("level", "level", estimator.level_variance, damping)
-    for period, given in zip(periods, of_each(estimator.seasonal_variance, periods), strict=True):
-        dynamics.add_seasonal(period, estimator.seasonal_type, given, first)
+    variances = of_each(estimator.seasonal_variance, [period for period, _ in seasons])
+    for (period, waves), given in zip(seasons, variances, strict=True):
+        if waves is None:
+            dynamics.add_seasonal(period, estimator.seasonal_type, given, first)
+        else:  # profiles that stay, unless their variance is said
+            dynamics.add_waves(period, waves, 0.0 if given == "auto" else given, first)
     cycle = estimator.cycle
     if cycle is not False and cycle is not None:
         learned = cycle is True

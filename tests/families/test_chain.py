@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sksvi.families import NotPositiveDefinite
-from sksvi.families.gaussian.chain import Chain, ChainGaussian
+from sksvi.families.gaussian.chain import Chain, ChainGaussian, swept
+from sksvi.families.gaussian.chain_regression import fixed_states, swept_by_regression
 from sksvi.models.time_series.components import Dynamics
 
 #: What a dynamics is made of, key to how it is built.
@@ -67,6 +68,35 @@ def test_one_sweep_says_what_dense_algebra_does(kind):
     np.testing.assert_allclose(q.variance, np.diag(S), rtol=1e-8, atol=1e-10 * scale)
     assert q.kl(ChainGaussian(chain)) == pytest.approx(kl, rel=1e-8)
     assert q.log_evidence() == pytest.approx(evidence, rel=1e-8)
+
+
+@pytest.mark.parametrize("damping", [None, "auto", 0.8])
+@pytest.mark.parametrize("level", [0.0, "auto"])
+def test_a_regression_on_fixed_states_says_what_a_sweep_does(damping, level, global_random_seed):
+    rng, dynamics = np.random.default_rng([global_random_seed, 33]), Dynamics()
+    dynamics.add_level(level, damping is None, 0.0, 2.0, damping)
+    dynamics.add_waves(7.0, 3, 0.0, 1.0)
+    dynamics.add_seasonal(4.0, "dummy", 0.0, 1.0)
+    dynamics.add_damped("cycle", "cycle", "auto", "auto", 5.0, 50.0)
+    dynamics.add_coefficients(["a", "b"], 0.0, np.ones(2), 1.0)
+    chain = dynamics.chain(dynamics.start, rng.standard_normal((40, 2)))
+    chain = replace(chain, mean=rng.standard_normal(dynamics.n_states))
+    fixed = fixed_states(chain)
+    linear, weights = messages(40, global_random_seed)
+    found, wanted = swept_by_regression(chain, fixed, linear, weights), swept(chain, linear, weights)._asdict()
+    assert fixed.sum() >= 11 and not fixed.all() and found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        own = found[name]
+        if name in ("score", "first", "pull", "information"):  # of states that move
+            value, own = value[~fixed], own[~fixed]
+            value, own = (value[:, ~fixed], own[:, ~fixed]) if name == "information" else (value, own)
+        np.testing.assert_allclose(own, value, rtol=1e-7, atol=1e-9 * (1.0 + np.max(np.abs(value), initial=0.0)))
+
+
+def test_a_regression_refuses_messages_that_leave_no_precision():
+    _, _, chain = chain_of("fixed level")
+    with pytest.raises(NotPositiveDefinite, match="fixed states"):
+        swept_by_regression(chain, fixed_states(chain), np.zeros(25), np.full(25, -1.0))
 
 
 def test_states_that_several_become_and_sums_of_one_are_no_plain_copies():

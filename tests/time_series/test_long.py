@@ -37,7 +37,7 @@ def test_ends_where_any_fit_does(monkeypatch, global_random_seed, still):
     variances = np.full(T, 0.02)
     if still:
         variances[: T // PARTS] = 0.0
-    own, other = both(monkeypatch, counts(global_random_seed, variances))
+    own, other = both(monkeypatch, counts(global_random_seed, variances), level="walk")
     assert own.converged_ and other.converged_
     assert own.lower_bound_ == pytest.approx(other.lower_bound_, abs=2e-6 * abs(other.lower_bound_))
     assert own.level_variance_ == pytest.approx(other.level_variance_, rel=0.01)

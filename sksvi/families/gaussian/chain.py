@@ -17,6 +17,7 @@ from sksvi._runtime import memory
 from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
 from sksvi.families.gaussian import chain_loops as loops
+from sksvi.families.gaussian.chain_regression import FEWEST, fixed_states, swept_by_regression
 from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
@@ -75,6 +76,8 @@ class Chain:
 
     def sweep(self, linear: Array, weights: Array) -> Swept:
         """Filter and smoother under these messages."""
+        if len(self.noise) >= FEWEST and np.sum(fixed := fixed_states(self)) >= FEWEST:
+            return Swept(**swept_by_regression(self, fixed, writeable(linear), writeable(weights)))
         return swept(self, linear, weights)
 
     def transition(self) -> Array:

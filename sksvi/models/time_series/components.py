@@ -6,6 +6,7 @@ a number on the real line: log of a variance, logit of a damping, log of a perio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -144,6 +145,8 @@ class Dynamics:
     n_coefficients: int = 0
     #: Other periods that a learned cycle may have.
     turns: list[float] = field(default_factory=list)
+    #: Periods of the waves of seasons.
+    turning: list[float] = field(default_factory=list)
 
     # ---- building
     def learned(self, name: str, start: float, low: float, high: float) -> int:
@@ -215,7 +218,17 @@ class Dynamics:
                 self.transition[place] = {before: 1.0}
             return
         waves = int(period // 2)
-        for j in range(1, 1 + (waves if period <= LONGEST else min(waves, WAVES))):
+        self._add_waves(name, period, range(1, 1 + (waves if period <= LONGEST else min(waves, WAVES))), amount, first)
+
+    def add_waves(self, period: float, waves: int, given: Any, first: float) -> None:
+        """A season of so many waves, period, period / 2, ..., without those of the seasons before it."""
+        name = f"seasonal_{period:g}"
+        own = [j for j in range(1, 1 + waves) if not any(np.isclose(period / j, turn) for turn in self.turning)]
+        self._add_waves(name, period, own, self.amount(name, "seasonal", given), first)
+        self.turning += [period / j for j in own]
+
+    def _add_waves(self, name: str, period: float, waves: Iterable[int], amount: Amount, first: float) -> None:
+        for j in waves:
             a = self.state(name, f"{name}[cos {j}]", 1.0, amount, first)
             if 2 * j == period:
                 self.transition[a] = {a: -1.0}
