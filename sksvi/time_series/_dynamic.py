@@ -39,6 +39,7 @@ from sksvi.time_series._dynamics import long_seasons, periods_of, plain
 from sksvi.time_series._encoding import EncodedSeries, SeriesEncoding
 from sksvi.time_series._fit import SeriesFit
 from sksvi.time_series._forecasting import parameters_of
+from sksvi.time_series._frequency import clock_warning
 from sksvi.time_series._index import frequency_warning
 from sksvi.time_series._level import (
     KINDS,
@@ -611,8 +612,7 @@ class DynamicGLM(Online):
         mistaken = list(count_warnings(self.likelihood_, name, data))
         block = block if walked is None else walked  # what returns takes noise in unseen
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, data)
-        if message := frequency_warning(self.index_):
-            yield message
+        yield from filter(None, (frequency_warning(self.index_), clock_warning(self.index_, periods_of(self))))
         yield from unobserved_seasons(periods_of(self), data)
         yield from long_seasons(self)
 

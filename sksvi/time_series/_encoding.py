@@ -21,6 +21,7 @@ from sksvi.models.time_series.components import WIDE, Dynamics
 from sksvi.models.time_series.search import first_messages
 from sksvi.partitions.summary import DataSummary, Total
 from sksvi.time_series._dynamics import dynamics_of
+from sksvi.time_series._frequency import spanned
 from sksvi.time_series._index import index_of, index_record, only_times
 from sksvi.time_series._rows import (
     check_series,
@@ -31,6 +32,7 @@ from sksvi.time_series._rows import (
     same_length,
     series,
     values_of,
+    with_gaps,
 )
 
 Array = np.ndarray
@@ -114,6 +116,9 @@ class SeriesEncoding(Encoding):
             _check_observed(base, values, there)
         columns = np.zeros((n, 0)) if columns is None else columns
         rows = series(columns, values, there, weight, offset_of(estimator, offset, n))
+        times = spanned(index) if part.whole else None
+        if times is not None:
+            rows, index = with_gaps(rows, index, times), times
         return SeriesRows(rows.X, rows.y, rows.weight, rows.offset, index=index, dtype=dtype, levels=levels)
 
     @classmethod

@@ -22,8 +22,10 @@ from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods import Likelihood
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import tail_of
+from sksvi.time_series._dynamics import periods_of
 from sksvi.time_series._encoding import SeriesEncoding
 from sksvi.time_series._fit import NodeView, SeriesFit, mixed_table, moments_table, node_rows
+from sksvi.time_series._frequency import clock_warning
 from sksvi.time_series._index import continued, counts_rows, own_index, paired_index, positions, without_times
 
 Array = np.ndarray
@@ -321,6 +323,8 @@ class Forecasts(RegressionMethods, BaseSVI):
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
         index = continued(self.index_, steps)
+        if message := clock_warning(self.index_[-1:].append(index), periods_of(self)):
+            warn_user(message)
         if given is not None and not given.equals(pd.RangeIndex(steps)):
             at = positions(self.index_, given) - len(self.index_)
             if not np.array_equal(at, np.arange(steps)):

@@ -10,6 +10,8 @@ import numpy as np
 
 #: Most steps of a calendar that one step of a frequency takes: pandas takes them one by one.
 MOST_STEPS = 2**16
+#: Least share of the times of a frequency that there must be for it to be that of the times that are there.
+OBSERVED_TIMES = 0.5
 #: A zone of dateutil, which knows the file that it is from; the name of one.
 _OF_DATEUTIL, _NAME = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(.+)'\)"), re.compile(r"[\w+-]+(/[\w+-]+)*")
 
@@ -106,6 +108,67 @@ def _first_off(index: Any, dates: Any) -> str:
     """Text about the first row of an index that its frequency does not give."""
     row = int(np.argmax(np.asarray(index != dates)))
     return f"row {row} is {index[row]!r} and would be {dates[row]!r}"
+
+
+def spanned(index: Any) -> Any:
+    """All times from the first to the last in the coarsest steps that have every given one.
+
+    None where the times have a frequency, where they are neither dates nor periods, or where most would be absent.
+    """
+    import pandas as pd
+
+    if not isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) or len(index) < 3 or index.hasnans:
+        return None
+    ranges: list[Any] = []
+    most = len(index) / OBSERVED_TIMES
+    if isinstance(index, pd.PeriodIndex):
+        if index.asi8[-1] - index.asi8[0] <= most * index.freq.n:  # type: ignore[union-attr]
+            ranges = [(pd.period_range, index.freq)]
+    elif index.freq is None:
+        ranges = [(pd.date_range, step) for step in _steps(index, most)]
+    found = []
+    for make, step in ranges:
+        try:
+            found.append(make(index[0], index[-1], freq=step, name=index.name))
+        except Exception:  # at an hour that clocks skip pandas 2 raises one of pytz
+            continue
+    best = min((times for times in found if index.isin(times).all()), key=len, default=index)
+    return best if len(index) < len(best) <= most else None
+
+
+def _steps(index: Any, most: float) -> list[Any]:
+    """Frequencies that dates may have: days, weekdays, months from their first or last day, else equal steps."""
+    import pandas as pd
+
+    found: list[Any] = []
+    local, offsets = index.tz_localize(None), pd.offsets
+    days, months = (local.normalize() - local[0].normalize()).days, 12 * local.year + local.month
+    clock = local - local.normalize()
+    if (clock == clock[0]).all():
+        found.append(offsets.Day(int(np.gcd.reduce(np.diff(days)))))
+        if local.day_of_week.max() < 5:
+            found.append(offsets.BDay())
+        step = int(np.gcd.reduce(np.diff(months)))
+        if step:
+            found += [offsets.MonthBegin(step)] * bool(local.is_month_start.all())
+            found += [offsets.MonthEnd(step)] * bool(local.is_month_end.all())
+    each = int(np.gcd.reduce(np.diff(index.asi8)))
+    return found + [pd.Timedelta(each, index.unit)] * bool(index.asi8[-1] - index.asi8[0] <= most * each)
+
+
+def clock_warning(index: Any, periods: list[float]) -> str:
+    """Warning about seasons of less than a day's step where clocks change; empty where they do not."""
+    import pandas as pd
+
+    if not periods or not isinstance(index, pd.DatetimeIndex) or index.tz is None or len(index) < 2:
+        return ""
+    shifts = (index.tz_localize(None) - index.tz_convert("UTC").tz_localize(None)).unique()
+    if len(shifts) < 2 or index[1] - index[0] >= pd.Timedelta(hours=23):
+        return ""
+    return (
+        f"clocks of {index.tz} change between {index[0]!r} and {index[-1]!r}, and seasons count points: from then on "
+        "they are off by it. For a season by the clock give columns of index.hour as X in place of seasonal."
+    )
 
 
 def stepped(first: Any, n: int, step: Any, name: Any) -> Any:

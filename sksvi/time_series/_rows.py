@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.censoring import is_censored
 from sksvi.estimators.checks import LEAST_SPREAD, check_magnitudes, check_numeric_target
 from sksvi.estimators.fit_warnings import OF_COUNTS, may_vary_more
@@ -220,6 +221,20 @@ def series(X: Array, y: Array, there: Array, weight: Array | None, offset: Array
     if weight is not None or not whole:
         weight = np.where(there, 1.0 if weight is None else weight, 0.0)
     return Table(X, y if whole else filled(y, there), weight, offset)
+
+
+def with_gaps(rows: Table, index: Any, times: Any) -> Table:
+    """The rows at all `times`, those absent with weight 0 and with the columns and offset of the row before."""
+    warn_user(
+        f"the time index leaves out {len(times) - len(index)} of the {len(times)} times of {times.freq!r} from "
+        f"{index[0]!r} to {index[-1]!r}: these are gaps, and seasons count them. Where points are to follow each other "
+        "as they do, drop the index; give the rows of gaps, with y=NaN, where columns or offsets are known there."
+    )
+    at = times.get_indexer(index)
+    before = np.searchsorted(at, np.arange(len(times)), side="right") - 1
+    found = rows.take(before)
+    there = np.isin(np.arange(len(times)), at)
+    return Table(found.X, found.y, np.where(there, 1.0 if found.weight is None else found.weight, 0.0), found.offset)
 
 
 def shown(likelihood: Likelihood, data: Table) -> Array:
