@@ -8,7 +8,7 @@ from sksvi.families.gaussian.normal import InUnits, StandardGaussian
 from sksvi.families.gaussian.plates import GaussianPlates
 from sksvi.families.gaussian.views import ClassGaussian, Marginal, ProjectedGaussian
 from sksvi.families.point import Free, Point
-from sksvi.families.population import Population
+from sksvi.families.population import Population, RegressedPopulation
 from sksvi.families.rayleigh import Rayleigh
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Population",
     "ProjectedGaussian",
     "Rayleigh",
+    "RegressedPopulation",
     "Simplex",
     "StandardGaussian",
 ]

@@ -70,6 +70,11 @@ class Population(PointMass, Flat):
         return self.sums[0, 1:] / self.size
 
     @property
+    def slopes(self) -> Array:
+        """What a unit of each covariate adds to the mean of a member, (D, P)."""
+        return np.zeros((0, len(self.location)))
+
+    @property
     def scale(self) -> Array:
         """Σ, (P, P)."""
         return self.sums[1:, 1:] / self.size - np.outer(self.location, self.location)
@@ -103,11 +108,14 @@ class Population(PointMass, Flat):
 
     def of_theta(self, theta: Array) -> Self:
         """The block with these sums."""
-        new = type(self)(0.5 * (theta + theta.T))
+        new = self._with_sums(0.5 * (theta + theta.T))
         if not new.size > 0:
             raise NotPositiveDefinite(f"a population has {new.size:g} members")
         new.prepare()
         return new
+
+    def _with_sums(self, sums: Array) -> Self:
+        return type(self)(sums)
 
     @property
     def moments(self) -> Array:
@@ -159,3 +167,119 @@ class Population(PointMass, Flat):
         in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
         in_location = precision @ (sums[0, 1:] - n * location)
         return np.concatenate([in_location, in_factor[np.tril_indices(len(factor))]])
+
+
+class RegressedPopulation(Population):
+    """Γ and Σ of members whose means depend on covariates, N(μ + Bᵀz, Σ), as the mode of sums of moments.
+
+    The natural parameter is Σ_d E(1, z_d, η_d)(1, z_d, η_d)ᵀ = [[A, S], [Sᵀ, M]]; then Γ = (μ, B) = A⁻¹S, the
+    regression of the members on (1, z), and Σ = (M - SᵀA⁻¹S)/n. A prior of pseudo-members is conjugate: Γ is
+    matrix-normal given Σ, and Σ inverse Wishart.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (1 + D + P, 1 + D + P)
+    n_covariates : int
+        D.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        When Σ is needed and is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import RegressedPopulation
+    >>> rows = np.array([[1.0, -1.0, 2.0], [1.0, 1.0, 4.0], [1.0, 0.0, 3.0], [1.0, 0.0, 4.0], [1.0, 0.0, 2.0]])
+    >>> block = RegressedPopulation(rows.T @ rows, 1)
+    >>> block.location, block.slopes, block.scale
+    (array([3.]), array([[1.]]), array([[0.4]]))
+    """
+
+    LAYOUT = """
+        sums (n,n) f where it[0, 0] > 0; n_covariates count d >=1 where d < n
+        _root? (p,p) f diag>0 where p == n - 1 - d
+    """
+
+    def __init__(self, sums: Array, n_covariates: int) -> None:
+        super().__init__(sums)
+        self.n_covariates = n_covariates
+
+    @classmethod
+    def around(cls, coefficients: Array, scale: Array) -> Self:
+        """One member of this Γ and Σ, whose covariates have mean 0 and covariance I."""
+        ahead = np.column_stack([np.eye(len(coefficients)), coefficients])
+        sums = ahead.T @ ahead
+        sums[len(coefficients) :, len(coefficients) :] += scale
+        return cls(sums, len(coefficients) - 1)
+
+    @property
+    def gram(self) -> Array:
+        """A, the sum of (1, z)(1, z)ᵀ, (1 + D, 1 + D)."""
+        ahead = 1 + self.n_covariates
+        return self.sums[:ahead, :ahead]
+
+    @property
+    def coefficients(self) -> Array:
+        """Γ, (1 + D, P): μ, then the slopes."""
+        ahead = 1 + self.n_covariates
+        return np.linalg.solve(self.gram, self.sums[:ahead, ahead:])
+
+    @property
+    def location(self) -> Array:
+        """μ, the mean where covariates are 0, (P,)."""
+        return self.coefficients[0]
+
+    @property
+    def slopes(self) -> Array:
+        """What a unit of each covariate adds to the mean of a member, (D, P)."""
+        return self.coefficients[1:]
+
+    @property
+    def scale(self) -> Array:
+        """Σ, (P, P)."""
+        ahead = 1 + self.n_covariates
+        return (self.sums[ahead:, ahead:] - self.coefficients.T @ self.sums[:ahead, ahead:]) / self.size
+
+    def _with_sums(self, sums: Array) -> Self:
+        return type(self)(sums, self.n_covariates)
+
+    @property
+    def moments(self) -> Array:
+        """What E log N(η | μ + Bᵀz, Σ) is linear in, (1 + D + P, 1 + D + P)."""
+        coefficients, precision = self.coefficients, self.precision
+        pull = coefficients @ precision
+        table = np.block([[pull @ coefficients.T, -pull], [-pull.T, precision]])
+        table[0, 0] += self.log_det()
+        return -0.5 * table
+
+    @property
+    def standard_values(self) -> Array:
+        """Unconstrained standard coordinates: Γ by rows, then those of Σ as of `Population`."""
+        return np.concatenate([self.coefficients.ravel(), super().standard_values[len(self.location) :]])
+
+    def at(self, values: Array) -> Self:
+        """The population of as many members with the same covariates at other unconstrained coordinates."""
+        shape = self.coefficients.shape
+        first = shape[0] * shape[1]
+        coefficients = values[:first].reshape(shape)
+        factor = self._factor(values[first - shape[1] :])
+        with_gram = self.gram @ coefficients
+        scatter = coefficients.T @ with_gram + self.size * factor @ factor.T
+        return self._with_sums(np.block([[self.gram, with_gram], [with_gram.T, scatter]]))
+
+    def standard_gradient(self, prior: Population, gradient: tuple[Array]) -> Array:
+        """Gradient of the bound in unconstrained coordinates, the prior's log density included."""
+        ahead, coefficients, precision = 1 + self.n_covariates, self.coefficients, self.precision
+        sums = 0.5 * (gradient[0] + gradient[0].T) + prior.sums
+        gram, product = sums[:ahead, :ahead], sums[:ahead, ahead:]
+        pull = coefficients.T @ product
+        about = sums[ahead:, ahead:] - pull - pull.T + coefficients.T @ gram @ coefficients
+        in_scale = 0.5 * (precision @ about @ precision - sums[0, 0] * precision)
+        factor = np.linalg.cholesky(self.scale)
+        in_factor = 2.0 * in_scale @ factor
+        diagonal = np.arange(len(factor))
+        in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
+        in_coefficients = (product - gram @ coefficients) @ precision
+        return np.concatenate([in_coefficients.ravel(), in_factor[np.tril_indices(len(factor))]])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sksvi.linear_model._categories import CategoricalColumns
+from sksvi.estimators.categories import CategoricalColumns
 from sksvi.models.linear.scales import own_effects, own_sets
 
 Array = np.ndarray

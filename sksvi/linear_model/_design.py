@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_X_y
 
 from sksvi._typing.arrays import is_compressed
+from sksvi.estimators.categories import CategoricalColumns, by_type, plain
 from sksvi.estimators.checks import check_numeric_target, check_row_values
 from sksvi.estimators.encoding import Part
 from sksvi.estimators.tables import Levels, as_table, column_of, framed, position
 from sksvi.estimators.validation import check_table, columns_named, validate_data
 from sksvi.families import ClassGaussian, DiagonalGaussian, Gaussian, ProjectedGaussian, StandardGaussian
-from sksvi.linear_model._categories import CategoricalColumns, by_type, plain
 from sksvi.linear_model._prior import prior_kind
 from sksvi.models.data import Table
 from sksvi.models.linear.rows import Design, informed_subspace

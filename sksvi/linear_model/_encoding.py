@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from sksvi._names import all_names
 from sksvi._typing.arrays import is_compressed
+from sksvi.estimators.categories import CategoricalColumns
 from sksvi.estimators.checks import LARGEST_SINGLE, check_magnitudes, check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.offsets import offset_of
@@ -18,7 +19,6 @@ from sksvi.estimators.targets import GivenTarget, TargetEncoding, TargetRows
 from sksvi.estimators.validation import validate_data
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.traits import LARGEST_TARGET
-from sksvi.linear_model._categories import CategoricalColumns
 from sksvi.linear_model._columns import SPREAD, ColumnScaling, ColumnStats, ColumnSummary
 from sksvi.linear_model._design import NUMBERS, DesignReader, merged, stored
 from sksvi.linear_model._fit_warnings import check_bounded

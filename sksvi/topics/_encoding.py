@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,9 @@ class Vocabulary(RowEncoding):
     """
 
     LAYOUT = "n_words count v; words? labels v"
+
+    #: Those that proportions depend on.
+    covariates = cast(Any, None)
 
     n_words: int
     words: Array | None = None

@@ -26,6 +26,7 @@ from sksvi.families import (
     Population,
     ProjectedGaussian,
     Rayleigh,
+    RegressedPopulation,
     Simplex,
     StandardGaussian,
 )
@@ -88,6 +89,12 @@ def uniform(shape, seed):
     return np.random.default_rng(seed).uniform(0.4, 5.0, shape)
 
 
+def regressed(seed, n):
+    """Two log odds of n members on one covariate."""
+    rows = np.column_stack([np.ones(n), np.random.default_rng(seed).standard_normal((n, 3))])
+    return RegressedPopulation(rows.T @ rows, 1)
+
+
 def population(seed, n):
     factor = np.random.default_rng(seed).standard_normal((3, 5))
     return Population.of(n, np.arange(3.0), factor @ factor.T)
@@ -142,6 +149,7 @@ OTHERS = {
     "Simplex": lambda seed: (Simplex(uniform((3, 4), seed)), Simplex(np.full((3, 4), 0.7))),
     "Simplex, by gradient": lambda seed: (Simplex(uniform(4, seed), True), Simplex(np.full(4, 0.7), True)),
     "Population": lambda seed: (population(seed, 7.0), population(seed + 1, 2.0)),
+    "RegressedPopulation": lambda seed: (regressed(seed, 9), regressed(seed + 1, 7)),
     "Rayleigh": lambda seed: (Rayleigh(2.0), Rayleigh(5.0)),
     "GaussianPlates": lambda seed: (packed(seed, True), diagonal((4, 3), seed + 1)),
     "GaussianPlates, diagonal": lambda seed: (packed(seed, False), diagonal((4, 3), seed + 1)),

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
 import sksvi
-from sksvi import CorrelatedTopicModel
+from sksvi import CorrelatedTopicModel, StructuredLDA
 from sksvi.datasets import make_ctm, make_lda
+from sksvi.topics._words import ORDERS, c_v, npmi, overlaps, pointwise_information
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -285,3 +286,66 @@ def test_one_topic_that_has_all_words_is_told_of(global_random_seed):
     with pytest.warns(UserWarning, match="one of 10 topics has all the words.*CountVectorizer"):
         model = CorrelatedTopicModel(10, random_state=0).fit(few)
     assert np.count_nonzero(model.topic_prevalence_) == 1
+
+
+# ---- which words, how coherent, how stable
+@pytest.fixture(scope="module", params=[StructuredLDA, CorrelatedTopicModel])
+def of_three(request):
+    truth = make_ctm(150, 60, n_components=3, random_state=0)
+    return truth, request.param(3, random_state=0, uncertainty="variational").fit(truth.data)
+
+
+def test_words_by_frex_and_relevance_are_those_of_their_formulas(of_three):
+    _, model = of_three
+    beta = model.components_
+    orders = {by: [[int(word[1:]) for word in row] for row in model.top_words(n=60, by=by).to_numpy()] for by in ORDERS}
+    share = beta / beta.sum(0)
+    ranks = [np.array([[np.mean(row <= x) for x in row] for row in part]) for part in (share, beta)]
+    relevance = 0.6 * np.log(beta) + 0.4 * np.log(beta / (model.topic_prevalence_ @ beta))
+    for by, score in (("probability", beta), ("frex", 2 / (1 / ranks[0] + 1 / ranks[1])), ("relevance", relevance)):
+        along = np.take_along_axis(score, np.array(orders[by]), 1)
+        assert np.all(np.diff(along, axis=1) <= 1e-12)
+    with pytest.raises(ValueError, match="by must be one of"):
+        model.top_words(by="lift")
+
+
+def test_coherence_is_that_of_pairs(of_three):
+    truth, model = of_three
+    found, (occurs, order) = model.coherence(truth.data, n=4), ((truth.data > 0).toarray(), model._top(4)[1])
+    for score, words in zip(found, order, strict=True):
+        pairs = []
+        for i in range(4):
+            for j in range(i):
+                a, b = occurs[:, words[i]], occurs[:, words[j]]
+                both = np.mean(a & b)
+                pairs.append(np.log(both / a.mean() / b.mean()) / -np.log(both) if 0 < both < 1 else -float(both == 0))
+        assert score == pytest.approx(np.mean(pairs))
+    assert np.all(model.coherence(truth.data, "c_v").between(-1.0, 1.0))
+    apart = model.coherence(np.eye(60), "npmi")  # no two words together
+    np.testing.assert_array_equal(apart, -1.0)
+    with pytest.raises(ValueError, match="measure must be one of"):
+        model.coherence(truth.data, "umass")
+
+
+def test_c_v_of_words_that_are_always_together_is_one():
+    together = sp.csr_matrix(np.repeat(np.eye(3), 4, axis=1).repeat(5, axis=0))
+    information = pointwise_information(together.tocsc(), np.arange(4))
+    assert c_v(information) == pytest.approx(1.0)
+    assert npmi(information) == pytest.approx(1.0)
+
+
+def test_topics_of_other_seeds_are_matched(of_three):
+    truth, model = of_three
+    table = model.stability(truth.data, 2)
+    assert list(table.index) == list(model.get_feature_names_out())
+    assert np.all((table["least"] <= table["mean"]) & (table["mean"] <= 1.0)) and table["mean"].min() > 0.5
+    np.testing.assert_allclose(overlaps(model.components_, model.components_[::-1]), 1.0)
+
+
+def test_arguments_of_pyldavis(of_three):
+    truth, model = of_three
+    found = model.to_pyldavis(truth.data)
+    np.testing.assert_allclose(found["topic_term_dists"].sum(1), 1.0)
+    np.testing.assert_allclose(found["doc_topic_dists"].sum(1), 1.0)
+    assert found["doc_lengths"].sum() == found["term_frequency"].sum() == truth.data.sum()
+    assert found["vocab"][:2] == ["x0", "x1"]

@@ -44,12 +44,15 @@ class TopicDraws:
         32-bit floats.
     prior : dict of str to ndarray
         What proportions' prior has, each (S, ...).
+    regression : dict of str to ndarray, default=None
+        The same, each (R, ...) from more rounds, where proportions depend on covariates.
     """
 
-    LAYOUT = "topics (S,_,_) x >=0; prior dict; prior[*] (S,…) f"
+    LAYOUT = "topics (S,_,_) x >=0; prior dict; prior[*] (S,…) f; regression? dict; regression[*]? (R,…) f"
 
     topics: Array
     prior: Prior
+    regression: Prior | None = None
 
     def __len__(self) -> int:
         return len(self.topics)

@@ -1,8 +1,8 @@
 """The correlated topic model (doc/topics.md): topics and the population of proportions are global, documents local.
 
-η_d ~ N(μ, Σ) over K - 1 log odds against the last topic, θ_d = softmax(η_d, 0), words of document d ~ θ_dᵀβ. A
-document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled loops (`LOCAL_STEPS`); what it says about the
-topics is expected counts, about (μ, Σ) sums of moments.
+η_d ~ N(μ + Bᵀz_d, Σ) over K - 1 log odds against the last topic, z_d the covariates of a document, θ_d =
+softmax(η_d, 0), words of document d ~ θ_dᵀβ. A document's q(η_d) = N(m_d, S_d) is fitted inside `terms` by compiled
+loops (`LOCAL_STEPS`); what it says about the topics is expected counts, about (μ, B, Σ) sums of moments.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi.families import Dirichlet, Population, Simplex
+from sksvi.families import Dirichlet, Population, RegressedPopulation, Simplex
 from sksvi.models.base import Local
 from sksvi.models.data import Table
+from sksvi.models.topics.covariates import design_of
 from sksvi.models.topics.lda import document_chunks
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
@@ -71,18 +72,22 @@ FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 
 @dataclass
 class CorrelatedView:
-    """What documents see of the globals: topics word by word (V, K), the factor per word taken out, and N(μ, Σ).
+    """What documents see of the globals: topics word by word (V, K), the factor per word taken out, N(μ + Bᵀz, Σ).
 
     ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to.
     """
 
     topics: Array
     offset: Array
-    location: Array
-    precision: Array
-    log_det: float
+    population: Population
     bounded: CorrelatedView | None = None
     draws: dict[str, Any] = field(default_factory=dict)
+
+    def prior(self, design: Array) -> records.LogOddsPopulation:
+        """Distribution of the log odds of documents with these covariates (n, D)."""
+        found = self.population
+        location = found.location + design @ found.slopes
+        return records.LogOddsPopulation(location, np.ascontiguousarray(found.precision), found.log_det())
 
 
 @dataclass
@@ -101,11 +106,12 @@ class CorrelatedTerms:
 
 @dataclass
 class CorrelatedDocuments:
-    """Rows of a block as CSR parts, with the nodes that each uses, and where their local variables start."""
+    """Rows of a block as CSR parts, their covariates (n, D), the nodes that each uses, where local variables start."""
 
     indptr: Array
     indices: Array
     data: Array
+    design: Array
     first_node: Array
     start: Array
 
@@ -159,6 +165,8 @@ class CorrelatedTopics(Local):
         Cholesky factors. None: ``AdaGrad()``.
     start : ndarray of shape (K, V)
         First expected counts of the topics.
+    n_covariates : int
+        D; their slopes have a prior that is worth one document, none without pseudo-documents.
     """
 
     def __init__(
@@ -174,10 +182,11 @@ class CorrelatedTopics(Local):
         rule: str = "natural",
         adagrad: AdaGrad | None = None,
         start: Array | None = None,
+        n_covariates: int = 0,
     ) -> None:
         self.n_topics, self.n_words, self.bound, self.topics = n_topics, n_words, bound, topics
         self.word_prior, self.pseudo_documents, self.full, self.rule = word_prior, pseudo_documents, full, rule
-        self.start = start
+        self.start, self.n_covariates = start, n_covariates
         self.nodes = paired_nodes(NODE_SETS, NODES, n_topics - 1, np.random.default_rng(NODE_SEED))
         self.visit, self.rates = VISIT, Rates.of(AdaGrad() if adagrad is None else adagrad)
         #: Nodes that documents' terms of the bound are taken at, where these are not those that they are fitted to.
@@ -201,14 +210,20 @@ class CorrelatedTopics(Local):
 
     @cached_property
     def _prior(self) -> dict[str, Any]:
-        width = self.n_topics - 1
-        population = Population.of(self.pseudo_documents, np.zeros(width), np.eye(width))
-        return {"topics": self._topics(self.word_prior), "population": population}
+        n = self.pseudo_documents
+        return {"topics": self._topics(self.word_prior), "population": self._centred_population(n, min(n, 1.0), 1.0)}
+
+    def _centred_population(self, n: float, of_slopes: float, variance: float) -> Population:
+        """n members of mean 0, whatever their covariates, which inform slopes as `of_slopes` members do."""
+        width, D = self.n_topics - 1, self.n_covariates
+        if not D:
+            return Population.of(n, np.zeros(width), variance * np.eye(width))
+        return RegressedPopulation(np.diag([n, *[of_slopes] * D, *[n * variance] * width]), D)
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
         """The topics at their start, log odds around 0."""
-        width = self.n_topics - 1
-        first = Population.of(float(len(data)), np.zeros(width), FIRST_SPREAD**2 * np.eye(width))
+        n = float(len(data))
+        first = self._centred_population(n, n, FIRST_SPREAD**2)
         return {"topics": self._topics(self.word_prior + self.start), "population": first}
 
     def local_begin(self, data: Table) -> Array:
@@ -252,9 +267,8 @@ class CorrelatedTopics(Local):
         part = data.X[rows]
         start = self._fresh(len(rows)) if start is None else start
         counts = np.ascontiguousarray(part.data, np.float64)
-        return CorrelatedDocuments(
-            part.indptr, part.indices, counts, (data.first + np.asarray(rows)) % len(self.nodes), start
-        )
+        nodes = (data.first + np.asarray(rows)) % len(self.nodes)
+        return CorrelatedDocuments(part.indptr, part.indices, counts, design_of(part), nodes, start)
 
     def view(self, q: dict[str, Any], rng: Any) -> CorrelatedView:
         """Topics as documents see them: E log β, log β, or the logarithm of a draw."""
@@ -271,8 +285,7 @@ class CorrelatedTopics(Local):
             offset = logs.max(0)
             offset[~np.isfinite(offset)] = 0.0
             topics = np.ascontiguousarray(np.exp(logs - offset).T)
-        precision = np.ascontiguousarray(population.precision)
-        return CorrelatedView(topics, offset, population.location, precision, population.log_det())
+        return CorrelatedView(topics, offset, population)
 
     def terms(self, view: CorrelatedView, batch: CorrelatedDocuments, expect: Any, rng: Any) -> CorrelatedTerms:
         """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
@@ -309,7 +322,7 @@ class CorrelatedTopics(Local):
         found = records.Sums(np.zeros(n), np.zeros(shape), np.zeros(shape), counts, moments)
         local, factors = np.array(batch.start, float), np.zeros((n, K - 1, K - 1))
         corpus = records.Corpus(batch.indptr, batch.indices, batch.data, nodes, first)
-        prior = records.LogOddsPopulation(view.location, view.precision, view.log_det)
+        prior = view.prior(batch.design)
         bound = BOUNDS[self.bound]
         repairs = local_step(corpus, view.topics, prior, bound, self.full, effort, local, factors)
         bound_view = view.bounded or view
@@ -319,6 +332,7 @@ class CorrelatedTopics(Local):
         sum_documents(corpus, view.topics, bounded, bound_view.offset, prior, bound, self.full, local, factors, found)
         factors = factors if roots else np.empty((0, 0, 0))
         deviations = np.sqrt(np.maximum(found.squares - np.square(found.proportions), 0.0))
+        moments = with_covariates(moments, batch.design, local[:, : K - 1]) if sums else moments
         return CorrelatedTerms(
             found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors
         )
@@ -366,7 +380,7 @@ class CorrelatedTopics(Local):
         view, n, none = self.view(q, None), X.shape[0], np.empty((0, 0))
         nodes = np.zeros(n, int)
         corpus = records.Corpus(X.indptr, X.indices, np.ascontiguousarray(X.data, np.float64), self.judges, nodes)
-        prior = records.LogOddsPopulation(view.location, view.precision, view.log_det)
+        prior = view.prior(design_of(X))
         found = records.Sums(np.zeros(n), none, none, none, none)
         none = np.empty((0, self.n_topics))
         sum_documents(corpus, view.topics, none, view.offset, prior, BOUNDS[self.bound], self.full, local, roots, found)
@@ -389,3 +403,11 @@ class CorrelatedTopics(Local):
     def pull_back(self, terms: CorrelatedTerms, batch: CorrelatedDocuments) -> dict[str, Any]:
         """Expected counts (K, V) and sums of moments."""
         return {"topics": (terms.counts.T,), "population": (terms.moments,)}
+
+
+def with_covariates(moments: Array, design: Array, means: Array) -> Array:
+    """Sums of moments of (1, z, η) from those of (1, η), covariates (n, D) and means of η (n, P)."""
+    if not design.shape[1]:
+        return moments
+    ahead = np.column_stack([np.ones(len(design)), design])
+    return np.block([[ahead.T @ ahead, ahead.T @ means], [means.T @ ahead, moments[1:, 1:]]])

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from sksvi.models.topics.covariates import design_of
+
 Array = np.ndarray
 
 #: Expected words of a topic that words support.
@@ -64,16 +66,17 @@ def log_odds_ratios(
     ``noise`` : gives the standard normal numbers (S, P) of a document.
     """
     width = len(population.location)
-    prior = population.location, np.linalg.cholesky(np.linalg.inv(population.precision))
+    spread, design = np.linalg.cholesky(np.linalg.inv(population.precision)), design_of(X)
     for i in range(X.shape[0]):
-        mean, factor = prior
+        location = population.location + design[i] @ population.slopes
+        mean, factor = location, spread
         if np.isfinite(inflation):
             mean, root = found.local[i, :width], found.roots[i]
             factor = np.linalg.cholesky(root.T @ root + inflation * np.eye(width))
         z = noise()
         eta = mean + z @ factor.T
         log_q = -0.5 * np.square(z).sum(1) - np.log(np.diagonal(factor)).sum()
-        white = (eta - population.location) @ population.root.T
+        white = (eta - location) @ population.root.T
         log_p = -0.5 * np.square(white).sum(1) - 0.5 * population.log_det()
         full = np.column_stack([eta, np.zeros(len(eta))])
         theta = np.exp(full - logsumexp(full, axis=1, keepdims=True))

@@ -251,6 +251,12 @@ def node_slopes(bound: int, document: Document, work: Work, out: Array) -> None:
 
 
 @compiled
+def prior_of(prior: LogOddsPopulation, i: int) -> LogOddsPopulation:
+    """The prior of document i of a block."""
+    return LogOddsPopulation(prior.location[i], prior.precision, prior.log_det)
+
+
+@compiled
 def pull_of(mean: Array, prior: LogOddsPopulation, out: Array) -> float:
     """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
     centre, precision = prior.location, prior.precision
@@ -366,4 +372,4 @@ def sum_documents(
             value, _ = look(bound, document, mean, root, work)
         for w in range(len(document.words)):
             value += document.counts[w] * offset[document.words[w]]
-        sums.values[i] = local_value(value, mean, root, full, prior)
+        sums.values[i] = local_value(value, mean, root, full, prior_of(prior, i))

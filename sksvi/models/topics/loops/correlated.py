@@ -26,6 +26,7 @@ from sksvi.models.topics.loops.bound import (
     look,
     node_slopes,
     opened,
+    prior_of,
     pull_of,
     workspace,
 )
@@ -148,12 +149,13 @@ def newton_documents(
     for i in range(len(state)):
         document = opened(corpus, i, topics)
         work, mean, root = workspace(document), state[i, :p], roots[i]
+        own_prior = prior_of(prior, i)
         load_square(state[i, p:], False, root)
         for t in range(effort.rounds):
-            gain = settle_mean(bound, document, prior, effort, mean, root, work, curved)
+            gain = settle_mean(bound, document, own_prior, effort, mean, root, work, curved)
             if t > 0 and gain < effort.tol:
                 break
-            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+            repairs += settle_root(bound, document, own_prior, full, mean, root, work, curved)
         store_square(root, False, state[i, p:])
     return repairs
 
@@ -247,21 +249,21 @@ def gradient_documents(
     curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
     for i in range(len(state)):
         document, root = opened(corpus, i, topics), roots[i]
-        work, before, share = workspace(document), -np.inf, 1.0
+        work, before, share, own_prior = workspace(document), -np.inf, 1.0, prior_of(prior, i)
         load_square(state[i, 2 * p : 2 * p + size], full, root)
         old, old_root = state[i].copy(), root.copy()
         if effort.judged:
             value, _ = look(bound, document, old[:p], root, work)
-            before = local_value(value, old[:p], root, full, prior)
+            before = local_value(value, old[:p], root, full, own_prior)
         for halvings in range(HALVINGS):
             own = Rates(share * rates.mean, share * rates.root, rates.epsilon)
             repairs += gradient_visit(
-                by_gradient, bound, document, prior, full, effort, own, state[i], root, work, curved
+                by_gradient, bound, document, own_prior, full, effort, own, state[i], root, work, curved
             )
             if not effort.judged:
                 break
             value, _ = look(bound, document, state[i, :p], root, work)
-            if local_value(value, state[i, :p], root, full, prior) >= before:
+            if local_value(value, state[i, :p], root, full, own_prior) >= before:
                 break
             state[i], root[:] = old, old_root
             share = halved(share, halvings, HALVINGS)
@@ -410,6 +412,9 @@ def message_documents(
         document = opened(corpus, i, topics)
         work, mean, site = workspace(document), state[i, :p], state[i, p : 2 * p]
         load_square(state[i, 2 * p :], full, precision)
-        repairs += message_steps(bound, document, prior, full, effort, mean, roots[i], site, precision, work, curved)
+        own_prior = prior_of(prior, i)
+        repairs += message_steps(
+            bound, document, own_prior, full, effort, mean, roots[i], site, precision, work, curved
+        )  # fmt: skip
         store_square(precision, full, state[i, 2 * p :])
     return repairs

@@ -236,14 +236,14 @@ def _draw_words(
 
 
 @entry(
-    "location (P) f",
+    "location (n, P) f",
     "topics (V, P+1) f",
     "streams (n) i",
     "indptr (n+1) i cuts e",
     "words (e) i < V",
     "counts (e) f",
     "precision (P, P) f",
-    "states (n, 3*P) f",
+    "states (n, >=3*P) f",
     "word_counts (V|0, P+1) f",
 )
 @compiled
@@ -262,18 +262,19 @@ def move_documents(
 ) -> None:
     """Elliptical slices of every document, in place; then the topics of its words where these are counted.
 
-    A document's state is η, and mean and standard deviation of the distribution whose ellipses it moves on.
+    A document's state is η, and mean and standard deviation of the distribution whose ellipses it moves on;
+    `location` is the mean of its prior.
     """
-    p = len(location)
+    p = location.shape[1]
     theta, around, new = np.empty(p + 1), np.empty(p), np.empty(p)
     state, spare = np.empty(1, np.uint64), np.zeros(1)
     for i in range(len(states)):
         state[0], spare[0] = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN), 0.0
         its, own = words[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
-        eta, centre, spread = states[i, :p], states[i, p : 2 * p], states[i, 2 * p :]
+        eta, centre, spread = states[i, :p], states[i, p : 2 * p], states[i, 2 * p : 3 * p]
         for _ in range(moves):
             _move(
-                eta, its, own, topics, location, precision, centre, spread, state, spare, theta, around, new
+                eta, its, own, topics, location[i], precision, centre, spread, state, spare, theta, around, new
             )  # fmt: skip
         if len(word_counts):
             _draw_words(its, own, topics, theta, state, spare, word_counts)

@@ -14,7 +14,7 @@ Array = np.ndarray
 MEAN_PART, ROOT_PART = 3.0, 30.0
 #: What every loop over documents takes, for `sksvi._runtime.compiled.entry`.
 DOCUMENTS = (
-    "prior.location (P) f",
+    "prior.location (n, P) f",
     "topics (V, P+1) f",
     "topics (V, K) f",
     "roots (n, P, P) f",
@@ -30,7 +30,8 @@ DOCUMENTS = (
 class LogOddsPopulation(NamedTuple):
     """N(μ, Σ) of the log odds.
 
-    ``location`` (P,): μ. ``precision`` (P, P): Σ⁻¹. ``log_det``: log |Σ|.
+    ``location`` (P,): μ; of a block of documents (n, P), a mean for each. ``precision`` (P, P): Σ⁻¹. ``log_det``:
+    log |Σ|.
     """
 
     location: Array
