@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 436,
-    "lines of code": 59_445,
+    "files": 437,
+    "lines of code": 59_645,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,11 +28,12 @@ from sksvi.decomposition._pair_count_encoding import (
 from sksvi.decomposition._pairs import QUANTILES, FoldedIds, FoldedPairs, PairMethods, Request, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable
-from sksvi.families import Gamma
+from sksvi.families import Gamma, Point
 from sksvi.likelihoods import Poisson
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
+from sksvi.models.nmf.overdispersed import OverdispersedPoisson, jump
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -50,6 +51,37 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
     @property
     def _k(self) -> int:
         return self.n_components_
+
+    @property
+    def _dispersion(self) -> float:
+        """Variance of a count over its mean; of files that do not say, 1."""
+        return float(getattr(self, "dispersion_", 1.0))
+
+    @property
+    def _unit(self) -> float:
+        """Mean count of an event, of which the model's components are the expected number."""
+        return jump(float(np.log(self._dispersion))) if self._dispersion > 1.0 else 1.0
+
+    @property
+    def _row_blocks(self) -> dict[str, Any]:
+        blocks = super()._row_blocks
+        if self._dispersion == 1.0:
+            return blocks
+        own = blocks["components"]
+        events = Gamma(own.shape, own.rate * self._unit)
+        return {**blocks, "components": events, "dispersion": Point(np.log([np.log(self._dispersion)]))}
+
+    @property
+    def _chain_blocks(self) -> dict[str, Any]:
+        return {**super()._chain_blocks, "component_rate": Point(np.log([self.component_rate_ * self._unit]))}
+
+    def _moments_at(self, bases: Array, found: CountMatrix, start: Array) -> tuple[Array, Array]:
+        if self._dispersion > 1.0:
+            model = cast(OverdispersedPoisson, self._chain_model(found.shape[1]))
+            c = found.counts
+            events = sp.csr_matrix((model.events(self._row_blocks, c, start), c.indices, c.indptr), shape=c.shape)
+            bases, found = bases / np.float32(self._unit), CountMatrix(events)
+        return super()._moments_at(bases, found, start)
 
     @property
     def _fitted_cells(self) -> CountMatrix:
@@ -87,6 +119,11 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         found = {side: Variable(sides[side], {side[:-1]: names[side]} | components) for side in names}
 
         def latents(X: Any, offset: Any) -> tuple[Array, Array]:
+            if self._dispersion > 1.0:
+                raise ValueError(
+                    f"counts of this {type(self).__name__} are overdispersed, which the draws of rows do not know: ask "
+                    "for draws without rows, or for sample_y."
+                )
             of_user, of_item = self._places_of(X)
             rates = np.einsum("snk,snk->ns", sides["users"][:, of_user], sides["items"][:, of_item])
             return np.log(np.maximum(rates, np.finfo(float).tiny)), np.zeros(len(rates))
@@ -114,7 +151,8 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
                 both = np.flatnonzero((of_user >= 0) & (of_item >= 0))
                 spread[both] = self.draws_.pair_variance(own, of_user[both], of_item[both], mean[both], K)
             parts.append((mean, spread))
-        return density.CountPredictive(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return density.CountPredictive(mean, spread + (self._dispersion - 1.0) * mean)
 
     @property
     def _moments_by_side(self) -> dict[str, tuple[Array, Array]]:
@@ -307,7 +345,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         """Log probability of each pair's count, integrated over the posterior, pair by pair.
 
         The Poisson's mean has the posterior's first two moments as those of a gamma distribution, so that the count is
-        negative binomial.
+        negative binomial; overdispersion adds ``dispersion_`` - 1 times the mean to the second.
 
         Parameters
         ----------
@@ -406,7 +444,8 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
 
                 def shown_at(of: Array, item: Array) -> dict[str, Array]:
                     own = mean[of, item]
-                    return {"score": score[of, item], "mean": own, "std": np.sqrt(own + variance[of, item])}
+                    std = np.sqrt(self._dispersion * own + variance[of, item])
+                    return {"score": score[of, item], "mean": own, "std": std}
 
                 return score, shown_at
 

@@ -11,14 +11,15 @@ from sklearn.base import _fit_context
 
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
+from sksvi.callbacks import FitMonitor
 from sksvi.decomposition._gamma_fit import PoissonFit, in_order
 from sksvi.decomposition._pair_count_encoding import CountedPairs, CountRecord, PairCountEncoding, items_of
 from sksvi.decomposition._pair_counts import PairCounts
 from sksvi.estimators.encoding import GivenRows, Part
-from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED
+from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED, stays
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.families import Gamma
+from sksvi.families import Gamma, Point
 from sksvi.families.base import Message
 from sksvi.inference import plan, stream
 from sksvi.inference.engine import exact_bound
@@ -28,6 +29,7 @@ from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.data import Table
 from sksvi.models.nmf.cells import CountMatrix, table
+from sksvi.models.nmf.overdispersed import OverdispersedPoisson, dispersion_gain, jump
 from sksvi.models.nmf.poisson import GammaPoisson
 
 Array = np.ndarray
@@ -51,7 +53,9 @@ class PoissonFactorization(PairCounts):
     :class:`GammaPoissonFactorization` with ``bound="auxiliary"``, and its fit to the matrix of users by items, for
     plays, clicks and purchases as they are stored. Zeros are data, and cost nothing: a pass visits the pairs alone. In
     the place of the priors of hierarchical Poisson factorization (Gopalan, Hofman and Blei 2015), with a rate for each
-    user and item, there is one rate for all users and one for all items, learned from the data.
+    user and item, there is one rate for all users and one for all items, learned from the data. Counts that vary more,
+    as plays do, are negative binomial with the same means and a learned variance, ``dispersion_`` times the mean: sums
+    of jumps, whose number is Poisson.
 
     Parameters
     ----------
@@ -61,6 +65,9 @@ class PoissonFactorization(PairCounts):
         Shape of the Gamma prior of each component's items: the smaller, the fewer items it has.
     activation_shape : float, default=0.3
         Shape of the Gamma prior of users' factors: the smaller, the fewer components a user has.
+    overdispersion : {"auto", "none", "negative-binomial"}, default="auto"
+        Whether counts vary more than Poisson ones. "auto": `fit` begins with "none", and where whole counts have a
+        larger bound under "negative-binomial", by more than the logarithm of their number, begins anew with that.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
         What is said of users and items to be predicted that the fit has not seen. "warn": a warning, with ids of both
         sides, where a column has several and none of them is known, or one of another type than all of the fit ("501"
@@ -116,6 +123,8 @@ class PoissonFactorization(PairCounts):
         Posterior variances, those of users given the components. Formed when read.
     activation_rate_, component_rate_ : float
         Learned rates of the priors of users' factors and components.
+    dispersion_ : float
+        Variance of a count over its mean, given both factors: 1 where counts are Poisson.
     draws_ : JointDraws or None
         Draws that variances are of, single precision: ``users`` (n_users, S, K), ``items``; ``n_draws``,
         and ``k_hats``, how far q is from them. None: variances are those of q.
@@ -161,6 +170,7 @@ class PoissonFactorization(PairCounts):
         PoissonFit.LAYOUT
         + """
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
+        dispersion_? number >=1
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
         _counted CountRecord; draws_? JointDraws; draws_.items? (I,_,k) x; draws_.users? (U,_,k) x
         _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
@@ -178,10 +188,12 @@ class PoissonFactorization(PairCounts):
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: rule for name, rule in PoissonFit._parameter_constraints.items() if name not in WITHOUT},
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
+        "overdispersion": [StrOptions({"auto", "none", "negative-binomial"})],
     }
     _changes = {
         **{name: change for name, change in {**STREAMED, **PoissonFit._changes}.items() if name not in WITHOUT},
         "on_unseen": UNCHECKED,
+        "overdispersion": stays("components count the events of the first fit"),
     }
 
     def __init__(
@@ -190,6 +202,7 @@ class PoissonFactorization(PairCounts):
         *,
         component_shape: float = 0.3,
         activation_shape: float = 0.3,
+        overdispersion: str = "auto",
         on_unseen: str = "warn",
         init: str | ArrayLike = "groups",
         uncertainty: str = "corrected",
@@ -208,6 +221,7 @@ class PoissonFactorization(PairCounts):
         self.n_components = n_components
         self.component_shape = component_shape
         self.activation_shape = activation_shape
+        self.overdispersion = overdispersion
         self.on_unseen = on_unseen
         self.init = init
         self.uncertainty = uncertainty
@@ -253,6 +267,7 @@ class PoissonFactorization(PairCounts):
         data: CountedPairs = super()._encoded(given, fresh, part)
         found = data.X
         if fresh:
+            self.dispersion_ = 1.0
             self._encoding = replace(self._encoding, mean=found.mean or 1.0)
             self._counted = CountRecord(began_with=found.counts.nnz)
         earlier = 0.0 if part.whole or fresh else self.n_samples_seen_
@@ -288,6 +303,37 @@ class PoissonFactorization(PairCounts):
         """
         return self._partial_fit(X, y, sample_weight, None)
 
+    # ---- counts that vary more than Poisson ones
+    def _model(self, n_features: int) -> GammaPoisson:
+        overdispersed = self.overdispersion == "negative-binomial" or self._dispersion > 1.0
+        return self._made(OverdispersedPoisson if overdispersed else GammaPoisson, n_features)
+
+    def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
+        """The state of a Poisson fit, or of one anew where counts say by more than chance that they vary more."""
+        y = cast(Table, problem.data).X.counts.data
+        if self.overdispersion != "auto" or self._dispersion > 1.0 or monitor.stopped:
+            return state
+        if y.max(initial=0.0) <= 1.0 or np.any(y != np.floor(y)):  # clicks have no spread, and fractions no jumps
+            return state
+        gain, log_dispersion = dispersion_gain(cast(GammaPoisson, problem.model), problem, state)
+        if gain <= np.log(len(y)):
+            return state
+        self.dispersion_ = float(np.exp(log_dispersion))
+        anew = self._problem(*self._build_model(cast(Table, problem.data)))
+        more = self._most_passes()
+        return plan.run(anew, self._new_state(anew), more, self.tol, lambda now: monitor.pass_end(now.history[-1]))
+
+    def _expose(self, model: Any, state: State) -> None:
+        q, own = state.q, state.q.get("dispersion")
+        if own is not None:
+            log_dispersion = float(np.exp(own.value[0]))
+            self.dispersion_ = float(np.exp(log_dispersion))
+            unit, events = jump(log_dispersion), q["components"]
+            rate = Point(q["component_rate"].value - np.log(unit))
+            q = {**q, "components": Gamma(events.shape, events.rate / unit), "component_rate": rate}
+        super()._expose(model, replace(state, q=q))
+
+    # ---- streams
     def _build_model(self, data: Table) -> tuple[GammaPoisson, Table]:
         return self._model(data.X.shape[1]), table(data.X)
 
@@ -310,8 +356,13 @@ class PoissonFactorization(PairCounts):
     # ---- all counts at once
     def _refit_due(self, data: Table) -> bool:
         """Whether enough new pairs have arrived for a refit to all pairs together, if the fit still has these."""
-        waiting = self._counted.waiting + data.X.counts.nnz
-        due = self.seen_ is not None and waiting > SHARE * len(self._counted.counts)
+        waiting, overdispersed = self._counted.waiting + data.X.counts.nnz, self._dispersion > 1.0
+        if overdispersed and self.seen_ is None:
+            raise ValueError(
+                f"counts of this {type(self).__name__} are overdispersed, so that a chunk is fitted together with all "
+                "earlier ones, and this one is of a file that was saved with training_rows=False."
+            )
+        due = self.seen_ is not None and (overdispersed or waiting > SHARE * len(self._counted.counts))
         self._counted = replace(self._counted, waiting=0 if due else waiting)
         return due
 
@@ -328,8 +379,7 @@ class PoissonFactorization(PairCounts):
 
     def _begun(self, problem: Problem, before: State) -> State:
         """q of the stream, with new items at the prior."""
-        rates = {name: before.q[name] for name in ("activation_rate", "component_rate")}
-        q = {"components": self.posterior_["components"], **rates}
+        q = {**before.q, "components": self._row_blocks["components"]}
         return restarted(problem, State(problem.model.grown(q, problem.data), before.seed))
 
     # ---- what earlier chunks counted

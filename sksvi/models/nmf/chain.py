@@ -95,8 +95,9 @@ class CountChain(ConditionalDraws[CountPoint]):
         def one(number: int) -> tuple[Array, Array]:
             rows, c = self._parts[number]
             of_rows, of_cells = np.zeros((c.shape[0], bases.shape[1])), np.zeros(bases.shape)
-            own = point.activations[rows]
-            allocate(c.indptr, c.indices, c.data, own, bases, (key + number) % 2**62, of_rows, of_cells)
+            own, seed = point.activations[rows], (key + number) % 2**62
+            events = self.model.drawn_events(c, own, bases, point.scales, seed)
+            allocate(c.indptr, c.indices, events, own, bases, seed, of_rows, of_cells)
             return of_rows, of_cells
 
         parts = list(parallel.in_order(one, list(range(len(self._parts))), self.threads))
@@ -129,7 +130,8 @@ def draws_of(chain: CountChain, length: ChainLength, seed: int, rows: bool) -> d
 
     def store(number: int, point: CountPoint) -> None:
         out["users"][:, number] = point.activations[:n]
-        out["items"][:, number] = _positive(point.components * point.weights)
+        unit = chain.model.count_per_event(point.scales)
+        out["items"][:, number] = _positive(unit * point.components * point.weights)
         out["weights"][number] = point.weights
 
     walk(chain, length, np.random.default_rng([seed, CHAIN]), store)

@@ -53,9 +53,10 @@ LEAST_ROWS = 64
 
 @dataclass
 class RatedView(FactorView):
-    """Components as rows use them, with the prior rate of the activations."""
+    """Components as rows use them, the prior rate of the activations, and where counts are overdispersed L."""
 
     rate: float = 1.0
+    log_dispersion: float = 0.0
 
 
 class GammaPoisson(CountRows):

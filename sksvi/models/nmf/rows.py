@@ -176,6 +176,14 @@ class CountRows(Local):
         """
         raise AttributeError(f"{type(self).__name__} draws no scales")
 
+    def count_per_event(self, q: Blocks) -> float:
+        """Mean count of an event that components stand for: 1 where these are the counts themselves."""
+        return 1.0
+
+    def drawn_events(self, c: Any, activations: Array, bases: Array, scales: Blocks, key: int) -> Array:
+        """Events of every cell (nnz,) given its count and a draw of both factors: its count."""
+        return np.asarray(c.data)
+
     def local_begin(self, data: Table) -> Array:
         """Local start of new rows: N = 0 expected counts from every component, (n, K)."""
         return np.zeros((len(data), self.shape[0]))
