@@ -103,8 +103,9 @@ def power_scale(
     >>> from sksvi import BayesianGLMRegressor
     >>> from sksvi.inspection import power_scale
     >>> X = np.random.default_rng(0).normal(size=(50, 1))
-    >>> model = BayesianGLMRegressor(prior_precision=100.0).fit(X, 2.0 * X[:, 0] + np.sin(9.0 * X[:, 0]))
-    >>> power_scale(model, X, 2.0 * X[:, 0] + np.sin(9.0 * X[:, 0]))["diagnosis"].iloc[0]
+    >>> y = 0.5 * X[:, 0] + 0.5 * np.sin(9.0 * X[:, 0])
+    >>> model = BayesianGLMRegressor(prior_precision=100.0).fit(X, y)
+    >>> power_scale(model, X, y)["diagnosis"].iloc[0]
     'prior-data conflict'
     """
     n_draws = check_count(n_draws, "n_draws", LEAST_DRAWS, bytes_each=32.0)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import algorithms
 from sksvi._names import own_name
 from sksvi._runtime import memory, parallel
-from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi._typing.parameters import AlgorithmLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.base import BaseSVI, BatchRule
@@ -371,7 +371,7 @@ class Mixture(DensityMixin, FirstRows):
         each = self.score_samples(X)
         return np.sum(each), len(each)
 
-    def impute(self, X: MatrixLike, probabilities: bool = False) -> Any:
+    def impute(self, X: MatrixLike, probabilities: bool = False) -> DataFrame | Series | Array:
         """Fill missing cells with their most probable value, given the others of their row.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast, overload
 
 import numpy as np
 from scipy.special import softmax
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import DataFrame, MatrixLike, Names, RandomState
+from sksvi._typing.arrays import DataFrame, MatrixLike, Names, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.callbacks import FitMonitor
 from sksvi.estimators.checks import check_count, check_seed
@@ -280,7 +280,9 @@ class CorrelatedTopicModel(TopicModel):
         return np.asarray(softmax(np.column_stack([odds, np.zeros(n)]), axis=1))
 
     # ---- fitting
-    def fit(self, X: MatrixLike, y: object = None, feature_names: Names | None = None, covariates: Any = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: object = None, feature_names: Names | None = None, covariates: MatrixLike | None = None
+    ) -> Self:
         """Fit to documents, and to what their topics depend on.
 
         Parameters
@@ -328,7 +330,7 @@ class CorrelatedTopicModel(TopicModel):
             raise ValueError(f"covariates are given, and {why}.")
 
     def fit_transform(
-        self, X: MatrixLike, y: object = None, feature_names: Names | None = None, covariates: Any = None
+        self, X: MatrixLike, y: object = None, feature_names: Names | None = None, covariates: MatrixLike | None = None
     ) -> Array:
         """Fit to documents, and their proportions.
 
@@ -384,7 +386,7 @@ class CorrelatedTopicModel(TopicModel):
             full=self.covariance == "full",
             rule=algorithm.spec.local,
             adagrad=algorithm.adagrad,
-            n_covariates=0 if self._encoding.covariates is None else len(self._encoding.covariates.centre),
+            n_covariates=self._n_covariates,
         )
 
     def _bound(self, algorithm: Any) -> str:
@@ -395,6 +397,11 @@ class CorrelatedTopicModel(TopicModel):
     @property
     def _numbers_of_document(self) -> float:
         return float(self.n_components) if self.covariance == "full" else 3.0
+
+    @property
+    def _n_covariates(self) -> int:
+        fixed = getattr(getattr(self, "_encoding", None), "covariates", None)  # a model of no rows has none
+        return 0 if fixed is None else len(fixed.centre)
 
     def _model_for_steps(self, problem: Problem) -> Any:
         model = cast(CorrelatedTopics, problem.model)
@@ -474,7 +481,7 @@ class CorrelatedTopicModel(TopicModel):
             effects = np.einsum("cd,rdk->rck", weights, effects)
         return effect_table(effects, self.get_feature_names_out(), names, tail)
 
-    def expected_proportions(self, covariates: Any, coverage: float = 0.9) -> DataFrame:
+    def expected_proportions(self, covariates: MatrixLike, coverage: float = 0.9) -> DataFrame:
         """Expected topic proportions of documents with these covariates, with intervals.
 
         E softmax(η, 0) under N(μ + Bᵀz, Σ), at each of 256 draws of μ, B and Σ.
@@ -497,7 +504,7 @@ class CorrelatedTopicModel(TopicModel):
         tail, fixed = tail_of(coverage), self._encoding.covariates
         if fixed is None or self._draws is None or self._draws.regression is None:
             raise ValueError("expected_proportions needs fit(X, covariates=...) with uncertainty='corrected'.")
-        frame = pd.DataFrame(covariates)
+        frame: Any = pd.DataFrame(cast(Any, covariates))
         draws = mean_proportions(self._draws.regression, fixed.design(covariates, len(frame)))
         found = effect_table(draws, self.get_feature_names_out(), list(frame.index), tail)
         return found.rename_axis(["topic", "row"])
@@ -520,13 +527,40 @@ class CorrelatedTopicModel(TopicModel):
         counts = self._counts(X)
         return DocumentCounts.of(counts, fixed.design(covariates, counts.shape[0]))
 
+    @overload
+    def transform(
+        self,
+        X: MatrixLike,
+        return_std: Literal[False] = ...,
+        feature_names: Names | None = ...,
+        covariates: MatrixLike | None = ...,
+    ) -> np.ndarray: ...
+
+    @overload
+    def transform(
+        self,
+        X: MatrixLike,
+        return_std: Literal[True],
+        feature_names: Names | None = ...,
+        covariates: MatrixLike | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def transform(
+        self,
+        X: MatrixLike,
+        return_std: bool = ...,
+        feature_names: Names | None = ...,
+        covariates: MatrixLike | None = ...,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
+
     def transform(
         self,
         X: MatrixLike,
         return_std: bool = False,
         feature_names: Names | None = None,
-        covariates: Any = None,
-    ) -> Any:
+        covariates: MatrixLike | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior mean of each document's topic proportions.
 
         Parameters
@@ -551,7 +585,11 @@ class CorrelatedTopicModel(TopicModel):
         return super().transform(self._beside(X, feature_names, covariates), return_std)
 
     def proportion_interval(
-        self, X: MatrixLike, coverage: float = 0.9, feature_names: Names | None = None, covariates: Any = None
+        self,
+        X: MatrixLike,
+        coverage: float = 0.9,
+        feature_names: Names | None = None,
+        covariates: MatrixLike | None = None,
     ) -> Array:
         """Equal-tailed intervals of each document's topic proportions.
 
@@ -577,7 +615,13 @@ class CorrelatedTopicModel(TopicModel):
         """
         return super().proportion_interval(self._beside(X, feature_names, covariates), coverage)
 
-    def score(self, X: MatrixLike, y: Any = None, feature_names: Names | None = None, covariates: Any = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: PerRow | None = None,
+        feature_names: Names | None = None,
+        covariates: MatrixLike | None = None,
+    ) -> float:
         """Held-out log likelihood per word by document completion.
 
         A fixed half of each document's distinct words gives the posterior of its proportions; the score is the mean log

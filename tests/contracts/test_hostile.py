@@ -266,6 +266,7 @@ def test_an_impossible_step_names_the_column(rng):
 @pytest.mark.parametrize("size", [30.0, 700.0, 1e4])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:the intercept lies")
+@pytest.mark.filterwarnings("ignore:prior_precision=.* the data contradict it:UserWarning")
 @pytest.mark.filterwarnings("ignore:Student's t has")
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # offsets that y knows nothing of
 def test_huge_latents(likelihood, size, X, rng):
