@@ -13,6 +13,7 @@ MODELS = {
     "latent-dirichlet": "sksvi.models.topics.lda:LatentDirichlet",
     "gamma-factors": "sksvi.models.gamma_factor.model:GammaFactors",
     "gamma-poisson": "sksvi.models.nmf.poisson:GammaPoisson",
+    "gamma-poisson-overdispersed": "sksvi.models.nmf.overdispersed:OverdispersedPoisson",
     "gamma-poisson-tight": "sksvi.models.nmf.poisson:TightGammaPoisson",
     "gamma-process": "sksvi.models.nmf.model:GammaProcess",
     "linear": "sksvi.models.linear.glm:LinearModel",
