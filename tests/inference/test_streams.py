@@ -309,6 +309,7 @@ def test_a_sparse_process_streams_with_a_sample(rng):
     assert np.sqrt(np.mean((model.predict(X) - np.sin(X[:, 0])) ** 2)) < 0.1
 
 
+@pytest.mark.filterwarnings("ignore:prior_precision=.* the data contradict it:UserWarning")
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "s-dsvi"])
 @pytest.mark.parametrize("precision", [1e-6, 1e-3, 1.0, 1e3, "auto"])
 @pytest.mark.parametrize("kind", ["raw", "standardised", "sparse"])
