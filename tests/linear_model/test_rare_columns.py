@@ -32,6 +32,7 @@ def fitted(model, X, y):
 
 
 @pytest.mark.costly
+@pytest.mark.filterwarnings("ignore:prior_precision=.* the data contradict it:UserWarning")
 @pytest.mark.parametrize(
     "prior", ["auto", 1.0, 1e-6, *(pytest.param(p, marks=pytest.mark.exhaustive) for p in (1e3, 1e-3))]
 )
