@@ -356,7 +356,9 @@ def test_images_are_predicted_better_by_a_learned_prior_count(cls, global_random
     X = X[:, (X.mean(0) > 0.02) & (X.mean(0) < 0.98)]
     order = np.random.default_rng(global_random_seed).permutation(len(X))
     X, new = X[order[:1000]], X[order[1000:]]
-    uniform, learned = (cls(probability_prior=c, random_state=global_random_seed).fit(X) for c in (1.0, "auto"))
+    uniform, learned = (
+        cls(concentration=20.0, probability_prior=c, random_state=global_random_seed).fit(X) for c in (1.0, "auto")
+    )
     assert learned.lower_bound_ > uniform.lower_bound_ + 300.0
     assert learned.score(new) > uniform.score(new) + 0.1
     assert learned.n_components_ > 1.4 * uniform.n_components_
