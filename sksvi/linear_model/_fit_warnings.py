@@ -258,10 +258,10 @@ def contradicted(estimator: Any, model: LinearModel, q: dict[str, Any]) -> Itera
     """One fixed prior precision that the data contradict (Box 1980): it shrinks what they say.
 
     A posterior N(m, s²) under the prior N(0, 1/α) is that of an estimate m / (d s²) of precision d = 1/s² - α, whose
-    variance about zero is 1/α + 1/d if the prior is right.
+    variance about zero is 1/α + 1/d if the prior is right. More columns than rows leave no such coordinates.
     """
     precision, spreads = estimator.prior_precision, estimator._encoding.spreads
-    if spreads is None or not spreads.size:
+    if spreads is None or not spreads.size or estimator._fitted.subspace is not None:
         return
     mean, variance = (model.by_latent(part)[:, : spreads.size] for part in (q["weights"].mean, q["weights"].variance))
     own = 1.0 / variance - precision

@@ -10,7 +10,6 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 import sksvi
-from benchmarks.truth import structural
 from sksvi import CorrelatedTopicModel
 from sksvi.families import Population, RegressedPopulation
 from sksvi.models.topics.chain import matched
@@ -166,9 +165,3 @@ def test_later_calls_name_what_is_wrong(data, fitted):
     for options, why in (({"n_components": 1}, "n_components=1"), ({"algorithm": "s-dsvi"}, "s-dsvi")):
         with pytest.raises(ValueError, match=why):
             clone(plain).set_params(**options).fit(X, covariates=frame)
-
-
-@pytest.mark.exhaustive
-def test_intervals_of_effects_hold_what_they_say(global_random_seed):
-    row = structural.run(150, 60, 3, False, global_random_seed)
-    assert abs(row["covers"] - 0.89) <= 4 * 0.12 / 3**0.5
