@@ -226,6 +226,7 @@ TIMES = {
 
 
 @pytest.mark.filterwarnings("ignore:the time index has no single frequency")
+@pytest.mark.filterwarnings("ignore:clocks of Europe/Berlin change")
 @pytest.mark.parametrize("name", TIMES)
 def test_a_series_without_its_rows_goes_on(name, tmp_path, global_random_seed):
     """Forecasts, scores of what follows and streams have their bits; the file has no row and does not grow."""
