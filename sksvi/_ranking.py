@@ -205,9 +205,9 @@ def catalogue_coverage(items: ArrayLike, recommended: MatrixLike, *, k: int = 10
     catalogue = pd.Series(list(ids), dtype=object).unique()
     if not len(catalogue):
         raise ValueError("items is empty: name the items of the catalogue.")
-    strange = ~table["item"].isin(catalogue)
-    if strange.any():
-        raise ValueError(f"recommended has the item {table.loc[strange, 'item'].iloc[0]!r}, which is none of `items`.")
+    unknown = ~table["item"].isin(catalogue)
+    if unknown.any():
+        raise ValueError(f"recommended has the item {table.loc[unknown, 'item'].iloc[0]!r}, which is none of `items`.")
     return table.loc[table["rank"] < k, "item"].nunique() / len(catalogue)
 
 

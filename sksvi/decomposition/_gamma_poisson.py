@@ -251,17 +251,17 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
         import pandas as pd
 
         check_is_fitted(self)
-        ask = Request.of(n, exclude_seen, items, exclude)
+        request = Request.of(n, exclude_seen, items, exclude)
         index = getattr(X, "index", None)
         index = None if callable(index) else index  # a list has a method of that name
         found = cells(self._rows(X))
         names = getattr(self, "feature_names_in_", np.arange(found.shape[1]))
-        offered = offered_among(names, ask, "columns")
+        offered = offered_among(names, request, "columns")
         labels = np.arange(found.shape[0]) if index is None else np.asarray(index)
         tables = []
         for rows, mean, variance in self._moments_of(found):
-            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if ask.exclude_seen else mean
-            of, column, rank = best(score[:, offered], ask.n)
+            score = np.where(found.counts[rows].toarray() > 0, -np.inf, mean) if request.exclude_seen else mean
+            of, column, rank = best(score[:, offered], request.n)
             column = offered[column]
             own, std = mean[of, column], np.sqrt(mean[of, column] + variance[of, column])
             parts = {"row": labels[rows][of], "column": names[column], "rank": rank, "mean": own, "std": std}

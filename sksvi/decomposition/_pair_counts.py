@@ -428,9 +428,9 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             another fit; users that were not seen, with ``on_unseen="error"``; `items` or `exclude` with an id that the
             fit did not have; ``exclude_seen=True`` after a file without training rows.
         """
-        ask, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
+        request, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
 
-        def answerer(folded: Any) -> Callable[..., Scored]:
+        def scorer(folded: Any) -> Callable[..., Scored]:
             drawn_items, drawn_users = self._one_draw(folded, rng) if strategy == "thompson" else (None, None)
 
             def answer(some: Any, offered: Array) -> Scored:
@@ -451,7 +451,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
 
             return answer
 
-        return self._ranked(users, ask, CELLS, answerer)
+        return self._ranked(users, request, CELLS, scorer)
 
     def _rates_of(self, users: Any, folded: Any, offered: Array) -> tuple[Array, Array]:
         """Mean and variance of the expected counts of some users with each of the items at some positions, (m, c)."""

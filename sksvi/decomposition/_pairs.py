@@ -24,7 +24,7 @@ Array = np.ndarray
 #: Scores of some users' items, and a function of rows and columns of these: what is shown of them, by name.
 Scored: TypeAlias = tuple[Array, Callable[[Array, Array], dict[str, Array]]]
 #: From folded-in users or None to a function of some users and of positions of items, to their scores.
-Answerer: TypeAlias = Callable[[Any], Callable[[Any, Array], Scored]]
+Scorer: TypeAlias = Callable[[Any], Callable[[Any, Array], Scored]]
 #: Ways to rank items; those that take a quantile of what is expected of a pair, with its probability.
 STRATEGIES, QUANTILES = ("mean", "lower", "ucb", "thompson"), {"lower": 0.05, "ucb": 0.95}
 
@@ -112,9 +112,9 @@ class FoldedIds:
 
     def _check_ids(self, column: Any) -> None:
         """An error where a row's user is none of these."""
-        strange = positions(self.ids, column) < 0
-        if strange.any():
-            row = int(np.argmax(strange))
+        unknown = positions(self.ids, column) < 0
+        if unknown.any():
+            row = int(np.argmax(unknown))
             raise ValueError(
                 f"row {row} of X has the user {column.iloc[row]!r}, who is none of these {self!r}: fold in all users "
                 "that the pairs name."
@@ -332,38 +332,36 @@ class PairMethods(BaseSVI):
         more = folded._seen(users)
         return np.concatenate([rows, more[0]]), np.concatenate([items, more[1]])
 
-    def _ranked(
-        self, users: Any, ask: Request, pairs: int, answerer: Callable[[Any], Callable[..., Scored]]
-    ) -> DataFrame:
+    def _ranked(self, users: Any, request: Request, pairs: int, scorer: Scorer) -> DataFrame:
         """Table of the n best items of each user, named as the columns of pairs are in the fit.
 
         Parameters
         ----------
         users : array-like or FoldedIds
-        ask : Request
+        request : Request
         pairs : int
             Pairs that are ranked at a time, about.
-        answerer : callable
+        scorer : Scorer
         """
         import pandas as pd
 
         check_is_fitted(self)
         ids, folded = self._audience(users)
-        offered = offered_among(self.items_, ask, "items")
-        if ask.exclude_seen:
+        offered = offered_among(self.items_, request, "items")
+        if request.exclude_seen:
             self._check_seen()
         place = np.full(len(self.items_), -1)
         place[offered] = np.arange(len(offered))
-        answer, tables = answerer(folded), []
+        answer, tables = scorer(folded), []
         for part in parallel.slices(len(ids), max(1, pairs // max(len(offered), 1))):
             some = ids.iloc[part]
             score, shown_at = answer(some, offered)
-            if ask.exclude_seen:
+            if request.exclude_seen:
                 row, column = self._seen(some, folded)
                 column = place[column]
                 score = score.copy()
                 score[row[column >= 0], column[column >= 0]] = -np.inf
-            of, item, rank = best(score, ask.n)
+            of, item, rank = best(score, request.n)
             columns = {"user": some.to_numpy()[of], "item": self.items_[offered[item]], "rank": rank}
             tables.append(pd.DataFrame({**columns, **shown_at(of, item)}))
         return pd.concat(tables, ignore_index=True).rename(columns=self._column_names)
@@ -471,17 +469,17 @@ class Request:
         return cls(check_count(n, "n"), check_flag(exclude_seen, "exclude_seen"), items, exclude)
 
 
-def offered_among(ids: Array, ask: Request, kind: str) -> Array:
+def offered_among(ids: Array, request: Request, kind: str) -> Array:
     """Positions of the items that may be recommended, in order; `kind` is what the fit calls its items."""
     offered = np.ones(len(ids), bool)
-    if ask.items is not None:
-        candidates = _list_of_ids(ask.items, "items")
+    if request.items is not None:
+        candidates = _list_of_ids(request.items, "items")
         if not len(candidates):
             raise ValueError("items is empty: name at least one that may be recommended, or leave it out.")
         offered[:] = False
         offered[fitted_places(ids, candidates, kind, "items")] = True
-    if ask.exclude is not None:
-        offered[fitted_places(ids, _list_of_ids(ask.exclude, "exclude"), kind, "exclude")] = False
+    if request.exclude is not None:
+        offered[fitted_places(ids, _list_of_ids(request.exclude, "exclude"), kind, "exclude")] = False
     return np.flatnonzero(offered)
 
 
@@ -493,9 +491,9 @@ def fitted_places(ids: Array, requested: Any, kind: str, what: str) -> Array:
     where = positions(ids, requested)
     if np.any(where < 0):
         row = int(np.argmax(where < 0))
-        strange = requested.iloc[row]
+        unknown = requested.iloc[row]
         raise ValueError(
-            f"{what.format(row)} names {strange!r} ({type(strange).__name__}), which is none of the {kind} of the fit: "
+            f"{what.format(row)} names {unknown!r} ({type(unknown).__name__}), which is none of the {kind} of the fit: "
             f"these are {shown(ids, 5)}."
         )
     return where

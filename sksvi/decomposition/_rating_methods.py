@@ -422,9 +422,9 @@ class RatingMethods(RegressionMethods, PairMethods):
             another fit; users that were not seen, with ``on_unseen="error"``; `items` or `exclude` with an id that the
             fit did not have; ``exclude_seen=True`` after a file without training rows.
         """
-        ask, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
+        request, rng = Request.of(n, exclude_seen, items, exclude, strategy), check_seed(random_state)
 
-        def answerer(folded: Any) -> Callable[..., Scored]:
+        def scorer(folded: Any) -> Callable[..., Scored]:
             ranked_by = self._ranked_by(strategy, folded, rng)
 
             def answer(some: Any, offered: Array) -> Scored:
@@ -442,7 +442,7 @@ class RatingMethods(RegressionMethods, PairMethods):
 
             return answer
 
-        return self._ranked(users, ask, RANKED, answerer)
+        return self._ranked(users, request, RANKED, scorer)
 
     def _ranked_by(self, strategy: str, folded: FoldedUsers | None, rng: Any) -> Callable[..., tuple[Array, Array]]:
         """Mean and variance of the f that items are ranked by, from users, items, and the mean and variance of f."""

@@ -57,8 +57,9 @@ SETTLING_PASSES = 10
 STREAM_GAIN = 0.08
 #: Where the learning of the prior count of each value starts: every probability as likely as any other.
 PRIOR_START = 1.0
-#: α / K where α is chosen by K: so few that components beyond those that rows need stay empty.
-AUTO_SHARE = 0.05
+#: α that is chosen by K is the larger of these over K, and times K: a few components are all meant, and have rows; of
+#: many those that rows do not need stay empty.
+FEW, MANY = 40.0, 0.05
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
 
@@ -228,11 +229,11 @@ class Mixture(DensityMixin, FirstRows):
         memory.need(8.0 * 40 * self.n_components * values, what, "lower n_components")
 
     def _build_model(self, data: Table) -> tuple[MixtureModel, Table]:
-        own = isinstance(self.concentration, str)
+        own, k = isinstance(self.concentration, str), int(self.n_components)
         model = MixtureModel(
-            int(self.n_components),
+            k,
             self._encoding.sizes,
-            concentration=AUTO_SHARE * self.n_components if own else float(self.concentration),
+            concentration=max(FEW / k, MANY * k) if own else float(self.concentration),
             value_prior=PRIOR_START if isinstance(self.probability_prior, str) else float(self.probability_prior),
             learns_prior=isinstance(self.probability_prior, str),
             binary=self._binary,

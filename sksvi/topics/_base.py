@@ -9,17 +9,16 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import memory, parallel
-from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow, Series
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, Names, PerRow
 from sksvi.estimators.base import BatchRule
-from sksvi.estimators.checks import check_choice, check_count, check_flag
+from sksvi.estimators.checks import check_count, check_flag
 from sksvi.estimators.completion import halved
 from sksvi.estimators.draws import PosteriorDraws, Variable
 from sksvi.estimators.encoding import GivenRows, check_variational
-from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.posterior import DrawnBlock, Posterior
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
@@ -29,14 +28,13 @@ from sksvi.likelihoods.traits import LARGEST_COUNT
 from sksvi.models.base import Blocks
 from sksvi.models.data import Table
 from sksvi.models.topics.chain import TopicDraws, n_stored
-from sksvi.models.topics.covariates import DocumentCounts
 from sksvi.models.topics.scores import word_scores
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
 from sksvi.topics import _joint
 from sksvi.topics._encoding import Vocabulary, named
-from sksvi.topics._words import MEASURES, ORDERS, overlaps, pointwise_information
+from sksvi.topics._word_methods import WordMethods
 
 Array = np.ndarray
 
@@ -50,11 +48,11 @@ LONG = 1e5
 SEED_COUNT = 50.0
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods):
     """Counts of words by document; a subclass gives a document's proportions and the topics."""
 
     LAYOUT = (
-        FirstRows.LAYOUT
+        WordMethods.LAYOUT
         + """
         _record.choices.n_components count k; components_ (k,d) f >=0
         state_.q.topics Family; state_.q.topics.mean (k,d); posterior_._blocks.topics.mean (k,d)
@@ -479,12 +477,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
             raise ValueError("X has no words to score: every document is empty.")
         return float(total / words)
 
+    def _halves(self, counts: Any) -> tuple[Any, Any]:
+        """The words of each document that say what its topics are, and those that are scored."""
+        return halved(counts)
+
     def _scored(self, X: Any, feature_names: Any) -> tuple[float, float]:
         """Sum of the log probabilities of held-out words, and how many they are."""
-        counts = self._counts(named(X, feature_names))
-        observed, held_out = halved(counts)
-        if isinstance(counts, DocumentCounts):
-            observed = DocumentCounts.of(observed, counts.design)
+        observed, held_out = self._halves(self._counts(named(X, feature_names)))
         return self._word_scores(observed, held_out).sum(), held_out.sum()
 
     def perplexity(self, X: MatrixLike, feature_names: Names | None = None) -> float:
@@ -506,24 +505,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def _words(self, feature_names: Any = None) -> Array:
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", None)
-        if feature_names is None:
-            return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
-        names = np.asarray(feature_names, dtype=object)
-        if names.shape != (self.n_features_in_,):
-            hint = "" if names.ndim else f" Is {feature_names!r} a number of words? Then say n={feature_names!r}."
-            raise ValueError(f"feature_names has shape {names.shape}, expected {(self.n_features_in_,)}.{hint}")
-        return names
-
-    def _top(self, n: int, by: str = "probability") -> tuple[Array, Array]:
-        """Topics that words support, and the columns (topics, n) of the first words of each."""
-        prevalence = self.topic_prevalence_
-        topics = np.flatnonzero(prevalence != 0)
-        scores = ORDERS[check_choice(by, "by", tuple(ORDERS))](self.components_, prevalence)[topics]
-        return topics, np.argsort(-scores, axis=1, kind="stable")[:, :n]
 
     # ---- the prior
     def _drawn_proportions(self, model: Any, q: Blocks, drawn: dict[str, Array], n: int, rng: Any) -> Array:
@@ -556,123 +537,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FirstRows):
                 axes = {f"{name}_{i}": np.arange(size) for i, size in enumerate(values.shape[1:])}
                 found.variables[name] = Variable(DrawnBlock(values).sample(n, seed), axes)
         return found
-
-    def top_words(self, feature_names: Names | None = None, n: int = 10, by: str = "probability") -> DataFrame:
-        """The first words of each topic.
-
-        Parameters
-        ----------
-        feature_names : array-like of shape (V,), default=None
-            Words, for example ``vectorizer.get_feature_names_out()``; None: the names of X's columns.
-        n : int, default=10
-        by : {"probability", "frex", "relevance"}, default="probability"
-            Order of words within a topic: by their probability; by the harmonic mean of the ranks of their probability
-            and of the share of it that is this topic's (Bischof and Airoldi 2012, weight 0.5); or by
-            0.6 log β + 0.4 log(β/p), p a word's probability over all topics (Sievert and Shirley 2014).
-
-        Returns
-        -------
-        words : DataFrame
-            A row per topic that words support.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        names, (topics, order) = self._words(feature_names), self._top(check_count(n, "n"), by)
-        return pd.DataFrame(names[order], index=pd.Index(self.get_feature_names_out()[topics], name="topic"))
-
-    def coherence(
-        self, X: MatrixLike, measure: str = "npmi", n: int = 10, feature_names: Names | None = None
-    ) -> Series:
-        """How often the most probable words of each topic stand together in documents.
-
-        Words that no document has together count -1, and so do words that X lacks. A window is a document, as counts
-        have no order: C_v of running text takes windows of 110 words.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts, best of other documents than those of the fit.
-        measure : {"npmi", "c_v"}, default="npmi"
-            Normalised pointwise mutual information log(p(v,w)/p(v)p(w)) / -log p(v,w), mean over pairs of words, in
-            [-1, 1] (Lau, Newman and Baldwin 2014); or mean cosine of each word's row of these numbers with the sum
-            over words (Röder, Both and Hinneburg 2015).
-        n : int, default=10
-            Words of each topic, at least 2.
-        feature_names : array-like of shape (V,), default=None
-            Words of X's columns, where X has no column names.
-
-        Returns
-        -------
-        Series
-            By topic; those that no word supports are left out.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        score, n = MEASURES[check_choice(measure, "measure", tuple(MEASURES))], check_count(n, "n", 2)
-        occurs = self._counts(named(X, feature_names)).astype(bool).astype(float).tocsc()
-        topics, order = self._top(n)
-        found = [score(pointwise_information(occurs, words)) for words in order]
-        return pd.Series(found, pd.Index(self.get_feature_names_out()[topics], name="topic"), name=measure)
-
-    def stability(self, X: MatrixLike, n_seeds: int = 5, **fit_params: Any) -> DataFrame:
-        """How much of each topic fits from other seeds find again.
-
-        Topics are matched one to one (Hungarian algorithm, least sum of distances); two share the probability
-        Σ_w min(β_w, β'_w). A topic that refits do not have, below a half, is one of several ways to divide the words.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts, those of the fit.
-        n_seeds : int, default=5
-            Fits anew.
-        **fit_params
-            Of `fit`, such as ``feature_names``.
-
-        Returns
-        -------
-        DataFrame
-            Mean and least share over the fits, by topic.
-        """
-        import pandas as pd
-
-        check_is_fitted(self)
-        rng = np.random.default_rng([check_count(n_seeds, "n_seeds"), 11])
-        seeds = rng.choice(2**31, n_seeds, replace=False)
-        # Topics have the same bits with draws and without.
-        options = {"warm_start": False, "uncertainty": "variational"}
-        fits = [clone(self).set_params(random_state=int(seed), **options) for seed in seeds]
-        shares = np.array([overlaps(self.components_, fit.fit(X, **fit_params).components_) for fit in fits])
-        index = pd.Index(self.get_feature_names_out(), name="topic")
-        return pd.DataFrame({"mean": shares.mean(0), "least": shares.min(0)}, index=index)
-
-    def to_pyldavis(self, X: MatrixLike, feature_names: Names | None = None) -> dict[str, Any]:
-        """What ``pyLDAvis.prepare`` takes, as a dict of its arguments.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, V)
-            Counts, those of the fit.
-        feature_names : array-like of shape (V,), default=None
-            Words of X's columns, where X has no column names.
-
-        Returns
-        -------
-        dict
-            ``topic_term_dists`` (K, V), ``doc_topic_dists`` (n, K), ``doc_lengths`` (n,), ``vocab`` (V words),
-            ``term_frequency`` (V,).
-        """
-        check_is_fitted(self)
-        counts = self._counts(named(X, feature_names))
-        return {
-            "topic_term_dists": self.components_,
-            "doc_topic_dists": self._proportions(self._seen_globals, counts),
-            "doc_lengths": np.asarray(counts.sum(1)).ravel(),
-            "vocab": list(self._words()),
-            "term_frequency": np.asarray(counts.sum(0)).ravel(),
-        }
 
     def summary(self, coverage: float = 0.9, n: int = 10) -> DataFrame:
         """Posterior of the probabilities of each topic's most probable words.
