@@ -1,10 +1,11 @@
 """Nodes of a posterior of few hyperparameters: where they lie, and what each weighs.
 
 A density exp L(h) with its mode at ĥ is explored along the axes of its curvature there. Each half axis gets the scale
-of a normal that falls as much as the density does at `REACH` of them, so that a skewed density, or one whose mode lies
-at an end of its support, is followed on either side. Nodes are those of a rule for a standard normal, stretched by
-these scales (Rue, Martino & Chopin 2009, section 6.5: a central composite design), and weigh what the density is there
-over that normal: the rule is exact for a normal density, and its sum estimates the integral of any other.
+of a normal that falls as much as the density does at `REACH` of them, so that a skewed density is followed on either
+side. A support that ends near the mode is left for coordinates without ends first (`integrals/unbounded.py`). Nodes are
+those of a rule for a standard normal, stretched by these scales (Rue, Martino & Chopin 2009, section 6.5: a central
+composite design), and weigh what the density is there over that normal: the rule is exact for a normal density, and its
+sum estimates the integral of any other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from itertools import product
 
 import numpy as np
 from scipy.special import chdtri, ndtri
+
+from sksvi.integrals.unbounded import Unbounded
 
 # ---- rules for a standard normal of several dimensions: points z (k, H) and shares (k,), which sum to 1
 Array = np.ndarray
@@ -147,15 +150,15 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Shape:
-    """A density about its mode.
+    """A density about its centre, in coordinates without ends.
 
     ``axes`` (H, a): those along which nodes are, as columns. ``scales`` (2, a): of either half of each. ``log_volume``
-    : log of the integral of the normal with the curvature at the mode, over the density there. ``within`` (H,):
-    variance along axes that are left out.
+    : log of the integral of the normal with the curvature at the centre, over the density there. ``within`` (H,):
+    variance of hyperparameters along axes that are left out.
     """
 
     log_density: Density
-    mode: Array
+    places: Unbounded
     peak: float
     axes: Array
     scales: Array
@@ -166,15 +169,15 @@ class Shape:
         """Nodes of a rule for a standard normal, z (k, a) and shares (k,), stretched.
 
         They weigh what the density is, or as the normals that the scales are of. Where the density is zero at all of
-        them (of a mode in a corner of the support) the mode is the only node, and the integral that of the normal.
+        them the centre is the only node, and the integral that of the normal.
         """
         z, share = rule
         stretch = np.where(z > 0, self.scales[1], self.scales[0])
         # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
         volume = np.prod(np.where(z == 0, self.scales.mean(0), stretch), axis=1)
-        points = self.mode + (z * stretch) @ self.axes.T
+        x = (z * stretch) @ self.axes.T
         with np.errstate(invalid="ignore"):  # of a fit whose mode has no density
-            logs = np.array([self.log_density(h) for h in points]) - self.peak + 0.5 * np.square(z).sum(1)
+            logs = np.array([self.log_density(one) for one in x]) - self.peak + 0.5 * np.square(z).sum(1)
         logs = np.where(np.isnan(logs), -np.inf, logs)
         if as_normals:
             logs = np.where(np.isfinite(logs), 0.0, logs)
@@ -182,17 +185,20 @@ class Shape:
             logs = logs + np.log(share) + np.log(volume)
         total = float(np.logaddexp.reduce(logs))
         if not np.isfinite(total):
-            return Nodes(self.mode[None], np.ones(1), self.peak + self.log_volume, self.within)
+            centre = self.places.at(np.zeros(len(self.axes)))
+            return Nodes(centre[None], np.ones(1), self.peak + self.log_volume, self.within)
         weights = np.exp(logs - total)
         own = weights > 0
-        return Nodes(points[own], weights[own], float(self.peak + total + self.log_volume), self.within)
+        points = np.array([self.places.at(one) for one in x[own]])
+        return Nodes(points, weights[own], float(self.peak + total + self.log_volume), self.within)
 
     def wide(self, sharp: float) -> Shape:
         """The shape without axes along which no hyperparameter has a standard deviation of `sharp`."""
-        own = (np.abs(self.axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
-        left = np.square(self.axes[:, ~own] * self.scales[:, ~own].mean(axis=0)).sum(axis=1)
+        axes = self.places.linear @ self.axes
+        own = (np.abs(axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
+        left = np.square(axes[:, ~own] * self.scales[:, ~own].mean(axis=0)).sum(axis=1)
         axes_and_scales = self.axes[:, own], self.scales[:, own]
-        return Shape(self.log_density, self.mode, self.peak, *axes_and_scales, self.log_volume, self.within + left)
+        return Shape(self.log_density, self.places, self.peak, *axes_and_scales, self.log_volume, self.within + left)
 
 
 def nodes_about(
@@ -268,24 +274,24 @@ def shape_about(
     peak = inside(mode)
     if curvature is None:
         curvature = _curvature(inside, mode, peak, low, high, step)
-        # At an end of the support an axis of its own: others would lead across it.
-        at_end = (mode - low < step) | (high - mode < step)
-        alone = at_end[:, None] | at_end
-        curvature = np.where(alone & ~np.eye(size, dtype=bool), 0.0, curvature)
-    values, vectors = np.linalg.eigh(curvature)
-    axes = vectors / np.sqrt(np.maximum(values, WIDEST**-2))
-    log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.sum(np.log(np.linalg.norm(axes, axis=0))))
-    wide = np.abs(axes).max(axis=0) >= sharp
-    within, axes = np.square(axes[:, ~wide]).sum(axis=1), axes[:, wide]
+    places = Unbounded.about(inside, mode, peak, curvature, low, high)
+
+    def moved(x: Array) -> float:
+        return inside(places.at(x)) + places.log_jacobian(x)
+
+    peak = moved(np.zeros(size)) if places.lines else peak
+    axes = places.axes(places.curvature(curvature), WIDEST**-2)
+    log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.linalg.slogdet(axes)[1])
+    shown = places.linear @ axes
+    wide = np.abs(shown).max(axis=0) >= sharp
+    within, axes = np.square(shown[:, ~wide]).sum(axis=1), axes[:, wide]
     if along is None:
-        sides = [[_scale(inside, mode, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
+        sides = [[_scale(moved, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
     else:
-        top = along(mode)
-        node = RADIUS * np.sqrt(axes.shape[1])  # where the rule has a node
-        sides = [[_scale_along(along, top, mode, s * axis, low, high, node) for axis in axes.T] for s in (-1.0, 1.0)]
-    scales = np.array(sides)
-    roomy = scales.sum(axis=0) > 0  # of an axis without room the mode is all there is
-    return Shape(inside, mode, peak, axes[:, roomy], scales[:, roomy], log_volume, within)
+        centre = np.zeros(size)
+        top = along(places.at(centre)) + places.log_jacobian(centre)
+        sides = [[_scale_along(along, places, top, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
+    return Shape(moved, places, peak, axes, np.array(sides), log_volume, within)
 
 
 def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:
@@ -311,29 +317,18 @@ def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high:
     return out if np.all(np.isfinite(out)) else np.eye(size)
 
 
-def _scale_along(
-    density: Density, peak: float, mode: Array, axis: Array, low: Array, high: Array, node: float
-) -> float:
-    """Scale of a half axis from one height of a density along it, at `REACH` or where the support ends.
-
-    ``node`` : scales at which the rule has its node, which stays in the support.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(axis > 0, (high - mode) / axis, np.where(axis < 0, (low - mode) / axis, np.inf))
-    most = float(np.min(room))
-    if most <= 0.0:
-        return 0.0
-    distance = min(REACH, most)
-    fall = peak - density(mode + distance * axis)
-    return min(distance / float(np.sqrt(2.0 * max(fall, 0.5 * (distance / FARTHEST) ** 2))), (1.0 - 1e-9) * most / node)
+def _scale_along(density: Density, places: Unbounded, peak: float, axis: Array) -> float:
+    """Scale of a half axis from one height of a density along it, at `REACH`."""
+    fall = peak - density(places.at(REACH * axis)) - places.log_jacobian(REACH * axis)
+    return REACH / float(np.sqrt(2.0 * max(fall, 0.5 * (REACH / FARTHEST) ** 2)))
 
 
-def _scale(log_density: Density, mode: Array, peak: float, axis: Array) -> float:
+def _scale(log_density: Density, peak: float, axis: Array) -> float:
     """Scale of a half axis, in units of it: where the density has fallen as a normal has at `REACH`."""
     limit = min(STRETCHED, WIDEST / float(np.linalg.norm(axis))) * REACH
     inner, outer, at = 0.0, np.inf, min(REACH, limit)
     for _ in range(LOOKS):
-        fall = peak - log_density(mode + at * axis)
+        fall = peak - log_density(at * axis)
         deviations = np.sqrt(2.0 * max(fall, 0.0))
         if NEAR[0] * REACH <= deviations <= NEAR[1] * REACH:
             return float(at / deviations)

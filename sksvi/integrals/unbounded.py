@@ -1,0 +1,166 @@
+"""Coordinates without ends for a density on a support that has some.
+
+Nodes of a rule for a normal that fall beyond an end weigh nothing, and what they should weigh goes to the others. Where
+an end is so near the mode that it matters, h is moved to x,
+
+    h = ĥ + B t,    t_k = F_k⁻¹(Φ(x_k)) of a bounded hyperparameter k,    t_j = x_j of any other,
+
+F_k the distribution function along a line through the mode: on it the density of x_k is a standard normal. B lets the
+hyperparameters without ends follow by their regression on k, so that a normal density that is cut on one axis becomes a
+normal one. Whatever F is, weights hold the Jacobian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+Array = np.ndarray
+Density = Callable[[Array], float]
+
+#: Nats by which a density falls up to an end that does not matter.
+NEGLIGIBLE = 8.0
+#: Where a line is looked at on either side, as shares of its length.
+SHARES = np.array([0.04, 0.1, 0.2, 0.35, 0.55, 0.75, 1.0])
+#: Looks for a length at most, the longest in the units of h, and cells of the distribution function.
+LOOKS, LONGEST, CELLS = 12, 15.0, 2000
+#: Least curvature where it divides.
+LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Line:
+    """A distribution on an interval, log-linear between where it was looked at.
+
+    ``grid``, ``log_density``, ``below`` (n,): offsets from the mode, log of the normalised density, and its integral up
+    to there.
+    """
+
+    grid: Array
+    log_density: Array
+    below: Array
+
+    @classmethod
+    def of(cls, offsets: Array, logs: Array) -> Line:
+        """The distribution with these logs of a density at these offsets, (m,) each, in order."""
+        grid = np.linspace(offsets[0], offsets[-1], CELLS + 1)
+        log_density = np.interp(grid, offsets, logs - logs.max())
+        density = np.exp(log_density)
+        below = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
+        return cls(grid, log_density - np.log(below[-1]), below / below[-1])
+
+    def at(self, x: float) -> float:
+        """Offset whose distribution function is that of a standard normal at x."""
+        return float(np.interp(ndtr(x), self.below, self.grid))
+
+    def log_slope(self, x: float) -> float:
+        """Log of the derivative of the offset in x."""
+        log_normal = -0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
+        return float(log_normal - np.interp(self.at(x), self.grid, self.log_density))
+
+    @property
+    def std(self) -> float:
+        """Standard deviation."""
+        share, middle = np.diff(self.below), 0.5 * (self.grid[1:] + self.grid[:-1])
+        return float(np.sqrt(share @ np.square(middle - share @ middle)))
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Coordinates x (H,) of hyperparameters h, 0 at their mode or where half of the density is on either side.
+
+    ``mode`` (H,); ``lines``: of hyperparameters with ends that matter, by their places; ``along`` (H, H): B.
+    """
+
+    mode: Array
+    lines: Mapping[int, Line]
+    along: Array
+
+    @classmethod
+    def about(cls, density: Density, mode: Array, peak: float, curvature: Array, low: Array, high: Array) -> Unbounded:
+        """Coordinates of a density with its `peak` at the mode, its curvature there, and the ends of its support."""
+        ended = (np.isfinite(low) | np.isfinite(high)) & (low < high)
+        directions, lines = regression(curvature, ended), {}
+        for k in np.flatnonzero(ended):
+            rooms = [end[k] - mode[k] for end in (low, high) if np.isfinite(end[k])]
+            falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
+            ended[k] = min(falls) < NEGLIGIBLE
+        directions = regression(curvature, ended)
+        for k in np.flatnonzero(ended):
+            lines[int(k)] = _line(density, mode, peak, directions[:, k], low[k] - mode[k], high[k] - mode[k])
+        return cls(mode, lines, directions)
+
+    def at(self, x: Array) -> Array:
+        """Hyperparameters, (H,)."""
+        t = np.array(x, float)
+        for k, line in self.lines.items():
+            t[k] = line.at(t[k])
+        return self.mode + self.along @ t
+
+    def log_jacobian(self, x: Array) -> float:
+        """Log of the determinant of the derivative of h in x."""
+        return sum(line.log_slope(x[k]) for k, line in self.lines.items())
+
+    def curvature(self, curvature: Array) -> Array:
+        """What the curvature in h is in x: along every line that of a standard normal."""
+        slopes = np.ones(len(curvature))
+        for k, line in self.lines.items():
+            slopes[k] = np.exp(line.log_slope(0.0))
+        out = (self.along.T @ curvature @ self.along) * np.outer(slopes, slopes)
+        for k in self.lines:
+            out[k, k] = 1.0
+        return out
+
+    def axes(self, curvature: Array, least: float) -> Array:
+        """Axes (H, H) of a normal with this curvature in x, at least `least`, as columns.
+
+        Those of lines are as near to them as can be: the distribution function is of each alone.
+        """
+        out, own = np.zeros_like(curvature), np.isin(np.arange(len(curvature)), list(self.lines))
+        for part in (own, ~own):
+            values, vectors = np.linalg.eigh(curvature[np.ix_(part, part)])
+            scaled = vectors / np.sqrt(np.maximum(values, least))
+            out[np.ix_(part, part)] = scaled @ vectors.T if part is own else scaled
+        return out
+
+    @property
+    def linear(self) -> Array:
+        """Matrix (H, H) from x to h that has the standard deviations of the lines."""
+        scale = np.ones(len(self.mode))
+        for k, line in self.lines.items():
+            scale[k] = line.std
+        return self.along * scale
+
+
+def regression(curvature: Array, ended: Array) -> Array:
+    """Identity, with columns of those with ends by which the others follow them, (H, H)."""
+    out, own = np.eye(len(ended)), ~ended
+    values, vectors = np.linalg.eigh(curvature[np.ix_(own, own)])
+    cov = (vectors / np.maximum(values, LEAST)) @ vectors.T
+    out[np.ix_(own, ended)] = -cov @ curvature[np.ix_(own, ended)]
+    return out
+
+
+def _line(density: Density, mode: Array, peak: float, direction: Array, low: float, high: float) -> Line:
+    """The distribution along a line through the mode."""
+    offsets, logs = [np.zeros(1)], [np.zeros(1)]
+    for room in (low, high):
+        if room == 0.0:
+            continue
+        length = np.sign(room) * min(abs(room), LONGEST)
+        fall = peak - density(mode + length * direction)
+        for _ in range(LOOKS):  # shorter where it ends in nothing
+            if fall < 3.0 * NEGLIGIBLE:
+                break
+            length *= 0.5
+            fall = peak - density(mode + length * direction)
+        own = length * SHARES
+        found = [density(mode + t * direction) - peak for t in own[:-1]] + [-fall]
+        offsets.append(own)
+        logs.append(np.maximum(found, -50.0))
+    t, value = np.concatenate(offsets), np.concatenate(logs)
+    order = np.argsort(t)
+    return Line.of(t[order], value[order])
