@@ -274,7 +274,7 @@ def shape_about(
     peak = inside(mode)
     if curvature is None:
         curvature = _curvature(inside, mode, peak, low, high, step)
-    places = Unbounded.about(inside, mode, peak, curvature, low, high)
+    places = Unbounded.about(inside, mode, peak, curvature, low, high, WIDEST**-2)
 
     def moved(x: Array) -> float:
         return inside(places.at(x)) + places.log_jacobian(x)

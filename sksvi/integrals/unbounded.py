@@ -27,8 +27,6 @@ NEGLIGIBLE = 8.0
 SHARES = np.array([0.04, 0.1, 0.2, 0.35, 0.55, 0.75, 1.0])
 #: Looks for a length at most, the longest in the units of h, and cells of the distribution function.
 LOOKS, LONGEST, CELLS = 12, 15.0, 2000
-#: Least curvature where it divides.
-LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,17 @@ class Unbounded:
     along: Array
 
     @classmethod
-    def about(cls, density: Density, mode: Array, peak: float, curvature: Array, low: Array, high: Array) -> Unbounded:
+    def about(
+        cls, density: Density, mode: Array, peak: float, curvature: Array, low: Array, high: Array, least: float
+    ) -> Unbounded:
         """Coordinates of a density with its `peak` at the mode, its curvature there, and the ends of its support."""
         ended = (np.isfinite(low) | np.isfinite(high)) & (low < high)
-        directions, lines = regression(curvature, ended), {}
+        directions, lines = regression(curvature, ended, least), {}
         for k in np.flatnonzero(ended):
             rooms = [end[k] - mode[k] for end in (low, high) if np.isfinite(end[k])]
             falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
             ended[k] = min(falls) < NEGLIGIBLE
-        directions = regression(curvature, ended)
+        directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):
             lines[int(k)] = _line(density, mode, peak, directions[:, k], low[k] - mode[k], high[k] - mode[k])
         return cls(mode, lines, directions)
@@ -135,11 +135,14 @@ class Unbounded:
         return self.along * scale
 
 
-def regression(curvature: Array, ended: Array) -> Array:
-    """Identity, with columns of those with ends by which the others follow them, (H, H)."""
+def regression(curvature: Array, ended: Array, least: float) -> Array:
+    """Identity, with columns of those with ends by which the others follow them, (H, H).
+
+    The curvature of the others is `least` at least: a ridge that is bent can have a negative one by differences.
+    """
     out, own = np.eye(len(ended)), ~ended
     values, vectors = np.linalg.eigh(curvature[np.ix_(own, own)])
-    cov = (vectors / np.maximum(values, LEAST)) @ vectors.T
+    cov = (vectors / np.maximum(values, least)) @ vectors.T
     out[np.ix_(own, ended)] = -cov @ curvature[np.ix_(own, ended)]
     return out
 

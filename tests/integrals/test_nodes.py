@@ -278,3 +278,17 @@ def test_ends_near_the_mode_on_two_axes(rho, low, high):
     np.testing.assert_allclose((found.mean - mean) / std, 0.0, atol=0.03 if rho == 0.0 else 0.18)
     np.testing.assert_allclose(found.std, std, rtol=0.03 if rho == 0.0 else 0.1)
     assert found.log_integral == pytest.approx(log_integral, abs=0.02 if rho == 0.0 else 0.14)
+
+
+def test_a_negative_curvature_does_not_lead_far_from_the_mode():
+    """Differences across a bent ridge found it: beside an end the others went a thousand deviations away."""
+    found, asked = np.array([[0.26, 0.01, 0.01], [0.01, 100.0, -100.2], [0.01, -100.2, 100.0]]), []
+
+    def density(h):
+        asked.append(h)
+        return -0.5 * float(0.26 * h[0] ** 2 + 0.1 * (h[1] + h[2]) ** 2 + 100.0 * (h[1] - h[2]) ** 2)
+
+    low, high = np.array([-2.0, -np.inf, -np.inf]), np.array([0.0, np.inf, np.inf])
+    nodes = nodes_about(density, np.zeros(3), found, low, high)
+    assert np.abs(asked).max() < 25.0
+    assert nodes.weights.sum() == pytest.approx(1.0)
