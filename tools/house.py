@@ -26,7 +26,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 438,
+    "files": 440,
     "lines of code": 59_745,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,

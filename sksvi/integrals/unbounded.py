@@ -159,8 +159,8 @@ def _better(
     if np.array_equal(following, alone):
         return alone
     line = _line(density, mode, peak, alone, low, high)
-    far = line.std if high >= -low else -line.std  # into the longer side of the support
-    return following if density(mode + far * following) >= density(mode + far * alone) else alone
+    step = line.std if high >= -low else -line.std  # into the longer side of the support
+    return following if density(mode + step * following) >= density(mode + step * alone) else alone
 
 
 def _line(density: Density, mode: Array, peak: float, direction: Array, low: float, high: float) -> Line:

@@ -183,7 +183,7 @@ class TopicModelWithCovariates(TopicModel):
         return counts if fixed is None else DocumentCounts.of(counts, fixed.design(None, counts.shape[0]))
 
     def _halves(self, counts: Any) -> tuple[Any, Any]:
-        """The same halves, the first beside the covariates of its documents."""
+        """Halves of each document's words, the first beside its covariates."""
         observed, held_out = super()._halves(counts)
         design = getattr(counts, "design", None)
         return observed if design is None else DocumentCounts.of(observed, design), held_out
