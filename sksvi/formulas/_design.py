@@ -42,8 +42,10 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     ----------
     terms_ : FormulaTerms
         Parts of the formula.
-    slopes_ : dict
-        Grouping column, or columns as ``g1:g2``, to the columns that have slopes by their levels.
+    effects_ : dict
+        Grouping column, or columns as ``g1:g2``, to the effects of its levels: ``"Intercept"`` and columns of slopes.
+    correlated_ : bool
+        Whether effects of a level are correlated.
     feature_names_in_ : ndarray of str
     n_features_in_ : int
 
@@ -96,16 +98,26 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
                 smooth = SmoothTransformer(by=term.by, interaction=term.kind == PAIR, **term.options)
                 smooth.fit(rows, sample_weight=sample_weight)
             self.smooths_.append(smooth.set_output(transform="pandas"))
-        self.terms_, self.slopes_ = terms, dict[str, list[str]]()
+        self.terms_, self.effects_, bars = terms, dict[str, list[str]](), set[bool]()
         taken = {*self._coefficients, *itertools.chain(*self._smooth_names)}
         self._grouping = {name: own_name(name, taken) for group in terms.groups for name in group.columns}
         for group in terms.groups:
             name = ":".join(self._grouping[column] for column in group.columns)
-            if name in self.slopes_:
-                raise ValueError(f"term {group.text!r} of the formula: {name!r} groups rows in another term too.")
-            self.slopes_[name] = self._slopes(group)
-        if len(self._bars) > 1:
-            raise ValueError(f"formula {self.formula!r} has slopes with | and with ||: one of them is for all groups.")
+            before, own = self.effects_.get(name, []), self._effects(group, data)
+            twice = [effect for effect in own if effect in before]
+            if twice:
+                raise ValueError(
+                    f"term {group.text!r} of the formula: levels of {name!r} have {twice[0]} in another term too."
+                )
+            self.effects_[name] = before + own
+            bars |= {group.correlated} if len(own) > 1 else set()
+            bars |= {False} if before else set()
+        if len(bars) > 1:
+            raise ValueError(
+                f"formula {self.formula!r} has effects of a level that are correlated, with |, and some that are not, "
+                "with || or in a term of their own: one of them is for all groups."
+            )
+        self.correlated_ = True in bars
         self.feature_names_in_, self.n_features_in_ = np.asarray(data.columns, dtype=object), data.shape[1]
         return self
 
@@ -218,17 +230,6 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         return INTERCEPT in self.spec_.column_names
 
     @property
-    def correlated(self) -> bool:
-        """Whether slopes and intercepts of a level are correlated: ``|``, not ``||``."""
-        return True in self._bars
-
-    @property
-    def _bars(self) -> set[bool]:
-        """What stands in terms with slopes, ``|`` (True) or ``||``."""
-        pairs = zip(self.terms_.groups, self.slopes_.values(), strict=True)
-        return {group.correlated for group, slopes in pairs if slopes}
-
-    @property
     def smooth_keys(self) -> list[str]:
         """Patterns of the names of columns that share a precision: bends, one for each smooth and level, processes."""
         keys = []
@@ -263,24 +264,22 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         found = pd.DataFrame({name: evaluated(of, data) for name, of in zip(names, term.variables, strict=True)})
         return found if term.by is None else found.assign(**{term.by: data[term.by]})
 
-    def _slopes(self, group: GroupTerm) -> list[str]:
-        """Columns of the slopes of a group, which are among the fixed ones."""
-        try:
-            terms = list(formulaic().Formula(group.effects))
-        except formulaic().errors.FormulaicError as error:
-            raise ValueError(f"term {group.text!r} of the formula is not understood.") from error
-        own = [term for term in terms if str(term) != "1"]
-        if len(own) == len(terms):
-            raise ValueError(f"term {group.text!r} of the formula: slopes vary beside an intercept of each level.")
-        slopes = []
-        for term in own:
-            if term not in self.spec_.term_indices:
+    def _effects(self, group: GroupTerm, data: Any) -> list[str]:
+        """Effects of a level: its intercept, and columns of slopes, which are among the fixed ones."""
+
+        def parts(name: str) -> tuple[str, ...]:
+            return tuple(sorted(name.split(":")))
+
+        fixed, effects = {parts(name): name for name in self._coefficients}, []
+        for name in _matrix(formulaic().Formula(group.effects), data, group.text).columns:
+            if name != INTERCEPT and parts(name) not in fixed:
                 raise ValueError(
-                    f"term {group.text!r} of the formula: slopes of {term} vary about a slope of all levels: add "
-                    f"{term} to the terms outside of brackets."
+                    f"term {group.text!r} of the formula: {name} varies between levels about an effect of all of them: "
+                    "add it to the terms outside of brackets; of a categorical column with 0 + there and in the "
+                    "bracket, or in neither."
                 )
-            slopes += [self.spec_.column_names[j] for j in self.spec_.term_indices[term]]
-        return slopes
+            effects.append(fixed.get(parts(name), INTERCEPT))
+        return effects
 
     def _check_levels(self, data: Any) -> None:
         """ValueError for a level of a categorical column that the fit did not have."""
@@ -314,6 +313,7 @@ def check_names(terms: FormulaTerms, data: Any) -> None:
         check_columns(term.text, named | ({term.by} if term.by else set()), data)
     for group in terms.groups:
         check_columns(group.text, group.columns, data, missing=True)
+        check_columns(group.text, _variables(group.effects, data), data)
 
 
 def check_columns(text: str, names: Iterable[str], data: Any, missing: bool = False) -> None:

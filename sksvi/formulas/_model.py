@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi._typing.parameters import LikelihoodLike
-from sksvi.formulas._design import FormulaTransformer
+from sksvi.formulas._design import INTERCEPT, FormulaTransformer
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.mixed_effects import GMEClassifier, GMERegressor
 
@@ -28,6 +29,7 @@ ESTIMATORS: dict[tuple[bool, bool], Any] = {
 IN_FORMULA = {
     "groups": "(1 | g)",
     "random_slopes": "(1 + x | g)",
+    "random_intercepts": "(0 + x | g)",
     "correlated": "(1 + x | g), or (1 + x || g) without correlations",
     "fit_intercept": "0 + x",
 }
@@ -45,7 +47,8 @@ def from_formula(
         ``s(x)``, ``s(x, by=z, k=20)``: smooths of `SmoothTransformer`, each with a scale of its own; ``ti(x, z)``: the
         interaction of two, ``te(x, z)``: s(x) + s(z) + ti(x, z);
         ``gp(x, z, length_scale=0.5)``: processes of `HilbertGPTransformer`, likewise; ``(1 | g)``,
-        ``(1 + x | g)``, ``(1 | g1/g2)``, ``(1 | g1:g2)``: effects of levels; ``offset(log(n))``. Responses besides
+        ``(1 + x | g)``, ``(0 + x | g)``, ``(1 + x || g)`` (which is ``(1 | g) + (0 + x | g)``), ``(1 | g1/g2)``,
+        ``(1 | g1:g2)``: effects of levels; ``offset(log(n))``. Responses besides
         columns and expressions are ``cbind(successes, failures)``, ``cbind(a, b, c)`` (with "multinomial") and
         ``Surv(time, event)``.
     data : DataFrame
@@ -68,6 +71,11 @@ def from_formula(
     ValueError
         Naming the term that is not understood, a name that is no column, or a parameter that the formula sets.
 
+    Warns
+    -----
+    UserWarning
+        Where ``(1 + z || g)`` of a categorical column has independent effects, and in lme4 correlated ones.
+
     Examples
     --------
     >>> import numpy as np
@@ -88,17 +96,34 @@ def from_formula(
     if design.terms_.response is not None:
         design.response(data)
     design.offset_of(data)
-    has_groups = bool(design.slopes_)
+    has_groups = bool(design.effects_)
     chosen: dict[str, Any] = {"fit_intercept": design.has_intercept, **parameters}
     if has_groups:
-        slopes = {name: columns for name, columns in design.slopes_.items() if columns}
-        chosen |= {"groups": list(design.slopes_), "random_slopes": slopes or None}
-        chosen |= {"correlated": design.correlated} if slopes else {}
+        effects = design.effects_
+        slopes = {name: [one for one in own if one != INTERCEPT] for name, own in effects.items()}
+        slopes = {name: columns for name, columns in slopes.items() if columns}
+        intercepts = [name for name, own in effects.items() if INTERCEPT in own]
+        chosen |= {"groups": list(effects), "random_slopes": slopes or None}
+        chosen |= {"random_intercepts": intercepts} if len(intercepts) < len(effects) else {}
+        chosen |= {"correlated": design.correlated_} if slopes else {}
     precision = parameters.get("prior_precision", {})
     if design.smooth_keys and isinstance(precision, Mapping):
         chosen["prior_precision"] = {**precision, **{key: "auto" for key in design.smooth_keys if key not in precision}}
+    _tell_of_levels_apart(design)
     estimator = ESTIMATORS[_is_for_labels(likelihood), has_groups](likelihood=likelihood, **chosen)
     return FormulaModel([("design", FormulaTransformer(formula)), ("model", estimator)])
+
+
+def _tell_of_levels_apart(design: FormulaTransformer) -> None:
+    """Warn of effects of categorical columns that are independent, where lme4's are not."""
+    for group, effects in design.effects_.items():
+        apart = [] if design.correlated_ or len(effects) < 2 else [name for name in effects if name.endswith("]")]
+        if apart:
+            warnings.warn(
+                f"effects of the levels of {group!r} on {apart[0]} and others are independent, as brms has them; lme4 "
+                "has correlated effects of all levels of a categorical column there. Write | for correlated ones.",
+                stacklevel=3,
+            )
 
 
 def _is_for_labels(likelihood: Any) -> bool:

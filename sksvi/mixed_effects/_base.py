@@ -84,6 +84,7 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
+        "random_intercepts": ["boolean", "array-like", str, Integral],
         "correlated": ["boolean"],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
     }
@@ -94,6 +95,7 @@ class MixedEffects(BayesianGLM):
         "noise_prior_scale": UNCHECKED,
         "groups": stays("q has the effects of their levels", text),
         "random_slopes": stays("q has the effects of their columns", text),
+        "random_intercepts": stays("q has the effects of their levels", text),
         "correlated": stays("q has the correlations of effects, or none", truth),
         "on_unseen": UNCHECKED,
     }
@@ -103,6 +105,7 @@ class MixedEffects(BayesianGLM):
     noise_prior_scale: float
     groups: Any
     random_slopes: Any
+    random_intercepts: Any = True  # of files that have none
     correlated: bool
     on_unseen: str
 
@@ -155,7 +158,7 @@ class MixedEffects(BayesianGLM):
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._fitted = replace(self._fitted, subspace=None, shapes=None)
-        means = () if self.groups is None else slope_means(data)
+        means = () if self.groups is None else slope_means(data, self._encoding.factors)
         precision = self._precision(len(self._encoding.columns.scale))
         return self._model(data.X.shape[1], self.likelihood_, precision, slope_means=means).tabulated(data.y)
 
@@ -296,10 +299,11 @@ class MixedEffects(BayesianGLM):
 
     def _slopes_far_from_zero(self, data: Any) -> Iterator[str]:
         """Columns whose effects and those of the intercept, at 0, can only meet in each other's tails."""
-        means = slope_means(data)
-        spreads = [np.sqrt(square) for square in slope_means(data, means)]
-        for group, factor, *moments in zip(self._group_names(), self._encoding.factors, means, spreads, strict=True):
-            for name, centre, spread in zip(factor.slopes, *moments, strict=True):
+        factors = self._encoding.factors
+        means = slope_means(data, factors)
+        spreads = [np.sqrt(square) for square in slope_means(data, factors, means)]
+        for group, factor, *moments in zip(self._group_names(), factors, means, spreads, strict=True):
+            for name, centre, spread in zip(factor.slopes[not factor.intercept :], *moments, strict=True):
                 if not abs(centre) > FAR * spread > 0:
                     continue
                 yield (
@@ -549,15 +553,19 @@ class MixedEffects(BayesianGLM):
         return tables
 
 
-def slope_means(data: Any, about: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
-    """Mean of each column that has slopes, by grouping column; `about` means: of the square of what is off them."""
-    sums, n = data.reduced(partial(slope_sums, about))
+def slope_means(data: Any, factors: Any, about: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+    """Mean of each column that has slopes beside another effect, by grouping column; 0 where that is no intercept.
+
+    `about` means: of the square of what is off them.
+    """
+    sums, n = data.reduced(partial(slope_sums, [factor.intercept for factor in factors], about))
     return tuple(total / n for total in sums)
 
 
-def slope_sums(about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
+def slope_sums(intercepts: list[bool], about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
     """Sums over rows of the columns that `slope_means` averages, and the weight of the rows."""
-    slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] for values in data.X.values]
+    pairs = zip(intercepts, data.X.values, strict=True)
+    slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] * one for one, values in pairs]
     if about is not None:
         slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]
     return tuple(summed(values.T, data.weight) for values in slopes), data.total_weight

@@ -41,6 +41,9 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
     random_slopes : str, int, list of them or mapping, default=None
         Columns of X whose slope varies between levels, for every group, or by group ``{group: columns}``. Of a
         categorical column the differences of its levels from the first vary.
+    random_intercepts : bool, str, int or list of them, default=True
+        Whether the levels of all groups have an intercept, or the groups whose levels have one; those of others have
+        slopes alone, which lme4 writes ``(0 + x | g)``.
     correlated : bool, default=True
         Whether the intercept and slopes of a level are correlated a priori: standard deviations and correlations are
         learned, under a prior of correlations that is wide about 0 (LKJ with shape 2). False: they are independent,
@@ -190,6 +193,7 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         noise_prior_scale: float = 5.0,
         groups: Columns | None = None,
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
+        random_intercepts: bool | Columns = True,
         correlated: bool = True,
         on_unseen: str = "warn",
         prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
@@ -243,5 +247,6 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         self.noise_prior_scale = noise_prior_scale
         self.groups = groups
         self.random_slopes = random_slopes
+        self.random_intercepts = random_intercepts
         self.correlated = correlated
         self.on_unseen = on_unseen

@@ -28,6 +28,7 @@ from sksvi.mixed_effects._levels import (
     columns_of,
     factor_name,
     factor_names,
+    have_intercepts,
     kinds_of,
     levels_of,
     slope_columns,
@@ -66,11 +67,13 @@ class GroupingColumn:
         Whether the effects of a level are correlated a priori.
     within : list of int
         Positions of the columns that it is nested in.
+    intercept : bool
+        Whether its levels have an intercept beside slopes.
     """
 
     LAYOUT = """
         column count; names labels n; size count >=n; slopes list; correlated flag
-        within list; within[*] count
+        within list; within[*] count; intercept flag
         at items where len(it) == len(self.slopes)
         at[*] count
     """
@@ -82,6 +85,7 @@ class GroupingColumn:
     size: int
     correlated: bool = False
     within: list[int] = field(default_factory=list)
+    intercept: bool = True
 
     @property
     def source(self) -> Source:
@@ -91,12 +95,12 @@ class GroupingColumn:
     @property
     def n_effects(self) -> int:
         """Effects of each level."""
-        return 1 + len(self.slopes)
+        return len(self.slopes) + self.intercept
 
     @property
     def effects(self) -> tuple[Any, ...]:
         """Names of the effects of a level: its intercept, then the slopes."""
-        return (own_name("intercept", self.slopes), *self.slopes)
+        return (*[own_name("intercept", self.slopes)] * self.intercept, *self.slopes)
 
 
 @dataclass(frozen=True)
@@ -170,11 +174,12 @@ class GroupedEncoding(GLMEncoding):
     ) -> tuple[Any, Any, dict[str, Any]]:
         """The fixed columns with the levels of each row beside them, and y."""
         if estimator.groups is None:
-            if estimator.random_slopes is not None:
-                raise ValueError(
-                    f"random_slopes={estimator.random_slopes!r} are slopes of the levels of a group, and groups is "
-                    "None: name the grouping columns in groups, or leave random_slopes out."
-                )
+            for name, default in (("random_slopes", None), ("random_intercepts", True)):
+                if (value := getattr(estimator, name)) is not default:
+                    raise ValueError(
+                        f"{name}={value!r} is of the levels of a group, and groups is None: name the grouping columns "
+                        f"in groups, or leave {name} out."
+                    )
             return super().checked(estimator, given, target, fixed, part)
         X = as_table(given.X)
         validate_data(estimator, X, skip_check_array=True, reset=fixed is None)
@@ -240,7 +245,9 @@ class GroupedEncoding(GLMEncoding):
         return replace(
             base,
             factors=factors_of(estimator, levels, base.categorical),
-            slope_scales=tuple(_scale_by(summary.own[f"slopes {f}"], stays[one.at]) for f, one in enumerate(read)),
+            slope_scales=tuple(
+                _scale_by(summary.own[f"slopes {f}"], stays[one.at], one.intercept) for f, one in enumerate(read)
+            ),
             constant=constant[:, stays],
             alone=alone,
         )
@@ -357,15 +364,22 @@ def factors_of(estimator: Any, levels: Any, categories: Any) -> tuple[GroupingCo
     sources, correlated = factor_names(estimator), bool(estimator.correlated)
     slopes = slopes_among(slope_columns(estimator, sources), categories)
     found = []
-    for source, (names, at), one in zip(sources, slopes, levels, strict=True):
-        if correlated and len(names) >= MOST_CORRELATED and estimator.hyperparameters == "integrated":
-            group = factor_name(all_names(estimator, None), source)
+    intercepts = have_intercepts(estimator, sources)
+    for source, (names, at), intercept, one in zip(sources, slopes, intercepts, levels, strict=True):
+        group, n_effects = factor_name(all_names(estimator, None), source), len(names) + intercept
+        if n_effects == 0:
             raise ValueError(
-                f"correlated=True: each level of {group!r} has {len(names) + 1} effects, and the posterior of their "
+                f"random_intercepts={estimator.random_intercepts!r}: levels of {group!r} have neither an intercept nor "
+                "a slope: name its columns in random_slopes, or leave it out of groups."
+            )
+        if correlated and n_effects > MOST_CORRELATED and estimator.hyperparameters == "integrated":
+            raise ValueError(
+                f"correlated=True: each level of {group!r} has {n_effects} effects, and the posterior of their "
                 f"covariance is there for {MOST_CORRELATED} at most: set correlated=False or "
                 "hyperparameters='point', or name fewer columns in random_slopes."
             )
-        found.append(GroupingColumn(source[-1], names, at, one.names, one.size, correlated, list(source[:-1])))
+        within = list(source[:-1])
+        found.append(GroupingColumn(source[-1], names, at, one.names, one.size, correlated, within, intercept))
     return tuple(found)
 
 
@@ -375,7 +389,8 @@ def grouped(estimator: Any, numbers: Any, factors: tuple[GroupingColumn, ...], c
     for factor in factors:
         slopes = numbers[:, factor.at]
         slopes = slopes.toarray() if is_compressed(slopes) else slopes
-        values.append(np.column_stack([np.ones(len(codes)), slopes]) if factor.slopes else None)
+        ones = np.ones((len(codes), int(factor.intercept)))
+        values.append(np.column_stack([ones, slopes]) if factor.slopes else None)
     sizes = tuple(one.size for one in factors)
     return GroupedDesign(numbers, codes, tuple(values), sizes, arrow_of(estimator, factors, numbers.shape[1]))
 
@@ -390,7 +405,7 @@ def arrow_of(estimator: Any, factors: tuple[GroupingColumn, ...], n_fixed: int) 
     return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
 
-def _scale_by(stats: ColumnStats, stays: Array) -> Array:
+def _scale_by(stats: ColumnStats, stays: Array, intercept: bool) -> Array:
     """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
     spread = stats.spread[stays]
-    return np.append(1.0, np.where(spread > 0, spread, 1.0))
+    return np.append(np.ones(int(intercept)), np.where(spread > 0, spread, 1.0))

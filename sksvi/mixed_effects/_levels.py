@@ -109,6 +109,17 @@ def slope_columns(estimator: Any, factors: list[Source]) -> list[tuple[list[str]
     return out
 
 
+def have_intercepts(estimator: Any, factors: list[Source]) -> list[bool]:
+    """For each grouping factor whether its levels have an intercept."""
+    spec = estimator.random_intercepts
+    if isinstance(spec, bool):
+        return [spec] * len(factors)
+    own = [of for name in listed(spec) for of in sources_of(estimator, name, "random_intercepts")]
+    if not set(own) <= set(factors):
+        raise ValueError(f"random_intercepts={spec!r} must name groups, which are {estimator.groups!r}.")
+    return [factor in own for factor in factors]
+
+
 def slopes_among(slopes: list[tuple[list[str], list[int]]], categories: Any) -> list[tuple[list[str], list[int]]]:
     """The slopes of each grouping factor, with positions among the coefficients instead of the columns.
 

@@ -83,7 +83,7 @@ def test_expressions_smooths_and_groups_are_columns(data):
     np.testing.assert_allclose(found.filter(like="s(age)"), smooth)
     np.testing.assert_allclose(found["log(n)"], np.log(data["n"]))
     np.testing.assert_array_equal(found[sums], [{"a": [1, 0], "b": [0, 1], "c": [-1, -1]}[z] for z in data["z"]])
-    assert list(design.slopes_) == ["g", "g:h", "n"]
+    assert list(design.effects_) == ["g", "g:h", "n"]
     both = FormulaTransformer("~ n + (1 | n)").fit_transform(data)
     assert list(both) == ["n", "(n)"]
 
@@ -122,9 +122,9 @@ def test_a_mixed_fit_has_the_numbers_of_one_without_a_formula(data, mixed):
 
 @pytest.mark.parametrize(("bar", "correlated"), [("|", True), ("||", False)])
 def test_bars_say_whether_slopes_and_intercepts_are_correlated(data, bar, correlated):
-    model = sksvi.from_formula(f"time ~ x + z + (1 + x + z {bar} g) + (1 | h)", data)[-1]
-    assert model.correlated is correlated and model.groups == ["g", "h"]
-    assert model.random_slopes == {"g": ["x", "z[T.b]", "z[T.c]"]}
+    model = sksvi.from_formula(f"time ~ x + n + (1 + x + n {bar} g) + (1 | h)", data)[-1]
+    assert model.correlated is correlated and model.groups == ["g", "h"] and model.random_intercepts is True
+    assert model.random_slopes == {"g": ["x", "n"]}
 
 
 def test_a_surface_is_that_of_its_transformer(data):
@@ -255,6 +255,110 @@ def test_streams_are_those_of_the_estimator(data):
     np.testing.assert_array_equal(model.predict(data), direct.predict(design.transform(data), offset=np.log(data["n"])))
 
 
+# ---- slopes without an intercept
+#: Reaction times (ms, rounded) of 18 drivers on days 0 to 9 of short nights: sleepstudy of lme4 (Belenky et al. 2003).
+SLEEP = """
+    250 259 251 321 357 415 382 290 431 466 223 205 203 205 208 216 214 218 224 237 199 194 234 233 229 220 235 256 261
+    248 322 300 284 285 286 298 280 318 305 354 288 285 302 320 316 293 290 335 294 372 235 243 273 310 317 310 454 347
+    330 254 284 290 277 300 297 338 332 349 333 362 265 276 243 255 279 284 306 332 336 377 242 274 254 271 251 255 245
+    235 236 237 312 314 292 346 366 392 404 417 456 459 236 230 239 255 251 270 282 308 336 352 256 243 256 256 269 330
+    379 363 394 389 251 300 270 281 272 305 288 267 322 348 222 298 327 347 349 353 354 360 376 389 272 268 257 278 315
+    317 298 348 340 367 225 235 239 240 268 344 281 348 365 372 270 272 278 282 279 285 259 305 351 369 269 273 298 311
+    287 330 334 343 369 364
+"""
+#: What lmer of lme4 1.1-31 answers to these: fixed effects, their standard errors, standard deviations, residual one.
+LME4 = {
+    "(0 + Days | Subject)": ([10.467003, 251.426263], [1.8699089, 4.0198709], [7.2616908], 29.0170259),
+    "(Days || Subject)": ([10.467003, 251.426263], [1.5597605, 6.8957651], [25.1100860, 5.9901721], 25.5442414),
+    "(1 | Subject) + (0 + Days | Subject)": (
+        [10.467003, 251.426263],
+        [1.5597605, 6.8957651],
+        [25.1100860, 5.9901721],
+        25.5442414,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def sleep():
+    times = np.array(SLEEP.split(), float)
+    return pd.DataFrame(
+        {"Reaction": times, "Days": np.tile(np.arange(10), 18), "Subject": np.repeat(np.arange(18), 10)}
+    )
+
+
+@pytest.mark.parametrize("term", LME4)
+def test_terms_of_one_group_are_those_of_lme4(sleep, term):
+    """Standard deviations are modes under a wide prior, which lets them be a few percent larger."""
+    fixed, errors, deviations, residual = LME4[term]
+    options = {"prior_precision": "flat", "hyperparameters": "point"}
+    model = sksvi.from_formula(f"Reaction ~ Days + {term}", sleep, **options).fit(sleep)
+    table = model.summary()
+    np.testing.assert_allclose(table.loc[["Days", "intercept"], "mean"], fixed, rtol=1e-4)
+    np.testing.assert_allclose(table.loc[["Days", "intercept"], "std"], errors, rtol=0.04)
+    found = model[-1].group_std_["mean"]
+    np.testing.assert_allclose(found, deviations, rtol=0.06)
+    assert list(found.index.get_level_values("effect")) == ["intercept", "Days"][2 - len(deviations) :]
+    assert table.loc["std(residual)", "mean"] == pytest.approx(residual, rel=0.01)
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_a_slope_of_a_column_of_ones_is_an_intercept(data, label):
+    rows = data.assign(one=1.0, y=np.log(data["time"]))
+    y, likelihood = ("label", "logit") if label else ("y", "gaussian")
+    options = {"likelihood": likelihood, "prior_precision": "flat"}
+    alone = sksvi.from_formula(f"{y} ~ x + (1 | g)", rows, **options).fit(rows)
+    slope = sksvi.from_formula(f"{y} ~ 0 + one + x + (0 + one | g)", rows, **options).fit(rows)
+    assert slope[-1].random_intercepts == [] and list(slope[-1].group_std_.index) == [("g", "one")]
+    np.testing.assert_allclose(slope[-1].group_effects_, alone[-1].group_effects_, rtol=0.02, atol=1e-3)
+    np.testing.assert_allclose(slope[-1].group_std_, alone[-1].group_std_, rtol=0.02)
+    new = rows[:3].assign(g=["g0", "new", None])
+    found = [np.array(model.predict_latent(new)) for model in (slope, alone)]
+    np.testing.assert_allclose(*found, rtol=0.02, atol=1e-3)
+
+
+def test_effects_of_several_groups(data, tmp_path):
+    """One with slopes alone, one with both and one with an intercept, in streams and files too."""
+    rows = data.assign(y=np.log(data["time"]), x2=data["x"] ** 2)
+    model = sksvi.from_formula("y ~ x + x2 + (0 + x + x2 | g) + (1 | h)", rows)
+    assert model[-1].random_intercepts == ["h"] and model[-1].correlated
+    model.fit(rows)
+    effects = [("g", "x"), ("g", "x2"), ("h", "intercept")]
+    assert list(model[-1].group_std_.index) == effects and "cor(g, x, x2)" in model.summary().index
+    at_zero = rows[:1].assign(x=0.0, x2=0.0, g=["new"])
+    included = [model.predict_latent(at_zero, include_groups=which)[1] for which in ("all", "h")]
+    np.testing.assert_allclose(*included)
+    X = model[0].transform(rows)
+    stream = clone(model[-1]).partial_fit(X[:120], rows["y"][:120]).partial_fit(X[120:], rows["y"][120:])
+    assert list(stream.group_std_.index) == effects
+    stream.save(tmp_path / "stream.sksvi")
+    np.testing.assert_array_equal(sksvi.load(tmp_path / "stream.sksvi").predict(X), stream.predict(X))
+
+
+def test_independent_effects_of_a_categorical_column_are_told(data):
+    """lme4 has correlated ones there."""
+    with pytest.warns(
+        UserWarning, match=r"effects of the levels of 'g' on z\[T.b\] and others are independent, as brms"
+    ):
+        model = sksvi.from_formula("time ~ x + z + (1 + x + z || g)", data)[-1]
+    assert model.correlated is False and model.random_slopes == {"g": ["x", "z[T.b]", "z[T.c]"]}
+    whole = sksvi.from_formula("time ~ 0 + z + (0 + z | g)", data)[-1]
+    assert whole.random_slopes == {"g": ["z[a]", "z[b]", "z[c]"]} and whole.random_intercepts == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"random_intercepts": False}, r"random_intercepts=False: levels of 'g' have neither an intercept nor a slope"),
+        ({"random_slopes": "x", "random_intercepts": ["x"]}, r"random_intercepts=\['x'\] must name groups, .* 'g'"),
+        ({"groups": None, "random_intercepts": False}, "random_intercepts=False is of the levels of a group"),
+    ],
+)
+def test_intercepts_that_cannot_be(data, options, error):
+    with pytest.raises(ValueError, match=error):
+        GMERegressor(**{"groups": "g"} | options).fit(data[["x", "g"]], data["time"])
+
+
 # ---- what is refused
 @pytest.mark.parametrize(
     ("formula", "error"),
@@ -280,11 +384,14 @@ def test_streams_are_those_of_the_estimator(data):
         ("y ~ gp(x, scale=2)", "has scale=, which is not understood: it takes kernel, length_scale"),
         ("y ~ x - (1 | g)", r"term '\(1 \| g\)' of the formula: a term with a group stands alone, after a \+"),
         ("y ~ x | g", r"effects of levels stand in brackets, as \(1 \+ x \| g\)"),
-        ("y ~ x + (0 + x | g)", "slopes vary beside an intercept"),
-        ("y ~ (x | g)", "add x to the terms outside"),
-        ("y ~ x + age + (x | g) + (age || h)", r"slopes with \| and with \|\|"),
+        ("y ~ (x | g)", r"\(x \| g\)' of the formula: x varies between levels .* add it to the terms outside"),
+        ("y ~ x + (0 + xx | g)", "'xx' of the formula is no column of data"),
+        ("y ~ z + (0 + z | g)", r"z\[a\] varies between levels .* 0 \+ there and in the bracket, or in neither"),
+        ("y ~ 0 + z + (1 + z | g)", r"z\[T.b\] varies between levels"),
+        ("y ~ x + age + (x | g) + (age || h)", r"effects of a level that are correlated, with \|, and some that are"),
+        ("y ~ x + age + (x | g) + (0 + age | g)", "or in a term of their own: one of them is for all groups"),
         ("y ~ (1 | g + h)", "right of the bar stand names"),
-        ("y ~ (1 | g) + (1 | g)", "'g' groups rows in another term too"),
+        ("y ~ (1 | g) + (1 | g)", "levels of 'g' have Intercept in another term too"),
         ("y ~ x + (", "cannot be read|not understood"),
         ("y ~ s(x) + s(x, k=9)", r"has s\(x\) twice"),
         ("y ~ x ~ z", "more than one ~"),
