@@ -6,19 +6,32 @@ import ast
 import difflib
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sksvi._names import own_name
 from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi.estimators.tables import framed
-from sksvi.formulas._terms import PAIR, PROCESS, SMOOTH, FormulaTerms, GroupTerm, formulaic, plain, quoted, terms_of
-from sksvi.preprocessing import HilbertGPTransformer, SmoothTransformer
+from sksvi.formulas._terms import (
+    MAP,
+    PAIR,
+    PROCESS,
+    SMOOTH,
+    VALUED,
+    FormulaTerms,
+    GroupTerm,
+    SmoothTerm,
+    formulaic,
+    plain,
+    quoted,
+    terms_of,
+)
+from sksvi.preprocessing import HilbertGPTransformer, Neighbours, SmoothTransformer
 
 Array = np.ndarray
 
@@ -35,7 +48,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    formula : str
+    formula, maps
         As in :func:`sksvi.formulas.from_formula`.
 
     Attributes
@@ -61,8 +74,9 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     2  5.0     0.0       0.0
     """
 
-    def __init__(self, formula: str) -> None:
+    def __init__(self, formula: str, maps: Mapping[str, Any] | None = None) -> None:
         self.formula = formula
+        self.maps = maps
 
     def fit(self, X: DataFrame, y: PerRow | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find levels, contrasts and bends of the rows.
@@ -84,20 +98,22 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         ImportError
             Without formulaic.
         ValueError
-            Naming the term that is not understood, the column that X does not have, or values that are missing.
+            Naming the term that is not understood, the column that X does not have, or values that are missing; a map
+            that is not there, is in several parts, or has not the area of a row.
         """
         data, terms = _frame(X), self._read()
         check_names(terms, data)
         self.spec_ = _matrix(formulaic().Formula(terms.fixed), data, terms.fixed).model_spec
+        odd = set(self.maps or {}) - {term.variables[0].strip("`") for term in terms.smooths if term.kind == MAP}
+        if odd:
+            raise ValueError(f"maps has one of {min(odd, key=str)!r}, and formula {self.formula!r} no mrf() of it.")
         self.smooths_ = []
         for term in terms.smooths:
-            rows = self._smoothed(term, data)
-            if term.kind == PROCESS:
-                smooth = HilbertGPTransformer(**term.options).fit(rows, y, sample_weight=sample_weight)
-            else:
-                smooth = SmoothTransformer(by=term.by, interaction=term.kind == PAIR, **term.options)
-                smooth.fit(rows, sample_weight=sample_weight)
-            self.smooths_.append(smooth.set_output(transform="pandas"))
+            smooth = self._transformer(term).set_output(transform="pandas")
+            weight = {"sample_weight": sample_weight} if has_fit_parameter(smooth, "sample_weight") else {}
+            self.smooths_.append(smooth.fit(self._smoothed(term, data), y, **weight))
+            if term.kind == MAP:
+                _check_connected(term, smooth)
         self.terms_, self.effects_, bars = terms, dict[str, list[str]](), set[bool]()
         taken = {*self._coefficients, *itertools.chain(*self._smooth_names)}
         self._grouping = {name: own_name(name, taken) for group in terms.groups for name in group.columns}
@@ -235,7 +251,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         keys = []
         for term, names in zip(self.terms_.smooths, self._smooth_names, strict=True):
             ends = [name.removesuffix("_linear") + "_s*" for name in names if name.endswith("_linear")]
-            keys += [f"{term.text}_*"] if term.kind == PROCESS else ends
+            keys += [f"{term.text}_*"] if term.kind in VALUED else ends
         return ["".join(f"[{letter}]" if letter in "[?" else letter for letter in key) for key in keys]
 
     @property
@@ -244,7 +260,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         found = []
         for term, smooth in zip(self.terms_.smooths, self.smooths_, strict=True):
             names = smooth.get_feature_names_out().tolist()
-            if term.kind == PROCESS:
+            if term.kind in VALUED:
                 names = [f"{term.text}_{k}" for k in range(1, len(names) + 1)]
             elif term.kind == PAIR:
                 names = [term.text + name.removeprefix(":".join(term.variables)) for name in names]
@@ -255,6 +271,20 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     def _coefficients(self) -> list[str]:
         """Columns that formulaic makes, but the intercept."""
         return [name for name in self.spec_.column_names if name != INTERCEPT]
+
+    def _transformer(self, term: SmoothTerm) -> Any:
+        """What makes the columns of a smooth, process or map."""
+        if term.kind == PROCESS:
+            return HilbertGPTransformer(**term.options)
+        if term.kind != MAP:
+            return SmoothTransformer(by=term.by, interaction=term.kind == PAIR, **term.options)
+        area, maps = term.variables[0].strip("`"), self.maps or {}
+        if area not in maps:
+            raise ValueError(
+                f"term {term.text!r} of the formula: maps has no map of {area!r}: give the neighbours of each area, "
+                f"maps={{{area!r}: neighbours}}, as Neighbours takes them."
+            )
+        return Neighbours(maps[area], **term.options)
 
     def _smoothed(self, term: Any, data: Any) -> Any:
         """What a smooth is of, under the name of its term, or a pair or process, and the levels that it is by."""
@@ -294,6 +324,18 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
                     f"{list(levels)}. Declare levels by a categorical type before the fit, or write (1 | {name}), "
                     "whose new levels have an effect of their own."
                 )
+
+
+def _check_connected(term: SmoothTerm, smooth: Neighbours) -> None:
+    """ValueError for a map in several parts, whose levels the term would not have."""
+    part = smooth.component_
+    if part.max() > 0:
+        first, other = (smooth.areas_[int(np.argmax(part == k))] for k in (0, 1))
+        raise ValueError(
+            f"term {term.text!r} of the formula: the map is in {part.max() + 1} parts, areas like {first!r} and like "
+            f"{other!r} without neighbours between them: join them by a weight, or use Neighbours in a pipeline, which "
+            "says what it does then."
+        )
 
 
 # ---- frames, names and expressions

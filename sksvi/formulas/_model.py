@@ -36,7 +36,12 @@ IN_FORMULA = {
 
 
 def from_formula(
-    formula: str, data: DataFrame, likelihood: LikelihoodLike = "gaussian", **parameters: Any
+    formula: str,
+    data: DataFrame,
+    likelihood: LikelihoodLike = "gaussian",
+    *,
+    maps: Mapping[str, Any] | None = None,
+    **parameters: Any,
 ) -> FormulaModel:
     """Model of a frame, to be fitted, from a formula in the notation of R's lme4 and mgcv.
 
@@ -46,7 +51,9 @@ def from_formula(
         Response, ~, and terms: columns, ``x * z``, ``C(z)``, ``log(x)``, ``poly(x, 2)`` and all that formulaic knows;
         ``s(x)``, ``s(x, by=z, k=20)``: smooths of `SmoothTransformer`, each with a scale of its own; ``ti(x, z)``: the
         interaction of two, ``te(x, z)``: s(x) + s(z) + ti(x, z);
-        ``gp(x, z, length_scale=0.5)``: processes of `HilbertGPTransformer`, likewise; ``(1 | g)``,
+        ``gp(x, z, length_scale=0.5)``: processes of `HilbertGPTransformer`, likewise; ``mrf(district, k=30)``: effects
+        of areas that resemble their neighbours on the map of `maps`, those of `Neighbours`, with a scale of their own,
+        beside which ``(1 | district)`` are effects that do not; ``(1 | g)``,
         ``(1 + x | g)``, ``(0 + x | g)``, ``(1 + x || g)`` (which is ``(1 | g) + (0 + x | g)``), ``(1 | g1/g2)``,
         ``(1 | g1:g2)``: effects of levels; ``offset(log(n))``. Responses besides
         columns and expressions are ``cbind(successes, failures)``, ``cbind(a, b, c)`` (with "multinomial") and
@@ -55,6 +62,9 @@ def from_formula(
         Rows with the columns and levels of those to be fitted. Nothing is fitted yet.
     likelihood : str or instance, default="gaussian"
         As of `BayesianGLMRegressor` or, for labels ("logit", "probit", "softmax"), of `BayesianGLMClassifier`.
+    maps : dict or None, default=None
+        Of each column in an ``mrf()`` its map, as `Neighbours` takes it: a frame of weights, or a dict of each area to
+        the list of its neighbours. It is one connected map.
     **parameters : dict
         Other parameters of the estimator, which is `GMERegressor` or `GMEClassifier` where levels have effects.
 
@@ -92,7 +102,7 @@ def from_formula(
     """
     for name in sorted(set(parameters) & set(IN_FORMULA)):
         raise ValueError(f"{name}={parameters[name]!r}: the formula says it, as {IN_FORMULA[name]}; leave it out.")
-    design = FormulaTransformer(formula).fit(data)
+    design = FormulaTransformer(formula, maps).fit(data)
     if design.terms_.response is not None:
         design.response(data)
     design.offset_of(data)
@@ -111,7 +121,7 @@ def from_formula(
         chosen["prior_precision"] = {**precision, **{key: "auto" for key in design.smooth_keys if key not in precision}}
     _tell_of_levels_apart(design)
     estimator = ESTIMATORS[_is_for_labels(likelihood), has_groups](likelihood=likelihood, **chosen)
-    return FormulaModel([("design", FormulaTransformer(formula)), ("model", estimator)])
+    return FormulaModel([("design", FormulaTransformer(formula, maps)), ("model", estimator)])
 
 
 def _tell_of_levels_apart(design: FormulaTransformer) -> None:

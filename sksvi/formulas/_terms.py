@@ -16,13 +16,18 @@ from typing import Any
 #: Options of a smooth: what they are called in R, and parameters of `SmoothTransformer`.
 SMOOTH_OPTIONS = {"k": "n_basis", "n_basis": "n_basis", "degree": "degree"}
 #: Functions of a formula that are no columns of formulaic's.
-SMOOTH, PAIR, SURFACE, PROCESS, OFFSET = "s", "ti", "te", "gp", "offset"
-ALONE = {SMOOTH, PAIR, SURFACE, PROCESS, OFFSET}
+SMOOTH, PAIR, SURFACE, PROCESS, MAP, OFFSET = "s", "ti", "te", "gp", "mrf", "offset"
+ALONE = {SMOOTH, PAIR, SURFACE, PROCESS, MAP, OFFSET}
+#: How many columns a term is of, least and most, and its options with the parameters that they are.
+VALUED = {
+    PROCESS: ((1, 3), {"kernel": "kernel", "length_scale": "length_scale"}),
+    MAP: ((1, 1), {"k": "n_components"}),
+}
 
 
 @dataclass(frozen=True)
 class SmoothTerm:
-    """Smooth, interaction or process: text, s, ti or gp, what it is of, a column with one per level, options."""
+    """Smooth, interaction, process or map: text, s, ti, gp or mrf, its variables, a column of levels, options."""
 
     text: str
     kind: str
@@ -86,14 +91,14 @@ def terms_of(formula: str) -> FormulaTerms:
         if not bar and not names & ALONE:
             fixed.append(f"{sign} {text}")
         elif sign == "-" or (not bar and len(tokens) > 1):
-            what = "a group" if bar else "s(), ti(), te(), gp() or offset()"
+            what = "a group" if bar else "s(), ti(), te(), gp(), mrf() or offset()"
             raise ValueError(f"term {text!r} of the formula: a term with {what} stands alone, after a +.")
         elif bar:
             groups += group_terms(text, tokens)
         elif names & {SMOOTH, PAIR, SURFACE}:
             smooths += smooth_terms(text)
-        elif PROCESS in names:
-            smooths.append(process_term(text))
+        elif names & set(VALUED):
+            smooths.append(valued_term(text))
         else:
             offsets.append(quoted(ast.unparse(_call(text, (1, 1), ()).args[0])))
     twice = [term.text for k, term in enumerate(smooths) if term.text in [one.text for one in smooths[:k]]]
@@ -170,6 +175,7 @@ def _call(text: str, numbers: tuple[int, int], options: Any) -> ast.Call:
     for keyword in call.keywords:
         if keyword.arg not in options:
             takes = f"it takes {', '.join(options)}" if options else "it takes none"
+            takes += "; effects of areas of a map are mrf(area)" if keyword.arg == "bs" else ""
             raise ValueError(f"term {text!r} of the formula has {keyword.arg}=, which is not understood: {takes}.")
     return call
 
@@ -200,15 +206,18 @@ def smooth_terms(text: str) -> list[SmoothTerm]:
     ]
 
 
-def process_term(text: str) -> SmoothTerm:
-    """A Gaussian process: ``gp(x)``, ``gp(lon, lat, kernel="matern52", length_scale=0.5)``."""
-    call = _call(text, (1, 3), ("kernel", "length_scale"))
+def valued_term(text: str) -> SmoothTerm:
+    """A Gaussian process, ``gp(lon, lat, kernel="matern52", length_scale=0.5)``, or a map, ``mrf(district, k=30)``."""
+    kind = text.partition("(")[0].strip()
+    numbers, parameters = VALUED[kind]
+    call = _call(text, numbers, parameters)
     try:
-        options = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        options = {parameters[str(keyword.arg)]: ast.literal_eval(keyword.value) for keyword in call.keywords}
     except ValueError as error:
-        raise ValueError(f"term {text!r} of the formula: kernel= is a text, length_scale= a number or list.") from error
+        what = " and ".join(f"{name}=" for name in parameters)
+        raise ValueError(f"term {text!r} of the formula: {what} must be a text, a number or a list.") from error
     variables = tuple(quoted(ast.unparse(one)) for one in call.args)
-    return SmoothTerm(f"gp({', '.join(variables)})", PROCESS, variables, None, options)
+    return SmoothTerm(f"{kind}({', '.join(variables)})", kind, variables, None, options)
 
 
 # ---- groups
