@@ -32,6 +32,7 @@ from sksvi.models.data import Table
 from sksvi.models.time_series.components import dominant_period
 from sksvi.models.time_series.integrated import all_parameters, nodes_of
 from sksvi.models.time_series.model import DynamicModel
+from sksvi.models.time_series.population import PopulationPrior
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._diagnostics import Diagnostics
 from sksvi.time_series._draws import prior_draws, series_draws
@@ -136,9 +137,11 @@ class DynamicGLM(Online):
     groups : str or int, default=None
         Column of X, or level of its index or of that of y, that says which of several series a row is of; each is
         fitted by itself, in threads. None: there is one.
-    share_variances : bool, default=False
+    share_variances : bool or "partial", default=False
         With `groups`: whether the variances, dampings, periods and the likelihood's scales are the same for all series,
-        which learn them together. False: each learns its own.
+        which learn them together. False: each learns its own. "partial": each has its own, from a normal population of
+        their logarithms (of dampings logits), ``population_``, which all series learn: short ones borrow, long ones
+        have what they show, and series that were not fitted are forecast, or begun by `partial_fit`.
     algorithm : {"cvi", "mc-ssvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite"} or instance, default="auto"
@@ -187,6 +190,8 @@ class DynamicGLM(Online):
         series first in their index, and what else is said of one series, as ``level_variance_``, is theirs.
     groups_ : ndarray
         With `groups`: their names.
+    population_ : DataFrame
+        With ``share_variances="partial"``: median, and the ends between which 90 % of series are.
     posterior_ : mapping
         ``posterior_["latents"]``: ``mean``, ``std``, ``sample`` of f without offset.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -264,7 +269,7 @@ class DynamicGLM(Online):
         "seasonal_variance": [*VARIANCE, "array-like"],
         "coefficient_variance": VARIANCE,
         "groups": [str, Integral, None],
-        "share_variances": ["boolean"],
+        "share_variances": ["boolean", StrOptions({"partial"})],
         "damping": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "initial_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
@@ -311,7 +316,7 @@ class DynamicGLM(Online):
         initial_variance: float | str = "auto",
         hyperparameters: str = "integrated",
         groups: Columns | None = None,
-        share_variances: bool = False,
+        share_variances: bool | str = False,
         algorithm: AlgorithmLike = "cvi",
         expectation: ExpectationLike = "auto",
         max_iter: int = 5000,
@@ -458,6 +463,13 @@ class DynamicGLM(Online):
         return self
 
     @property
+    def population_(self) -> DataFrame:
+        """Median of what series learn with ``share_variances="partial"``, and the ends of 90 % of them."""
+        if self._panel is None:
+            raise AttributeError('population_ is there after a fit with groups and share_variances="partial"')
+        return self._panel.population_
+
+    @property
     def components_(self) -> DataFrame:
         """Level, trend (the slope), seasons, cycle and regression at every point, given all data: (name, mean or std).
 
@@ -552,7 +564,11 @@ class DynamicGLM(Online):
         """An error where a fit of n points in time takes more memory than there is."""
         tries = kind == "auto"
         dynamics = self._encoding.dynamics(structure_of("walk" if tries else kind, structure))
-        searched = 0 if self._shared else len(dynamics.parameters) + len(self.likelihood_.learned)
+        searched = (
+            0
+            if self._shared and "population" not in self._shared
+            else len(dynamics.parameters) + len(self.likelihood_.learned)
+        )
         n_arrays = arrays_held(
             dynamics.n_states, searched, closed=self.likelihood_.noise_variance is not None, tries=tries
         )
@@ -572,10 +588,13 @@ class DynamicGLM(Online):
 
     def _model_of(self, data: Table, **start: Any) -> DynamicModel:
         """The model of a series with the states of the fit; `start`: where it begins, as `DynamicModel` takes it."""
-        own = {"learned": False, "theta": self._shared["theta"]} if self._shared else {}
-        prior = None
+        population = self._shared.get("population")
+        prior: WeakPrior | PopulationPrior | None = None
+        own = {"learned": population is not None, "theta": self._shared["theta"]} if self._shared else {}
         encoding, dynamics = self._encoding, self._series.dynamics
-        if self.hyperparameters == "integrated":
+        if population is not None:
+            prior = PopulationPrior(population[0], population[1], len(dynamics.parameters))
+        elif self.hyperparameters == "integrated":
             prior = WeakPrior(dynamics, self.likelihood_, encoding.spread, self._series.structure["length"])
         own |= {"unit": encoding.unit, "prior": prior, **start}
         return DynamicModel(self.likelihood_, dynamics, data.X, data.weight, **own)

@@ -356,8 +356,9 @@ class SeriesFit:
         """An error where rows were left out of the series."""
         if self.left_out:
             raise ValueError(
-                f"{what} needs the whole series, and this fit is of a file that was saved with training_rows=False: "
-                "save with training rows."
+                f"{what} needs the whole series, and this fit has not its first rows: it is of a file that was saved "
+                "with training_rows=False (save with training rows), or of a series that was new to a population (fit "
+                "anew with it)."
             )
 
     def check_places(self, at: Any, times: Any) -> None:

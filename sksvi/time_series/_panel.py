@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +24,7 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.offsets import remember_exposure, with_exposure
+from sksvi.estimators.validation import StrOptions
 from sksvi.inference import plan
 from sksvi.inference.start import first_state
 from sksvi.models.data import Table
@@ -44,6 +46,7 @@ from sksvi.time_series._long_table import (
     seeds_of_each,
     step_of_others,
 )
+from sksvi.time_series._population import learned_population, new_series
 from sksvi.time_series._rows import check_series, observed, shown, values_of
 
 Array = np.ndarray
@@ -108,9 +111,8 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         What is fitted to each series; ``groups=None``. Its `random_state` gives each a seed of its own.
     groups : str or int
         Column of X, or level of its index or of that of y, that says which series a row is of.
-    share_variances : bool, default=False
-        Whether the variances, dampings, periods and the likelihood's scales are the same for all series, which learn
-        them together. False: each learns its own.
+    share_variances : bool or "partial", default=False
+        As `DynamicGLM` has it.
     n_jobs : int, default=None
         Threads over series; no value changes a bit of the result.
 
@@ -150,22 +152,30 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         _rows list where len(it) == len(self._members); _rows[*] (_) i >=0
         _rows where [len(part) for part in it] == [len(m.posterior_['latents'].mean) for m in self._members]
         _rows where np.array_equal(np.sort(np.concatenate(it)), np.arange(sum(map(len, it))))
+        _new? DynamicGLM where it._panel is None
         n_iter_ count; n_steps_ count; n_features_in_ count; converged_ flag; lower_bound_ number
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
         "estimator": [HasMethods(["fit", "forecast"])],
         "groups": [str, Integral],
-        "share_variances": ["boolean"],
+        "share_variances": ["boolean", StrOptions({"partial"})],
         "n_jobs": [Integral, None],
     }
     estimator: Any
     _labels: list[Any]
     _members: list[Any]
     _rows: list[Array]
+    #: A series without data, of which forecasts of one that was not fitted are made; None: there is none.
+    _new: Any = None
 
     def __init__(
-        self, estimator: BaseEstimator, groups: Columns, *, share_variances: bool = False, n_jobs: int | None = None
+        self,
+        estimator: BaseEstimator,
+        groups: Columns,
+        *,
+        share_variances: bool | str = False,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.groups = groups
@@ -221,13 +231,13 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
             step_of_others(calls)
             members = self._members_of(list(parts), before, callbacks)
             if self.share_variances:
-                shared = self._shared_by(list(parts), members, calls)
-                for member in members:
+                for member, shared in zip(members, self._shared_by(list(parts), members, calls), strict=True):
                     member._shared = shared
             members = self._each(list(parts), members, lambda member, own: member.fit(**own), calls)
         for member in members:
             remember_exposure(member, exposure)
         self._labels, self._members, self._rows = list(parts), members, [rows for rows, _ in parts.values()]
+        self._new = new_series(members) if self.share_variances == "partial" else None
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._set_totals(arguments.get("X"))
@@ -270,7 +280,8 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            A series that was not fitted, and what `DynamicGLM.partial_fit` raises, with the name of the series.
+            A series that was not fitted (with ``share_variances="partial"`` it begins after the last time of all), and
+            what `DynamicGLM.partial_fit` raises, with the name of the series.
         """
         given = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         if "_members" not in vars(self):
@@ -280,7 +291,10 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         with parallel.working():
             parts = self._of_each(arguments, True, True)
             n, at = sum(map(len, self._rows)), {label: i for i, label in enumerate(self._labels)}
-            members, rows = list(self._members), list(self._rows)
+            others = [label for label in parts if label not in at]
+            at |= {label: len(at) + i for i, label in enumerate(others)}
+            members = [*self._members, *[self._new] * len(others)]
+            rows = [*self._rows, *[np.zeros(0, np.int64)] * len(others)]
             own = [copy.copy(members[at[label]]) for label in parts]
             calls = [given for _, given in parts.values()]
             own = self._each(list(parts), own, lambda member, given: member.partial_fit(**given), calls)
@@ -288,7 +302,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
             members[at[label]], rows[at[label]] = member, np.concatenate([rows[at[label]], n + new])
         for member in members:
             remember_exposure(member, exposure, streams=True)
-        self._members, self._rows = members, rows
+        self._labels, self._members, self._rows = [*self._labels, *others], members, rows
         self._set_totals(None)
         return self
 
@@ -322,6 +336,18 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
     def states_(self) -> DataFrame:
         """Every state at every point of every series: (name, mean or std)."""
         return self._stacked([member.states_ for member in self.series_.values()])
+
+    @property
+    def population_(self) -> DataFrame:
+        """Median of what series learn with ``share_variances="partial"``, and the ends of 90 % of them."""
+        import pandas as pd
+
+        if self.share_variances != "partial" or "_members" not in vars(self):
+            raise AttributeError('population_ is there after a fit with share_variances="partial"')
+        member = self._members[0]
+        mean, sd = member._shared["population"]
+        values = member._series.hyperparameter_columns(mean + sd * ndtri([[0.5], [0.05], [0.95]]))
+        return pd.DataFrame.from_dict(values, orient="index", columns=["median", "lower", "upper"])
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -389,7 +415,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         warn_all(other_order(X=X, y=y, sample_weight=given.get("sample_weight"), offset=given.get("offset")))
         labels, X, y = self._divided(X, y, fits)
         names = in_order(labels)
-        if fitted:
+        if fitted and self._new is None:
             strange = [label for label in names if label not in self._labels]
             if strange:
                 raise ValueError(
@@ -436,12 +462,13 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         self.n_samples_seen_ = float(sum(member.n_samples_seen_ for member in members))
         self.converged_ = all(member.converged_ for member in members)
 
-    def _shared_by(self, labels: list[Any], members: list[Any], calls: list[Any]) -> dict[str, Any]:
-        """Parameters and likelihood that the sum of all bounds likes best."""
+    def _shared_by(self, labels: list[Any], members: list[Any], calls: list[Any]) -> list[dict[str, Any]]:
+        """Parameters and likelihood of each series: those that the sum of all bounds likes best, or of a population."""
         base = likelihoods.resolve(self.estimator._likelihood_given)
         if base.traits.ordered:
             raise ValueError(
-                "share_variances=True, and the levels of an ordinal target are each series' own: leave it out."
+                f"share_variances={self.share_variances!r}, and the levels of an ordinal target are each series' own: "
+                "leave it out."
             )
         copies = [copy.copy(member) for member in members]
         tables = self._each(labels, copies, _encoded, calls)
@@ -454,10 +481,14 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         whole = functools.reduce(Table.appended, tables)
         likelihood = base.start(*values_of(base, whole))
         unit = float(np.exp(np.mean(np.log(units))))
+        if self.share_variances == "partial":
+            settle = lambda call, own: self._each(labels, copies, call, list(own))  # noqa: E731
+            return learned_population(likelihood, copies, tables, dynamics, settle)
         together = JointPanel(dynamics, [len(table) for table in tables])
         problem = members[0]._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
         state = plan.run(problem, first_state(problem, 0), members[0]._most_passes(), members[0].tol)
-        return {"theta": state.q["dynamics"].value, "likelihood": problem.model.current_likelihood(state.q)}
+        found = {"theta": state.q["dynamics"].value, "likelihood": problem.model.current_likelihood(state.q)}
+        return [found] * len(members)
 
     def _answered(self, name: str, given: dict[str, Any]) -> Any:
         """The answers of all series to one call."""
@@ -467,7 +498,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         if given.get("random_state") is not None:
             for call, seed in zip(calls, seeds_of_each(given["random_state"], len(calls)), strict=True):
                 call["random_state"] = seed
-        members = [series[label] for label in parts]
+        members = [series.get(label, self._new) for label in parts]
         found = self._each(list(parts), members, lambda member, call: getattr(member, name)(**call), calls)
         if name in TABLES:
             return self._stacked(found, list(parts))

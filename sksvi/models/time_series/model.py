@@ -16,6 +16,7 @@ from sksvi.models.base import Fit, LinearTerms, Starts
 from sksvi.models.data import Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.time_series.components import Dynamics
+from sksvi.models.time_series.population import PopulationPrior
 from sksvi.models.time_series.search import (
     ConjugateOptimum,
     Optimum,
@@ -79,7 +80,7 @@ class DynamicModel(PerLatent):
         Of a measured target.
     chain : Chain, optional
         Of points that follow others; None: the dynamics' own. With it no parameter is there to move.
-    prior : WeakPrior, optional
+    prior : WeakPrior or PopulationPrior, optional
         Of the parameters, whose density the bound then has; None: a flat one of their logarithms.
     messages : ChainGaussian, optional
         Those that a fit begins with; None: those of each point alone.
@@ -97,7 +98,7 @@ class DynamicModel(PerLatent):
         theta: Array | None = None,
         unit: float = 1.0,
         chain: Any = None,
-        prior: WeakPrior | None = None,
+        prior: WeakPrior | PopulationPrior | None = None,
         messages: ChainGaussian | None = None,
         walked: ChainGaussian | None = None,
     ) -> None:
