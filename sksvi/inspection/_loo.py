@@ -23,7 +23,7 @@ Array = np.ndarray
 #: k-hat above which a row's number is not to be trusted (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
 TRUSTED = 0.7
 #: Share of the nodes of the hyperparameters that has weight without a row, below which their posterior is elsewhere.
-LEAST_EFFECTIVE = 0.2
+LEAST_EFFECTIVE = 0.25
 #: Largest move of an unconstrained parameter of the likelihood that one step is right for.
 LARGEST_MOVE = 0.25
 #: Rows that a text names at most.

@@ -27,6 +27,8 @@ NEGLIGIBLE = 8.0
 SHARES = np.array([0.04, 0.1, 0.2, 0.35, 0.55, 0.75, 1.0])
 #: Looks for a length at most, the longest in the units of h, and cells of the distribution function.
 LOOKS, LONGEST, CELLS = 12, 15.0, 2000
+#: Share of the way to an end that is looked at: rounding would lead beyond it, where there is no density.
+WITHIN = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Unbounded:
         ended = (np.isfinite(low) | np.isfinite(high)) & (low < high)
         directions, lines = regression(curvature, ended, least), {}
         for k in np.flatnonzero(ended):
-            rooms = [end[k] - mode[k] for end in (low, high) if np.isfinite(end[k])]
+            rooms = [_length(end[k] - mode[k], directions[:, k]) for end in (low, high) if np.isfinite(end[k])]
             falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
             ended[k] = min(falls) < NEGLIGIBLE
         directions = regression(curvature, ended, least)
@@ -163,13 +165,18 @@ def _better(
     return following if density(mode + step * following) >= density(mode + step * alone) else alone
 
 
+def _length(room: float, direction: Array) -> float:
+    """How far to go at most where there is this much room: within the end, no hyperparameter farther than `LONGEST`."""
+    return float(np.sign(room) * min(WITHIN * abs(room), LONGEST / np.abs(direction).max()))
+
+
 def _line(density: Density, mode: Array, peak: float, direction: Array, low: float, high: float) -> Line:
     """The distribution along a line through the mode."""
     offsets, logs = [np.zeros(1)], [np.zeros(1)]
     for room in (low, high):
         if room == 0.0:
             continue
-        length = np.sign(room) * min(abs(room), LONGEST)
+        length = _length(room, direction)
         fall = peak - density(mode + length * direction)
         for _ in range(LOOKS):  # shorter where it ends in nothing
             if fall < 3.0 * NEGLIGIBLE:
