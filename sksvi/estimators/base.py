@@ -497,7 +497,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         rows         20
         columns      1
         likelihood   Gaussian(variance=1.103)
-        lower bound  -43.13 nats
+        lower bound  -42.83 nats
         passes       11
         converged    yes
         R²           0.9927
@@ -505,9 +505,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         effects      each under a weak prior of its own, the others' as learned
         <BLANKLINE>
         coefficient      mean    std   lower  upper  direction
-        x0              2.015  0.046   1.939  2.090      1.000
-        intercept      -0.133  0.511  -0.969  0.707      0.611
-        std(residual)   1.159  0.261   0.776  1.645          -
+        x0              2.015  0.044   1.943  2.087      1.000
+        intercept      -0.138  0.488  -0.935  0.659      0.617
+        std(residual)   1.114  0.206   0.817  1.469          -
         """
         check_is_fitted(self)
         rows = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}

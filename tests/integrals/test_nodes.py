@@ -280,6 +280,12 @@ def test_ends_near_the_mode_on_two_axes(rho, low, high):
     assert found.log_integral == pytest.approx(log_integral, abs=0.02 if rho == 0.0 else 0.14)
 
 
+def test_an_end_that_rounding_leads_beyond_is_an_end(rng):
+    for low, mode in zip(-rng.gamma(2.0, size=40), rng.gamma(2.0, size=40), strict=True):
+        line = shape_about(lambda h: 0.0, np.array([mode]), np.eye(1), np.array([low]), np.array([mode + 1.0])).places
+        np.testing.assert_allclose(line.lines[0].grid[[0, -1]], [low - mode, 1.0], rtol=1e-6)
+
+
 def test_a_negative_curvature_does_not_lead_far_from_the_mode():
     """Differences across a bent ridge found it: beside an end the others went a thousand deviations away."""
     found, asked = np.array([[0.26, 0.01, 0.01], [0.01, 100.0, -100.2], [0.01, -100.2, 100.0]]), []
