@@ -213,8 +213,8 @@ def _by_triangle(name: str, A: Array, triangle: Array) -> Array:
 
 
 # ---- chunks, streams, threads, sums
-#: Numbers in a dense chunk of rows: 4 MB; smaller ones cost more in calls than the cache gives back.
-CHUNK_NUMBERS = 2**19
+#: Numbers in a dense chunk of rows: 1 MB, a cache of the second level; smaller ones cost more in calls than it gives back.
+CHUNK_NUMBERS = 2**17
 
 
 def chunk_rows(width: int, full: bool) -> int:
