@@ -172,7 +172,7 @@ def _length(room: float, direction: Array) -> float:
 
 def _line(density: Density, mode: Array, peak: float, direction: Array, low: float, high: float) -> Line:
     """The distribution along a line through the mode."""
-    offsets, logs = [np.zeros(1)], [np.zeros(1)]
+    offsets, logs = np.zeros(1), np.zeros(1)
     for room in (low, high):
         if room == 0.0:
             continue
@@ -183,10 +183,7 @@ def _line(density: Density, mode: Array, peak: float, direction: Array, low: flo
                 break
             length *= 0.5
             fall = peak - density(mode + length * direction)
-        own = length * SHARES
-        found = [density(mode + t * direction) - peak for t in own[:-1]] + [-fall]
-        offsets.append(own)
-        logs.append(np.maximum(found, -50.0))
-    t, value = np.concatenate(offsets), np.concatenate(logs)
-    order = np.argsort(t)
-    return Line.of(t[order], value[order])
+        found = [density(mode + t * direction) - peak for t in length * SHARES[:-1]] + [-fall]
+        offsets, logs = np.append(offsets, length * SHARES), np.append(logs, np.maximum(found, -50.0))
+    order = np.argsort(offsets)
+    return Line.of(offsets[order], logs[order])
