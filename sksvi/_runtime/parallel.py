@@ -213,7 +213,7 @@ def _by_triangle(name: str, A: Array, triangle: Array) -> Array:
 
 
 # ---- chunks, streams, threads, sums
-#: Numbers in a dense chunk of rows: 1 MB, a cache of the second level; smaller ones cost more in calls than it gives back.
+#: Numbers in a dense chunk of rows: 1 MB, for a cache of the second level; smaller ones cost more in calls.
 CHUNK_NUMBERS = 2**17
 
 
