@@ -77,10 +77,39 @@ def test_integer_and_colour_images():
     image = image.astype(np.uint8)
     mask = np.random.default_rng(0).random(image.shape[:2]) < 0.3
     filled = inpaint(image, mask, estimator=quick(max_iter=5), random_state=0)
-    assert filled.shape == image.shape and filled.dtype == np.float64
+    assert filled.shape == image.shape and filled.dtype == np.uint8
     np.testing.assert_array_equal(filled[~mask], image[~mask])
     better = denoise(image, estimator=quick(max_iter=5), random_state=0)
-    assert better.shape == image.shape and np.all(np.isfinite(better))
+    assert better.shape == image.shape and better.dtype == np.uint8
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_results_have_the_type_and_the_range_of_what_was_observed(dtype, global_random_seed):
+    """A flat image with spikes, that a sum of patterns overshoots: channel by channel."""
+    rng = np.random.default_rng(global_random_seed)
+    image = np.where(rng.random((20, 20, 2)) < 0.3, 200, 20) + np.array([0, 30])
+    image = (image / 255).astype(dtype) if np.dtype(dtype).kind == "f" else image.astype(dtype)
+    mask = rng.random((20, 20)) < 0.4
+    filled, std = inpaint(image, mask, quality="fast", return_std=True, random_state=global_random_seed)
+    clean = denoise(image, quality="fast", random_state=global_random_seed)
+    for found, observed in ((filled, image[~mask]), (clean, image.reshape(-1, 2))):
+        assert found.dtype == dtype and found.shape == image.shape
+        assert np.all((found >= observed.min(0)) & (found <= observed.max(0)))
+    assert std.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+def test_fast_results_are_near(global_random_seed):
+    """Half of the pixels, or noise: most of the variance is found, by few steps of few factors."""
+    image = picture()
+    rng = np.random.default_rng(global_random_seed)
+    mask = rng.random(image.shape) < 0.5
+    filled = inpaint(image, mask, quality="fast", random_state=global_random_seed)
+    assert np.mean((filled - image)[mask] ** 2) < 0.1 * np.var(image)
+    noisy = image + 15 * rng.standard_normal(image.shape)
+    better = denoise(noisy, quality="fast", random_state=global_random_seed)
+    assert np.mean((better - image) ** 2) < 0.4 * 15**2
+    with pytest.raises(ValueError, match="quality must be one of 'best', 'fast'; found 'good'"):
+        inpaint(image, mask, quality="good")
 
 
 def test_defaults_need_no_estimator():

@@ -244,6 +244,8 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, course: Cours
 def as_rich(model: Any, held_out: HeldOut, course: Course) -> tuple[Dictionary, Array]:
     """The model with the factors of use and precision that held-out pixels prefer, and these pixels' errors."""
     found = [Dictionary(model, richer, sharpness=course.sharpness, sweeps=course.sweeps) for richer in course.richer]
+    if len(found) == 1 and not course.stops:  # nothing to choose between
+        return found[0], np.zeros(1)
     errors = [held_out.errors(dictionary) for dictionary in found]
     best = int(np.argmin(np.mean(errors, axis=1)))
     return found[best], errors[best]

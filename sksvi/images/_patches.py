@@ -211,7 +211,8 @@ class Course:
     sharpness: power of the precisions that overlapping patches are weighted by. sweeps: discarded and kept, for each of
     `draws` draws of the dictionary. most_drawn: patches times draws at most, where one draw is not more. patch_size:
     side of the patches at most. most_patches, passes, most_steps: at most so many patches to learn a dictionary from,
-    passes over these, and steps. cosines: whether it starts from products of cosines, else at random.
+    passes over these, and steps; fewest_steps: at least. most_components: factors at most. cosines: whether it starts
+    from products of cosines, else at random.
     """
 
     stops: bool = True
@@ -223,6 +224,8 @@ class Course:
     patch_size: int = PATCH_SIZE
     most_patches: int = MOST_PATCHES
     passes: int = PASSES
+    most_components: int = MOST_COMPONENTS
+    fewest_steps: int = FEWEST_STEPS
     most_steps: int = MOST_STEPS
     cosines: bool = False
 
@@ -235,16 +238,34 @@ COURSE = Course()
 #: and an image needs one sweep from there: more draws of the dictionary gain more. Learning needs them all: textures of
 #: fine edges lose where it does without burn-in.
 THINLY_SEEN = {"n_burn_in": 3, "n_local_samples": 3, "weight_precision": 1.0, "algorithm": MCSSVI(THIN_RATE)}
+#: The richness and the weights that all courses without checks fill pixels in with.
+FILLED: dict[str, Any] = {"stops": False, "richer": ((5.0, 1.0),), "sharpness": 1.5, "cosines": True}
 THIN_COURSE = Course(
-    stops=False,
-    richer=((5.0, 1.0),),
-    sharpness=1.5,
+    **FILLED,
     sweeps=(0, 1),
     draws=4,
     most_drawn=1_200_000,
     most_patches=125_000,
     passes=40,
     most_steps=5000,
+)
+#: What holds in colour images that are not thinly seen: patches of so many numbers say what they use by a short search.
+COLOUR = {"n_burn_in": 1, "n_local_samples": 2, "init_factors": 5.0}
+COLOUR_COURSE = Course(**FILLED, sweeps=(0, 1), passes=8, fewest_steps=100)
+#: What is fast: the fewest sweeps, steps and draws, one chunk of factors, and smaller patches where much is seen. Their
+#: sides, and the numbers seen in a patch that are enough.
+FAST = {"n_burn_in": 0, "n_local_samples": 1}
+FAST_SIDES, FAST_SEEN = (6, PATCH_SIZE), 50
+FAST_COURSE = Course(
+    stops=False,
+    richer=((1.0, 1.0),),
+    sweeps=(0, 1),
+    draws=2,
+    patch_size=FAST_SIDES[0],
+    most_patches=10_000,
+    most_components=64,
+    passes=2,
+    fewest_steps=80,
     cosines=True,
 )
 
@@ -253,9 +274,9 @@ def default_estimator(n_patches: int, parameters: dict[str, Any], course: Course
     """Default `BetaProcessFA` for so many patches, from which its number of components and of steps follow."""
     from sksvi.decomposition import BetaProcessFA
 
-    n_components = min(MOST_COMPONENTS, math.ceil(COMPONENTS * math.sqrt(n_patches)))
+    n_components = min(course.most_components, math.ceil(COMPONENTS * math.sqrt(n_patches)))
     batches = math.ceil(min(n_patches, course.most_patches) / BATCH_ROWS)
-    steps = min(max(FEWEST_STEPS, course.passes * batches), course.most_steps)
+    steps = min(max(course.fewest_steps, course.passes * batches), course.most_steps)
     # All that is chosen here was chosen with weights whose precision is learned.
     found: dict[str, Any] = {"max_iter": math.ceil(steps / batches), "weight_precision": "learned"}
     if batches > 1:
@@ -263,6 +284,16 @@ def default_estimator(n_patches: int, parameters: dict[str, Any], course: Course
     # No tolerance: what the noisy bound still gains is hardly seen in an image.
     found["uncertainty"] = "variational"  # an image is estimated with draws of its own
     return BetaProcessFA(n_components, batch_size=BATCH_ROWS, tol=0.0, **(found | parameters))
+
+
+def to_fill_in(pixels: Array, missing: Array, quality: str) -> dict[str, Any]:
+    """Defaults for an image with holes: parameters of the estimator, and perhaps `course`."""
+    channels = missing.shape[2]
+    if quality == "fast":
+        side = round(math.sqrt(FAST_SEEN / (channels * (1.0 - float(missing.mean())))))
+        size = min(max(side, FAST_SIDES[0]), FAST_SIDES[1])
+        return FAST | {"course": replace(FAST_COURSE, **FILLED, patch_size=size)}
+    return thinly_seen(pixels, missing) or (COLOUR | {"course": COLOUR_COURSE} if channels > 1 else {})
 
 
 def thinly_seen(pixels: Array, missing: Array) -> dict[str, Any]:
