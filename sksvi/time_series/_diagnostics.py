@@ -144,7 +144,7 @@ class Diagnostics(Forecasts):
         at, T = self._places(paired_index(X, y), columns, values), len(self._series.series)
         shift = offset_of(self, offset, len(values))
         shift = self.mean_ + (0.0 if shift is None else shift) + np.zeros(len(values))
-        requested = Table(columns, values, there.astype(float), shift)
+        requested = Table(self._series.rows_at(columns, at), values, there.astype(float), shift)
         logs = [self._log_densities(k, requested, at, T) for k in range(len(self._series.views))]
         return np.where(there, self._sequential(np.array(logs), at, at < T), np.nan)
 

@@ -22,6 +22,7 @@ from sksvi.estimators.draws import (
 )
 from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows
 from sksvi.families.gaussian.chain import ChainGaussian
+from sksvi.inference.records import replace
 from sksvi.models.time_series.weak_prior import WeakPrior
 
 Array = np.ndarray
@@ -79,6 +80,7 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any) -> tuple[Any, Posterio
     if fitted:
         encoding = twin._encoding
         data = encoding.encode(twin, encoding.read(twin, rows, encoding, CHUNK), CHUNK)
+        data = replace(data, X=encoding.rows_at(twin._series.dynamics, data.X, np.arange(len(data))))
         model = twin._model_of(data)
     else:
         model, data = twin._build_model(twin._encoded(rows, True, WHOLE))

@@ -110,7 +110,7 @@ class DynamicGLM(Online):
     seasonal : int, float, list of them, dict or None, default=None
         Periods of seasons, in points in time. A dict from each period to "full" or to its number of waves, as
         ``{24: "full", 168: 40}``, has profiles that stay as they are, unless `seasonal_variance` is a number: hours of
-        a week in seconds.
+        a week in seconds. Of hours (or parts of them) in a time zone, seasons of days follow its clock.
     seasonal_type : {"dummy", "trigonometric"}, default="dummy"
         How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
         "dummy" warns; those whose period is no whole number are waves.
@@ -223,8 +223,8 @@ class DynamicGLM(Online):
     LAYOUT = (
         BaseSVI.LAYOUT
         + """
-        mean_ number; _encoding.centre (d); _series.series.X (T,d); _series.dynamics.n_states count n
-        state_.q.latents.chain.noise (n); state_.q.latents.chain.X (T,d)
+        mean_ number; _encoding.centre (d); _series.series.X (T,x); _series.dynamics.n_states count n
+        _series.dynamics.n_coefficients count d; state_.q.latents.chain.noise (n); state_.q.latents.chain.X (T,x)
         state_.q.dynamics.value (p) where p == len(self._series.dynamics.parameters)
         _series.last (n); _series.last_cov (n,n)
         _series.nodes.values? (_,_) where it.shape[1] == p + np.size(self.likelihood_.unconstrained)
@@ -523,6 +523,10 @@ class DynamicGLM(Online):
             for name in ("level_", "level_evidence_"):
                 self.__dict__.pop(name, None)
             self.likelihood_ = self._encoding.likelihood
+        if self._encoding.clock is not None and part.whole:
+            structure = {name: plain(getattr(self, name)) for name in STRUCTURE}
+            dynamics = self._encoding.dynamics(structure | {"length": len(data), "turn": 0.0})
+            data = replace(data, X=self._encoding.rows_at(dynamics, data.X, np.arange(len(data))))
         return data
 
     def _build_model(
@@ -631,7 +635,9 @@ class DynamicGLM(Online):
         mistaken = list(count_warnings(self.likelihood_, name, data))
         block = block if walked is None else walked  # what returns takes noise in unseen
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, data)
-        yield from filter(None, (frequency_warning(self.index_), clock_warning(self.index_, periods_of(self))))
+        yield from filter(None, [frequency_warning(self.index_)])
+        if self._encoding.clock is None:
+            yield from filter(None, [clock_warning(self.index_, periods_of(self))])
         yield from unobserved_seasons(periods_of(self), data)
         yield from long_seasons(self)
 

@@ -20,8 +20,8 @@ from sksvi.models.data import Table
 from sksvi.models.time_series.components import WIDE, Dynamics
 from sksvi.models.time_series.search import first_messages
 from sksvi.partitions.summary import DataSummary, Total
-from sksvi.time_series._dynamics import dynamics_of
-from sksvi.time_series._frequency import spanned
+from sksvi.time_series._dynamics import dynamics_of, periods_of
+from sksvi.time_series._frequency import clock_of, clock_shifts, follows_clock, spanned
 from sksvi.time_series._index import index_of, index_record, only_times
 from sksvi.time_series._rows import (
     check_series,
@@ -75,6 +75,8 @@ class SeriesEncoding(Encoding):
         Of the columns.
     names : list of str
         Theirs.
+    clock : dict or None
+        Clock that seasons of days follow (`_frequency.clock_of`); None: they count points.
     """
 
     LAYOUT = """
@@ -91,6 +93,7 @@ class SeriesEncoding(Encoding):
     scale: Array
     names: list[str]
     levels: Array | None = None
+    clock: dict[str, Any] | None = None
     sums_over_rows: ClassVar[bool] = False
 
     @classmethod
@@ -141,8 +144,9 @@ class SeriesEncoding(Encoding):
         unit = unit_of(mean, variance) if measured else _latent_unit(likelihood, data)
         spread = min(unit, middle_spread(at)) if measured else unit
         centre, scale = own_units(data.X, has_level)
+        constant, clock = mean if has_level else 0.0, clock_of(data.index, periods_of(estimator))
         names = [str(name) for name in getattr(estimator, "feature_names_in_", range(len(scale)))]
-        return cls(data.dtype, likelihood, unit, spread, mean if has_level else 0.0, centre, scale, names, data.levels)
+        return cls(data.dtype, likelihood, unit, spread, constant, centre, scale, names, data.levels, clock)
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The units of the first fit, in the precision of these columns."""
@@ -167,8 +171,18 @@ class SeriesEncoding(Encoding):
 
     def dynamics(self, structure: dict[str, Any]) -> Dynamics:
         """The states that parameters ask for, as `structure` holds them."""
-        length, turn = structure["length"], structure["turn"]
-        return dynamics_of(SimpleNamespace(**structure), self.unit, self.names, self.scale, length, turn)
+        length, turn, given = structure["length"], structure["turn"], SimpleNamespace(**structure)
+        found = dynamics_of(given, self.unit, self.names, self.scale, length, turn)
+        if self.clock is not None:
+            step = self.clock["step"]
+            found.by_clock = [f"seasonal_{period:g}" for period in periods_of(given) if follows_clock(period, step)]
+        return found
+
+    def rows_at(self, dynamics: Dynamics, columns: Array, at: Array) -> Array:
+        """Columns of points at these places with what the clock there says of seasons."""
+        if self.clock is None:
+            return columns
+        return np.column_stack([dynamics.clock_columns(clock_shifts(self.clock, at)), columns])
 
 
 def _likelihood(estimator: Any, fresh: bool) -> Likelihood:

@@ -72,7 +72,8 @@ class OnlineFilter(Generic[Fitted]):
         self._states = states(model._series.block.chain, model._series.last, model._series.last_cov)
         self._steps = Steps(self._likelihood, model._rule(), model.tol, model._most_passes())
         own = self._likelihood
-        self._numbers = not (own.traits.ordered or own.traits.paired or model.n_features_in_)
+        by_clock = model._encoding.clock is not None
+        self._numbers = not (own.traits.ordered or own.traits.paired or model.n_features_in_ or by_clock)
         self._support = own.support
         self._mean, self._no_columns = float(model.mean_), np.zeros((1, 0))
         #: Rows as they came, numbers alone where there is nothing beside them.
@@ -142,7 +143,7 @@ class OnlineFilter(Generic[Fitted]):
         self._had_offset = self._had_offset or (offset is not None and bool(np.any(offset)))
         encoding = self._model._encoding
         rows = encoding.read(self._model, GivenRows(X, [y], sample_weight, offset), encoding, CHUNK)
-        return encoding.encode(self._model, rows, CHUNK)
+        return self._model._following_rows(rows, len(self._rows))
 
     def update(self) -> Fitted:
         """The estimator with the points that came, as `partial_fit` of one row after the other leaves it.

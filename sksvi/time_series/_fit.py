@@ -270,6 +270,15 @@ class SeriesFit:
         return np.asarray(mean / scale).astype(dtype), np.asarray(np.sqrt(variance) / scale).astype(dtype)
 
     # ---- points
+    @property
+    def columns(self) -> Array:
+        """The user's columns of the points, (T, E), in units of their own."""
+        return self.series.X[:, self.series.X.shape[1] - self.dynamics.n_coefficients :]
+
+    def rows_at(self, columns: Array, at: Array) -> Array:
+        """The user's columns of points at these places with what the clock there says of seasons."""
+        return self.encoding.rows_at(self.dynamics, columns, at + self.left_out)
+
     def ahead(self, rule: Any) -> list[Ahead]:
         """Predictions of each point from those before it, at each node."""
         found: list[Ahead] | None = self._found_ahead.get(repr(rule))
@@ -315,7 +324,7 @@ class SeriesFit:
         """Whether rows of fitted points hold other columns than these; without columns, another y."""
         fitted = at < len(self.series)
         if columns.shape[1]:
-            return not np.array_equal(columns[fitted], self.series.X[at[fitted]])
+            return not np.array_equal(columns[fitted], self.columns[at[fitted]])
         return y is not None and not np.array_equal(y[fitted], self.observations[at[fitted]], equal_nan=True)
 
     def changed(self, **parts: Any) -> SeriesFit:

@@ -107,7 +107,7 @@ class Forecasts(RegressionMethods, BaseSVI):
                 )
             return at
         fit.check_places(None, None)
-        same = n <= T and np.array_equal(columns, fit.series.X[:n])
+        same = n <= T and np.array_equal(columns, fit.columns[:n])
         if same and not columns.shape[1]:
             same = y is not None and np.array_equal(y, fit.observations[:n], equal_nan=True)
         if not same and not counts_rows(fit.index):
@@ -160,7 +160,7 @@ class Forecasts(RegressionMethods, BaseSVI):
         offset = checked_offset(self, offset, columns if X is None else X)
         shift = self.mean_ + (0.0 if offset is None else offset)
         at = self._places(index, columns)
-        fitted = at < T
+        columns, fitted = self._series.rows_at(columns, at), at < T
 
         def found(view: NodeView) -> tuple[Array, Array]:
             mean, variance = np.empty(len(columns)), np.empty(len(columns))
@@ -323,7 +323,9 @@ class Forecasts(RegressionMethods, BaseSVI):
         if len(columns) != steps:
             raise ValueError(f"steps={steps} and X has {len(columns)} rows: {what} needs one for every step.")
         index = continued(self.index_, steps)
-        if message := clock_warning(self.index_[-1:].append(index), periods_of(self)):
+        if self._encoding.clock is None and (
+            message := clock_warning(self.index_[-1:].append(index), periods_of(self))
+        ):
             warn_user(message)
         if given is not None and not given.equals(pd.RangeIndex(steps)):
             at = positions(self.index_, given) - len(self.index_)
@@ -334,7 +336,7 @@ class Forecasts(RegressionMethods, BaseSVI):
         offset = with_exposure(self, offset, exposure, X, forecast=index)
         offset = checked_offset(self, offset, X, forecast=index)
         offset = np.full(steps, self.mean_) if offset is None else offset + self.mean_
-        return columns, offset, index
+        return self._series.rows_at(columns, len(self._series.series) + np.arange(steps)), offset, index
 
     @staticmethod
     def _ahead(columns: Array, shift: Array) -> Callable[[NodeView], tuple[Array, Array]]:
@@ -489,25 +491,36 @@ class Forecasts(RegressionMethods, BaseSVI):
         return [("level", f"{self.level_}, by the log evidence ({evidence})")]
 
     def _parts(self) -> tuple[list[str], Array, Array]:
-        """Names of the parts of f, their combinations of states, and their shares of the columns."""
+        """Names of the parts of f, their combinations (K, n) of states, and those (K, n) that columns are of."""
         dynamics, encoding = self._series.dynamics, self._encoding
         n = dynamics.n_states
         E = dynamics.n_coefficients
         h = np.concatenate([dynamics.h, np.zeros(E)])
         shift = np.concatenate([np.zeros(n - E), -encoding.centre / encoding.scale])
         seasons = [group for group in dynamics.groups if group.startswith("seasonal_")]
-        names, parts, by = [], [], []
-        for group, states in dynamics.groups.items():
+        names, parts, by = [], [], np.zeros((len(dynamics.groups), n), dtype=bool)
+        for k, (group, states) in enumerate(dynamics.groups.items()):
             own = np.zeros(n)
-            own[states] = 1.0 if group == "trend" else h[states]
+            by[k, states] = group in ("regression", *dynamics.by_clock)
+            own[states] = 1.0 if group == "trend" else h[states] * ~by[k, states]
             if group == "level":
                 own += shift
             if group == "regression":
                 own = -shift
             names.append("seasonal" if group in seasons and len(seasons) == 1 else group)
             parts.append(own)
-            by.append(float(group == "regression"))
-        return names, np.array(parts), np.array(by)
+        return names, np.array(parts), by
+
+    def _combined(self, view: NodeView, parts: Array, by: Array) -> tuple[Array, Array]:
+        """Mean and variance, (T, K), of `_parts` at a node."""
+        block, first = view.block, self._series.dynamics.first_column
+        if self._encoding.clock is None:
+            return block.combined(parts, by.any(axis=1).astype(float))
+        each = [
+            block.combined(part[None], np.ones(1), block.chain.X * own[first:])
+            for part, own in zip(parts, by, strict=True)
+        ]
+        return np.hstack([mean for mean, _ in each]), np.hstack([variance for _, variance in each])
 
     @property
     def components_(self) -> Any:
@@ -517,7 +530,7 @@ class Forecasts(RegressionMethods, BaseSVI):
         """
         index = self._fitted_series("components_").stored_index("components_")
         names, parts, by = self._parts()
-        mean, variance = self._series.mixture(lambda view: view.block.combined(parts, by))
+        mean, variance = self._series.mixture(lambda view: self._combined(view, parts, by))
         if "level" in names:
             mean[:, names.index("level")] += self.mean_
         return moments_table(names, mean, variance, index)
@@ -559,7 +572,11 @@ class Forecasts(RegressionMethods, BaseSVI):
         check_is_fitted(self)
         tail_of(coverage)
         names, parts, by = self._parts()
-        shown = [(name, part) for name, part, use in zip(names, parts, by, strict=True) if not use]
+        last = self._series.rows_at(
+            np.zeros((1, self._series.dynamics.n_coefficients)), len(self._series.series) - 1 + np.zeros(1, int)
+        )
+        parts[:, self._series.dynamics.first_column :] += by[:, self._series.dynamics.first_column :] * last
+        shown = [(name, part) for name, part in zip(names, parts, strict=True) if name != "regression"]
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         index = [name for name, _ in shown] + [f"coefficient {name}" for name in columns]
         means, stds = zip(*(self._last_parts(view, shown) for view in self._series.views), strict=True)

@@ -69,7 +69,7 @@ class Online(Diagnostics):
             rows = SeriesEncoding.read(self, GivenRows(X, y, sample_weight, offset), self._encoding, CHUNK)
             times = self._following(rows.index, own_index(X) is not None or own_index(y) is not None)
             remember_offset(self, offset, before=self._record.had_offset)
-            data = self._encoding.encode(self, rows, CHUNK)
+            data = self._following_rows(rows, 0)
             model, found = self._filter_rows(data)
             self._append_points(data, model, found, times, started)
         warn_all(other_order(X=X, y=y, sample_weight=sample_weight, offset=offset))
@@ -99,6 +99,11 @@ class Online(Diagnostics):
                 "every point between a row, with y=NaN, for example by y.asfreq(...)."
             )
         return index_record(appended(before, index, len(index)))
+
+    def _following_rows(self, rows: Any, after: int) -> Table:
+        """Rows so many points after the last one, encoded."""
+        data, fit = self._encoding.encode(self, rows, CHUNK), self._series
+        return replace(data, X=fit.rows_at(data.X, len(fit.series) + after + np.arange(len(data))))
 
     def _filter_rows(self, data: Table) -> tuple[DynamicModel, FilterStep]:
         """The model of points that follow, and their messages."""

@@ -20,6 +20,7 @@ from sksvi.models.time_series.model import DynamicModel
 from sksvi.models.time_series.population import PopulationPrior, first_population, improved, prior_slope
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.time_series._fit import after
+from sksvi.time_series._frequency import clock_shifts
 from sksvi.time_series._index import positions
 
 Array = np.ndarray
@@ -112,6 +113,8 @@ def new_series(members: list[Any]) -> Any:
     ends = [_with_stationary(fit.dynamics, fit.at_node(values)[0], mean, cov) for values in [centre, *nodes.values]]
     theta, likelihood = fit.at_node(centre)
     encoding = replace(fit.encoding, likelihood=likelihood, mean=0.0, centre=np.zeros(E), scale=np.ones(E))
+    if encoding.clock is not None:
+        encoding = replace(encoding, clock={**encoding.clock, "place": fit.left_out - 1})
     chain = after(fit.dynamics.chain(theta, fit.block.chain.X), *ends[0], fit.block.chain.X)
     block = ChainGaussian(chain, np.zeros(0), np.zeros(0))
     node_ends = tuple(np.array(part) for part in zip(*ends[1:], strict=True))
@@ -140,6 +143,10 @@ def _states_after(member: Any, steps: int) -> tuple[Array, Array]:
     units[columns, columns] /= encoding.scale
     for level in fit.dynamics.groups.get("level", [])[:1]:  # constants are of the level, or of its mean
         shift[level], units[level, columns] = encoding.mean, -encoding.centre / encoding.scale
+    if encoding.clock is not None:  # seasons as the clock has them at that time
+        units = units @ fit.dynamics.advanced(
+            int(clock_shifts(encoding.clock, len(fit.index) - 1 + np.array([steps]))[0])
+        )
     return units @ mean + shift, units @ cov @ units.T
 
 
@@ -166,5 +173,5 @@ def normal_population(means: Array, covs: Array) -> tuple[Array, Array]:
 def _with_stationary(dynamics: Any, theta: Array, mean: Array, cov: Array) -> tuple[Array, Array]:
     """Moments of states, of which those that return to zero are as they are without data."""
     wide = dynamics.diffuse()
-    first = dynamics.chain(theta, np.zeros((0, dynamics.n_coefficients))).cov
+    first = dynamics.chain(theta, dynamics.template.X).cov
     return np.where(wide, mean, 0.0), np.where(np.outer(wide, wide), cov, first)

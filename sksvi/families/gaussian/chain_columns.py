@@ -47,17 +47,24 @@ def _times_back(rows: Array, starts: Array, columns: Array, values: Array, r: Ar
 )
 @njit()
 def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, out: Array) -> None:
-    """Rows hᵀA^t of f on the first states, X on those that are coefficients."""
-    S = len(h)
+    """Rows h_tᵀA^t of f, whose states with their share in `h` and with theirs in X do not depend on one another."""
+    S, E = len(h), X.shape[1]
+    own = int(np.searchsorted(rows, S))
     here, work = np.zeros((S, 1)), np.empty((S, 1))
     here[:, 0] = h
+    power, product = np.eye(E), np.empty((len(rows) - own, E))
     for t in range(len(out)):
         if t:
-            _times_back(rows, starts, columns, values, here, work)
+            _times_back(rows[:own], starts[: own + 1], columns, values, here, work)
+            _times(rows[own:] - S, starts[own:], columns - S, values, power, product)
         for j in range(S):
             out[t, j] = here[j, 0]
-        for j in range(X.shape[1]):
-            out[t, S + j] = X[t, j]
+        for j in range(E):
+            out[t, S + j] = 0.0 if own < len(rows) else X[t, j]
+        for i in range(E if own < len(rows) else 0):
+            if X[t, i] != 0.0:
+                for j in range(E):
+                    out[t, S + j] += X[t, i] * power[i, j]
 
 
 @entry(

@@ -147,6 +147,8 @@ class Dynamics:
     turns: list[float] = field(default_factory=list)
     #: Periods of the waves of seasons.
     turning: list[float] = field(default_factory=list)
+    #: Components whose share in f depends on the clock, and comes with the columns.
+    by_clock: list[str] = field(default_factory=list)
 
     # ---- building
     def learned(self, name: str, start: float, low: float, high: float) -> int:
@@ -302,6 +304,31 @@ class Dynamics:
         """Number of states."""
         return len(self.names)
 
+    @property
+    def first_column(self) -> int:
+        """Place of the first state whose share in f comes with the columns: a coefficient, or one by the clock."""
+        return min([self.n_states - self.n_coefficients, *(self.groups[name][0] for name in self.by_clock)])
+
+    def clock_columns(self, shifts: Array) -> Array:
+        """Shares in f (T, K) of the states before the coefficients whose share comes with the columns.
+
+        Parameters
+        ----------
+        shifts : ndarray of int of shape (T,)
+            By how many steps the clock is ahead of the count of points.
+        """
+        distinct, place = np.unique(shifts, return_inverse=True)
+        rows = [np.array(self.h) @ self.advanced(int(shift))[: len(self.h), : len(self.h)] for shift in distinct]
+        return np.array(rows).reshape(len(distinct), len(self.h))[:, self.first_column :][place]
+
+    def advanced(self, steps: int) -> Array:
+        """The matrix (n, n) that moves the states of seasons by the clock so many steps on, and no other."""
+        out, template = np.eye(self.n_states), self.template.transition()
+        for name in self.by_clock:
+            own = np.ix_(self.groups[name], self.groups[name])
+            out[own] = np.linalg.matrix_power(template[own], steps)
+        return out
+
     def diffuse(self) -> Array:
         """Which first states have a wide prior, (n,)."""
         return np.isfinite(self.first)
@@ -323,10 +350,10 @@ class Dynamics:
         starts = list(accumulate((len(moves[row]) for row in rows), initial=0))
         followed = [state for part in self.damped for state in part.states if part.damping.learned >= 0]
         followed = sorted({*followed, *(s for part in self.damped if part.learned_period >= 0 for s in part.states)})
-        n, E = self.n_states, self.n_coefficients
+        n, first = self.n_states, self.first_column
         return Chain(
-            np.zeros((0, E)),
-            np.array(self.h),
+            np.zeros((0, n - first)),
+            np.array(self.h[:first]),
             np.array(rows, dtype=np.int64),
             np.array(starts, dtype=np.int64),
             np.array(columns, dtype=np.int64),
@@ -338,7 +365,7 @@ class Dynamics:
         )
 
     def chain(self, theta: Array, X: Array) -> Chain:
-        """The prior at these parameters of rows X (T, E) of the coefficients' columns."""
+        """The prior at these parameters of rows X of `clock_columns` and of the coefficients' columns."""
         at, values, cov = self.template, self.template.values, self.template.cov
         if self.damped:
             values, cov = values.copy(), cov.copy()
