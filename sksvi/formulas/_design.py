@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import difflib
 import itertools
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +14,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sksvi._names import own_name
 from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
 from sksvi.estimators.tables import framed
+from sksvi.formulas._expressions import (
+    INTERCEPT,
+    FixedColumns,
+    arguments_of,
+    check_calls,
+    check_columns,
+    check_value,
+    evaluated,
+    matrix_of,
+    variables_of,
+)
 from sksvi.formulas._terms import (
     MAP,
     PAIR,
@@ -27,9 +35,8 @@ from sksvi.formulas._terms import (
     GroupTerm,
     SmoothTerm,
     formulaic,
-    plain,
-    quoted,
     terms_of,
+    tokens_of,
 )
 from sksvi.preprocessing import HilbertGPTransformer, Neighbours, SmoothTransformer
 
@@ -37,7 +44,6 @@ Array = np.ndarray
 
 #: What the arguments of Surv() are, by their number.
 SURVIVAL = {2: ("time", "event"), 3: ("entry", "time", "event")}
-INTERCEPT = "Intercept"
 
 
 class FormulaTransformer(TransformerMixin, BaseEstimator):
@@ -55,6 +61,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     ----------
     terms_ : FormulaTerms
         Parts of the formula.
+    fixed_ : FixedColumns
+        Columns that formulaic makes, with levels, knots and centres.
     effects_ : dict
         Grouping column, or columns as ``g1:g2``, to the effects of its levels: ``"Intercept"`` and columns of slopes.
     correlated_ : bool
@@ -72,6 +80,13 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     0  0.0     0.0       0.0
     1  1.0     1.0       1.0
     2  5.0     0.0       0.0
+    """
+
+    PARAMETER_LAYOUT = "formula text; expressions FormulaTerms; maps? dict"
+    LAYOUT = """
+        fixed_ FixedColumns; smooths_ list; smooths_[*] SmoothTransformer/HilbertGPTransformer/Neighbours
+        effects_ dict; effects_[*] list; effects_[*][*] text; correlated_ flag; _grouping dict; n_features_in_ count
+        _grouping[*] text; feature_names_in_ labels n_features_in_
     """
 
     def __init__(self, formula: str, maps: Mapping[str, Any] | None = None) -> None:
@@ -101,9 +116,10 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
             Naming the term that is not understood, the column that X does not have, or values that are missing; a map
             that is not there, is in several parts, or has not the area of a row.
         """
-        data, terms = _frame(X), self._read()
+        data, terms = frame_of(X), self._read()
+        check_columns(terms.fixed, variables_of(terms.fixed, data), data)
         check_names(terms, data)
-        self.spec_ = _matrix(formulaic().Formula(terms.fixed), data, terms.fixed).model_spec
+        self.fixed_ = FixedColumns.fit(terms.fixed, data)
         odd = set(self.maps or {}) - {term.variables[0].strip("`") for term in terms.smooths if term.kind == MAP}
         if odd:
             raise ValueError(f"maps has one of {min(odd, key=str)!r}, and formula {self.formula!r} no mrf() of it.")
@@ -159,10 +175,11 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         import pandas as pd
 
         check_is_fitted(self)
-        data = _frame(X)
+        data = frame_of(X)
+        check_columns(self.terms_.fixed, self.fixed_.variables, data)
         check_names(self.terms_, data)
         self._check_levels(data)
-        parts = [_matrix(self.spec_, data, self.terms_.fixed)[self._coefficients].astype(float)]
+        parts = [self.fixed_.matrix(data)[self._coefficients].astype(float)]
         for smooth, term, names in zip(self.smooths_, self.terms_.smooths, self._smooth_names, strict=True):
             parts.append(smooth.transform(self._smoothed(term, data)).set_axis(names, axis=1))
         parts += [data[name].rename(own).to_frame() for name, own in self._grouping.items()]
@@ -188,10 +205,10 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         """
         import pandas as pd
 
-        text, data = self._read().response, _frame(X)
+        text, data = self._read().response, frame_of(X)
         if text is None:
             raise ValueError(f"formula {self.formula!r} has no response: write it left of a ~, or give y.")
-        name, arguments = _arguments(text)
+        name, arguments = arguments_of(text)
         if name not in ("cbind", "Surv"):
             return evaluated(text, data)
         if (name == "cbind" and len(arguments) < 2) or (name == "Surv" and len(arguments) not in SURVIVAL):
@@ -210,7 +227,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame
         """
-        offsets, data = self._read().offsets, _frame(X)
+        offsets, data = self._read().offsets, frame_of(X)
         if not offsets:
             return None
         return np.sum([evaluated(text, data).to_numpy(float) for text in offsets], axis=0)
@@ -240,10 +257,27 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         formulaic()
         return terms_of(self.formula)
 
+    @cached_property
+    def terms_(self) -> FormulaTerms:
+        """Parts of the formula; those of the fit, but in what a file holds, which has the text."""
+        return self._read()
+
+    @property
+    def expressions(self) -> FormulaTerms:
+        """Parts of the formula; ValueError where an expression is more than files may hold."""
+        terms = self._read()
+        name, arguments = arguments_of(terms.response or "1")
+        response = arguments if name in ("cbind", "Surv") else [terms.response or "1"]
+        for text in (*response, *terms.offsets, *(of for smooth in terms.smooths for of in smooth.variables)):
+            check_value(text)
+        for text in (terms.fixed, *(group.effects for group in terms.groups)):
+            check_calls(tokens_of(text))
+        return terms
+
     @property
     def has_intercept(self) -> bool:
         """Whether f has an intercept."""
-        return INTERCEPT in self.spec_.column_names
+        return INTERCEPT in self.fixed_.names
 
     @property
     def smooth_keys(self) -> list[str]:
@@ -270,7 +304,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
     @property
     def _coefficients(self) -> list[str]:
         """Columns that formulaic makes, but the intercept."""
-        return [name for name in self.spec_.column_names if name != INTERCEPT]
+        return [name for name in self.fixed_.names if name != INTERCEPT]
 
     def _transformer(self, term: SmoothTerm) -> Any:
         """What makes the columns of a smooth, process or map."""
@@ -301,7 +335,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
             return tuple(sorted(name.split(":")))
 
         fixed, effects = {parts(name): name for name in self._coefficients}, []
-        for name in _matrix(formulaic().Formula(group.effects), data, group.text).columns:
+        check_columns(group.text, variables_of(group.effects, data), data)
+        for name in matrix_of(formulaic().Formula(group.effects), data, group.text).columns:
             if name != INTERCEPT and parts(name) not in fixed:
                 raise ValueError(
                     f"term {group.text!r} of the formula: {name} varies between levels about an effect of all of them: "
@@ -313,15 +348,14 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
 
     def _check_levels(self, data: Any) -> None:
         """ValueError for a level of a categorical column that the fit did not have."""
-        for name, (_, state) in self.spec_.encoder_state.items():
-            levels = state.get("categories")
-            if levels is None or name not in data.columns:
+        for name, levels in self.fixed_.levels.items():
+            if not levels or name not in data.columns:
                 continue
-            new = ~data[name].isin(list(levels)) & data[name].notna()
+            new = ~data[name].isin(levels) & data[name].notna()
             if new.any():
                 raise ValueError(
                     f"column {name!r} has level {data[name][new].iloc[0]!r}, which no row of the fit had: it had "
-                    f"{list(levels)}. Declare levels by a categorical type before the fit, or write (1 | {name}), "
+                    f"{levels}. Declare levels by a categorical type before the fit, or write (1 | {name}), "
                     "whose new levels have an effect of their own."
                 )
 
@@ -338,8 +372,7 @@ def _check_connected(term: SmoothTerm, smooth: Neighbours) -> None:
         )
 
 
-# ---- frames, names and expressions
-def _frame(X: Any) -> Any:
+def frame_of(X: Any) -> Any:
     """X as a pandas frame."""
     X = framed(X)
     if not hasattr(X, "iloc") or not hasattr(X, "columns"):
@@ -348,84 +381,9 @@ def _frame(X: Any) -> Any:
 
 
 def check_names(terms: FormulaTerms, data: Any) -> None:
-    """ValueError for a name that is no column, and for values of a column with coefficients that are missing."""
-    check_columns(terms.fixed, _variables(terms.fixed, data), data)
+    """ValueError for a name in a smooth or group that is no column, and for values of a smooth that are missing."""
     for term in terms.smooths:
-        named = set().union(*(_variables(f"{{{variable}}}", data) for variable in term.variables))
+        named = set().union(*(variables_of(f"{{{variable}}}", data) for variable in term.variables))
         check_columns(term.text, named | ({term.by} if term.by else set()), data)
     for group in terms.groups:
         check_columns(group.text, group.columns, data, missing=True)
-        check_columns(group.text, _variables(group.effects, data), data)
-
-
-def check_columns(text: str, names: Iterable[str], data: Any, missing: bool = False) -> None:
-    """ValueError for a name that is no column, and, unless `missing` ones are allowed, for values that are missing."""
-    for name in sorted(names):
-        if name not in data.columns:
-            if f"{name}(" in text.replace(" ", ""):
-                raise ValueError(f"term {name}(...) of the formula is not understood: there is no such function.")
-            close = difflib.get_close_matches(name, [str(column) for column in data.columns], 1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(f"{name!r} of the formula is no column of data{hint}, which has {list(data.columns)}.")
-        if not missing and data[name].isna().any():
-            row = int(np.argmax(data[name].isna()))
-            raise ValueError(
-                f"column {name!r} of data has no value in row {row}: fill it in, or leave out the rows that lack it "
-                f"(data.dropna(subset=[{name!r}]))."
-            )
-
-
-def _variables(text: str, data: Any) -> set[str]:
-    """Names in a formula or expression that stand for columns: with a dot, a column's name or an attribute of one."""
-    whole = text.strip("{`} ")
-    if whole in data.columns:
-        return {whole}
-    with _in_words(text):
-        terms = list(formulaic().Formula(plain(text)))
-    names = [name for term in terms for factor in term.factors for name in factor.required_variables]
-    found = {quoted(str(name)).strip("`"): quoted(str(name.root)).strip("`") for name in names}
-    return {name if name in data.columns else root for name, root in found.items()}
-
-
-def _matrix(formula: Any, data: Any, text: str) -> Any:
-    """The matrix of a formula, or of one that was fitted, without what it may have to say about levels."""
-    with _in_words(text), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return formula.get_model_matrix(data, context={}, na_action="raise", output="pandas")
-
-
-def evaluated(text: str, data: Any) -> Any:
-    """A column by name, or the values of an expression, as a Series with the index of the frame."""
-    import pandas as pd
-
-    name = text.strip("` ")
-    if name in data.columns:
-        return data[name]
-    check_columns(text, _variables(f"{{{text}}}", data), data, missing=True)
-    with _in_words(text):
-        # Of truth values the numbers, which formulaic would take for categories.
-        found = formulaic().Formula(f"0 + {{1 * ({text})}}").get_model_matrix(data, context={}, na_action="ignore")
-    return pd.Series(np.asarray(found)[:, 0], index=data.index, name=text)
-
-
-@contextmanager
-def _in_words(text: str) -> Iterator[None]:
-    """Context in which what formulaic cannot read or compute is a ValueError that names the text."""
-    try:
-        yield
-    except formulaic().errors.FormulaicError as error:
-        first = str(error).splitlines()[0]
-        raise ValueError(f"{text.lstrip('+ ')!r} of the formula is not understood: {first}") from error
-
-
-def _arguments(text: str) -> tuple[str, list[str]]:
-    """Name of a call and texts of its arguments; no name where the text is none."""
-    try:
-        call = ast.parse(plain(text), mode="eval").body
-    except SyntaxError:
-        return "", []
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return "", []
-    return call.func.id, [
-        quoted(ast.unparse(one)) for one in (*call.args, *(keyword.value for keyword in call.keywords))
-    ]

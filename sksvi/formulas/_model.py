@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -12,9 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import likelihoods
-from sksvi._typing.arrays import ArrayLike, DataFrame, PerRow, Series
+from sksvi._typing.arrays import ArrayLike, DataFrame, PathLike, PerRow, Series
 from sksvi._typing.parameters import LikelihoodLike
-from sksvi.formulas._design import INTERCEPT, FormulaTransformer
+from sksvi.estimators.checks import check_flag
+from sksvi.formulas._design import FormulaTransformer
+from sksvi.formulas._expressions import INTERCEPT
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.mixed_effects import GMEClassifier, GMERegressor
 
@@ -175,9 +178,8 @@ class FormulaModel(Pipeline):
     """Pipeline of a `FormulaTransformer` and an estimator, whose rows are those of a frame with the response.
 
     What it is made by is :func:`sksvi.formulas.from_formula`. It goes wherever a pipeline does: through searches and
-    cross-validation, pickle (all of it) and the functions of :mod:`sksvi.inspection`. `sksvi.save` writes the estimator
-    alone, since formulas are code: with the formula and the frame of the fit, ``FormulaTransformer(formula).fit(data)``
-    makes the same columns for it again.
+    cross-validation and the functions of :mod:`sksvi.inspection`. `sksvi.save` writes all of it, without pickle: the
+    formula, levels, knots and centres of its columns, and the estimator.
 
     Parameters
     ----------
@@ -198,6 +200,11 @@ class FormulaModel(Pipeline):
     (array([1.]), array([1.]))
     """
 
+    LAYOUT = ""
+    PARAMETER_LAYOUT = """
+        steps items 2 where self.memory is None
+        steps[0][1] FormulaTransformer; steps[1][1] BayesianGLM
+    """
     predict = _of_estimator("predict")
     predict_proba = _of_estimator("predict_proba")
     predict_log_proba = _of_estimator("predict_log_proba")
@@ -302,6 +309,35 @@ class FormulaModel(Pipeline):
         """
         check_is_fitted(self)
         return self[-1].summary(**options)
+
+    def save(self, path: PathLike, training_rows: bool = True) -> None:
+        """Write the model to `path`; ``sksvi.load`` reads it back, and it predicts the same bits.
+
+        Parameters
+        ----------
+        path : str or path-like
+        training_rows : bool, default=True
+            Whether the file has what belongs to single training rows.
+
+        Raises
+        ------
+        OSError
+            Where no file can be made at `path`.
+        TypeError
+            For a formula whose expressions are more than arithmetic of columns and functions of formulaic, which would
+            be code; or another estimator.
+        ValueError
+            ``training_rows=False`` of a fit that was cut off.
+        """
+        from sksvi.persistence import save
+
+        save(self, path, check_flag(training_rows, "training_rows"))
+
+    def _without_rows(self) -> FormulaModel:
+        """Copy whose estimator has nothing that belongs to single training rows."""
+        bare = copy.copy(self)
+        bare.steps = [self.steps[0], (self.steps[1][0], self.steps[1][1]._without_rows())]
+        return bare
 
     def _with_offset(self, X: Any, options: dict[str, Any]) -> dict[str, Any]:
         """Options of a method of rows, the offset of the formula added to one that is given."""

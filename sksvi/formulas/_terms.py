@@ -107,7 +107,8 @@ def terms_of(formula: str) -> FormulaTerms:
     return FormulaTerms(response.strip() or None, " ".join(fixed) or "1", tuple(smooths), tuple(groups), tuple(offsets))
 
 
-def _tokens(formula: str) -> list[Any]:
+def tokens_of(formula: str) -> list[Any]:
+    """Tokens of a formula, as formulaic has them."""
     from formulaic.errors import FormulaSyntaxError
     from formulaic.parser.algos.tokenize import tokenize
 
@@ -127,7 +128,7 @@ def split(formula: str) -> list[tuple[str, str, list[Any]]]:
     """Sign, text and tokens of each term of a sum."""
     parts: list[tuple[str, list[Any]]] = [("+", [])]
     depth = 0
-    for token in _tokens(formula):
+    for token in tokens_of(formula):
         name, kind = str(token), token.kind.name
         depth += (name == "(") - (name == ")") if kind == "CONTEXT" else 0
         if depth == 0 and kind == "OPERATOR" and name in ("+", "-"):

@@ -4,7 +4,8 @@ Compiled loops and BLAS trust shapes, and a checksum says only that a file is as
 table says in its ``LAYOUT`` what its attributes are (:mod:`sksvi._runtime.layout`); here are kernels, which are classes
 of scikit-learn's, and what ties the parts of a state to its blocks.
 
-A new class, an encoding or a record of a fit, needs a ``LAYOUT`` and nothing here. An estimator adds to that of its
+A new class, an encoding or a record of a fit, needs a ``LAYOUT`` and nothing here; parameters that must be right before
+a fit too, such as a formula, have a ``PARAMETER_LAYOUT``. An estimator adds to that of its
 base, by paths such as ``_encoding.scale (d)``, what ties its attributes to each other; `d` is its number of columns.
 """
 
@@ -84,6 +85,8 @@ def _descend(value: Any, where: str, key_of: Callable[[type], str | None], visit
         inner = {} if key is None else {f"{where}.{name}".lstrip("."): part for name, part in _own(value).items()}
     for name, part in inner.items():
         _descend(part, name, key_of, visited)
+    if key is not None:
+        check(value, getattr(type(value), "PARAMETER_LAYOUT", ""), where)
     if key is not None and is_fitted(value):
         check(value, layout(key, type(value)) if vars(value).get("_panel") is None else OF_PANEL, where)
         if isinstance(value, State):
@@ -91,9 +94,9 @@ def _descend(value: Any, where: str, key_of: Callable[[type], str | None], visit
 
 
 def _own(value: Any) -> dict[str, Any]:
-    """Attributes of an object; of an estimator without its parameters."""
+    """Attributes of an object; of an estimator without its parameters, but for a pipeline's steps, which are fitted."""
     parameters = value.get_params(deep=False) if is_estimator(type(value)) else {}
-    return {name: part for name, part in vars(value).items() if name not in parameters}
+    return {name: part for name, part in vars(value).items() if name not in parameters or name == "steps"}
 
 
 def is_estimator(cls: type) -> bool:

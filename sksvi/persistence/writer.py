@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._runtime.layout import Malformed, check
 from sksvi._typing.arrays import FILED
 
 # Callbacks, their contexts and warnings given belong to the session; metadata requests have a node of their own.
@@ -278,6 +279,10 @@ class Encoder:
                 f"Cannot save {where}: objects of {cls.__module__}.{cls.__qualname__} have no safe form. "
                 "Files hold numbers, strings, containers, arrays, pandas tables and the classes of sksvi."
             )
+        try:
+            check(value, getattr(cls, "PARAMETER_LAYOUT", ""))
+        except Malformed as error:
+            raise TypeError(f"Cannot save {where}: {error}.") from error
         number = self._number(value)
         state = saved_state(value)
         nodes = [[name, self.encode(state[name], f"{where}.{name}", depth + 1)] for name in state]

@@ -325,7 +325,7 @@ def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> No
     """Save the estimator inside a wrapper, with the names of the columns that it was fitted on.
 
     The file holds the estimator alone, in the format that runs no code: transformers of rows and targets are not in
-    it, and a warning says so.
+    it, and a warning says so. Of a model from a formula it holds all.
 
     Parameters
     ----------
@@ -347,6 +347,10 @@ def save(model: BaseEstimator, path: PathLike, training_rows: bool = True) -> No
         If there are transformers, which are not saved.
     """
     inner, steps, inverses = unwrapped(model)
+    whole = getattr(model, "best_estimator_", model)
+    if hasattr(whole, "save"):
+        whole.save(path, training_rows)
+        return
     _method(with_names(model), "save")(path, training_rows)
     if steps or inverses:
         left = [*(name for step in steps for name in step.named_steps), *(type(one).__name__ for one in inverses)]

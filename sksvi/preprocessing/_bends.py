@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -32,14 +33,21 @@ class Smooth:
         Range of the variable in the rows of the fit.
     mean : float
         Its mean there.
-    bends : BSpline
-        Values (r,) at u = (x - low) / width.
+    knots, coefficients : ndarray of shape (m + degree + 1,) and (m, r)
+        Of splines with values (r,) at u = (x - low) / width.
+    degree : int
+    """
+
+    LAYOUT = """
+        low number; width number >0; mean number; coefficients (m,r) f; degree count p; knots (m+p+1) f rising
     """
 
     low: float
     width: float
     mean: float
-    bends: BSpline
+    knots: Array
+    coefficients: Array
+    degree: int
 
     @classmethod
     def fit(cls, x: Array, weight: Array, n_basis: int, degree: int, name: str) -> Self:
@@ -60,12 +68,17 @@ class Smooth:
                 "outliers."
             )
         share = weight / weight.sum()
-        return cls(low, width, float(share @ x), bends_of(u, share, n_basis, degree))
+        return cls(low, width, float(share @ x), *bends_of(u, share, n_basis, degree), degree)
 
     @property
     def n_columns(self) -> int:
         """Columns of the smooth."""
-        return 1 + int(self.bends.c.shape[1])
+        return 1 + self.coefficients.shape[1]
+
+    @cached_property
+    def bends(self) -> BSpline:
+        """The splines."""
+        return BSpline(self.knots, self.coefficients, self.degree)
 
     def columns(self, x: Array) -> Array:
         """The columns (n, 1 + r) of values (n,); beyond the range of the fit they go on as straight lines."""
@@ -75,9 +88,10 @@ class Smooth:
         return np.column_stack([x - self.mean, self.bends(inside) + (u - inside)[:, None] * slopes])
 
 
-def bends_of(u: Array, share: Array, n_basis: int, degree: int) -> BSpline:
-    """Splines on [0, 1] whose independent standard normal coefficients are the prior of the difference penalty.
+def bends_of(u: Array, share: Array, n_basis: int, degree: int) -> tuple[Array, Array]:
+    """Knots and coefficients of splines on [0, 1] with the prior of the difference penalty.
 
+    Their own coefficients are independent standard normal ones.
     With D the second differences of the B-spline coefficients β and D β = θ ~ N(0, I), β = D⁺ θ but for a straight
     line. Lines are taken out of the rows of B D⁺, which the rotation to their principal axes makes orthogonal.
 
@@ -100,7 +114,7 @@ def bends_of(u: Array, share: Array, n_basis: int, degree: int) -> BSpline:
     # A smooth of unit coefficients has variance 1 on average over the rows.
     coefficients = coefficients @ axes.T / np.sqrt(np.sum(np.square(deviations)))
     end = BSpline(knots, coefficients, degree)(1.0)
-    return BSpline(knots, coefficients * np.where(end < 0, -1.0, 1.0), degree)
+    return knots, coefficients * np.where(end < 0, -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -115,6 +129,11 @@ class Interaction:
         Weights of the products of these in each column.
     means : ndarray of shape (1 + r,)
         What is taken off each column, so that its mean over the rows of the fit is 0.
+    """
+
+    LAYOUT = """
+        margins items 2; margins[*] Smooth; means (c) f
+        axes (_,_,c) f where it.shape[:2] == tuple(one.n_columns for one in self.margins)
     """
 
     margins: tuple[Smooth, Smooth]

@@ -53,6 +53,8 @@ class Box:
         √(S(ω) / Π L).
     """
 
+    LAYOUT = "centre (d) f; scale (d) f >0; half (d) f >0; frequencies (m,d) f; lengths (m) f"
+
     centre: Array
     scale: Array
     half: Array
@@ -194,6 +196,10 @@ class HilbertGPTransformer(TransformerMixin, BaseEstimator):
     0.1
     """
 
+    LAYOUT = """
+        n_features_in_ count d; length_scale_ (d) f >0; _boxes list; _boxes[*] items 2; _boxes[*][1] Box
+        _boxes where all(box.scale.shape == (len(own),) and set(own) <= set(range(d)) for own, box in it)
+    """
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [StrOptions(set(KERNELS))],
         "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],

@@ -202,6 +202,7 @@ class Neighbours(TransformerMixin, BaseEstimator):
     True
     """
 
+    LAYOUT = "n_features_in_ count; areas_ labels a; component_ (a) i >=0; basis_ (a,_) f"
     _parameter_constraints: dict[str, list[Any]] = {
         "adjacency": [Mapping, "array-like", "sparse matrix"],
         "areas": ["array-like", None],

@@ -121,6 +121,7 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     ['age:dose_s13', 'age:dose_s14', 'age:dose_s15']
     """
 
+    LAYOUT = "n_features_in_ count; levels_ labels; _smooths list; _smooths[*] Smooth/Interaction"
     _parameter_constraints: dict[str, list[Any]] = {
         "n_basis": [Interval(Integral, 3, None, closed="left")],
         "degree": [Interval(Integral, 1, None, closed="left")],

@@ -20,6 +20,7 @@ from sksvi.persistence import REGISTRY
 from sksvi.persistence.reader import Decoder
 from sksvi.persistence.states import KERNELS, check_parts, layout
 from sksvi.persistence.writer import resolve_class
+from sksvi.preprocessing._bends import Smooth
 
 ONE, TWO, EYE = np.ones(1), np.ones(2), np.eye(2)
 NEGATIVE, ZERO, POSITIVE = np.array([1.0, -1e-9]), np.array([1.0, 0.0]), np.array([1.0, 1e-300])
@@ -35,6 +36,17 @@ def arrow(diagonal=1.0):
 def low_rank():
     """Two weights along one direction, and an intercept."""
     return LowRankGaussian(THREE, TWO, np.ones((2, 1)), EYE)
+
+
+#: Two bends of degree 1.
+SMOOTH = {
+    "low": 0.0,
+    "width": 1.0,
+    "mean": 0.5,
+    "knots": np.arange(5.0),
+    "coefficients": np.ones((3, 2)),
+    "degree": 1,
+}
 
 
 def of(**parts):
@@ -210,7 +222,19 @@ RIGHT = {
         "at": [0],
         "correlated": True,
         "within": [1],
+        "intercept": False,
     },
+    "FixedColumns": {
+        "terms": ["x"],
+        "variables": ["x"],
+        "names": ["x"],
+        "states": {"scale(x)": {}},
+        "levels": {"x": None, "z": ["a"]},
+        "written": ["x"],
+    },
+    "Smooth": SMOOTH,
+    "Interaction": {"margins": (Smooth(**SMOOTH), Smooth(**SMOOTH)), "axes": np.ones((3, 3, 2)), "means": TWO},
+    "Box": {"centre": TWO, "scale": TWO, "half": TWO, "frequencies": np.ones((3, 2)), "lengths": THREE},
     "LinearPrior": {"kind": "auto", "unit": 1.0, "intercept": (0.0, 0.0), "totals": TWO, "weight": 0.0},
     "Normal": {"mean": 0.5, "std": 1.0},
     "priors.StudentT": {"df": 3.0, "loc": 0.5, "scale": 1.0},
@@ -516,6 +540,16 @@ WRONG = [
     ("GroupingColumn", "names", np.array([1, 1])),
     ("GroupingColumn", "at", []),
     ("GroupingColumn", "at", [-1]),
+    ("GroupingColumn", "intercept", 1.0),
+    ("FixedColumns", "terms", [1]),
+    ("FixedColumns", "levels", {"z": "a"}),
+    ("Smooth", "width", 0.0),
+    ("Smooth", "degree", 2),
+    ("Smooth", "knots", np.zeros(5)),
+    ("Interaction", "margins", (SMOOTH, SMOOTH)),
+    ("Interaction", "axes", np.ones((3, 2, 2))),
+    ("Box", "scale", NEGATIVE),
+    ("Box", "lengths", TWO),
     ("LinearPrior", "kind", "other"),
     ("LinearPrior", "unit", 0.0),
     ("LinearPrior", "intercept", (0.0, -1.0)),
