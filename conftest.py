@@ -21,12 +21,12 @@ ROUTED = {
     "test_offset_and_weight_are_routed_through_a_pipeline",
     "test_functions_take_an_offset_through_wrappers[search]",
 }
-#: Of a test of more cases than this, or of one that is marked as costly, the short part runs one case in so many, drawn
-#: by their names.
-MANY, ONE_IN = 3, 6
+#: Of a test of more cases than this, and of those of a file that are marked as costly, the short part runs one case in
+#: so many, drawn by their names.
+MANY, ONE_IN = 3, 8
 #: Of a test of more cases than this, but for scikit-learn's checks, the exhaustive part runs one in so many of the
 #: others, the complete part the rest.
-VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 3
+VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 5
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
     "check_classifiers_train",
@@ -88,11 +88,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _by_test(items: list[pytest.Item], exhaustive: bool) -> list[list[pytest.Item]]:
-    """Cases of each test that are, or are not, in the exhaustive part, in an order that their names give."""
+    """Cases of each test that are, or are not, in the exhaustive part, in an order that their names give.
+
+    The costly ones of a file count as one test of the short part.
+    """
     of_one_test = defaultdict(list)
     for item in items:
         if (item.get_closest_marker("exhaustive") is not None) == exhaustive:
-            of_one_test[item.nodeid.split("[")[0]].append(item)
+            costly = not exhaustive and item.get_closest_marker("costly")
+            of_one_test[item.nodeid.split("::" if costly else "[")[0]].append(item)
     return [sorted(cases, key=lambda item: zlib.crc32(item.nodeid.encode())) for cases in of_one_test.values()]
 
 

@@ -165,5 +165,6 @@ def test_a_fit_asks_for_the_memory_that_it_takes():
 
 
 @pytest.mark.exhaustive
+@pytest.mark.complete
 def test_every_fit_asks_for_the_memory_that_it_takes():
     check_address_space([name for name in LARGE if name not in QUICK])

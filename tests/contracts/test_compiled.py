@@ -69,11 +69,13 @@ def callers(name: str, tree: ast.Module) -> list[tuple[str, str]]:
     return used
 
 
+@pytest.mark.costly
 def test_compiled_functions_are_found():
     assert len(compiled()) >= 80
     assert sum(compiled().values()) >= 20
 
 
+@pytest.mark.costly
 def test_python_enters_through_guards_alone():
     used = {(name, loop) for name, tree in modules().items() for loop in callers(name, tree)}
     assert not {(name, loop) for name, loop in used if not compiled().get(loop, True)}
@@ -104,6 +106,7 @@ def adds_and_stores(loop: ast.For) -> bool:
     return stores and any(not isinstance(node.value, ast.Constant) for node in adds)
 
 
+@pytest.mark.costly
 def test_no_reassociated_loop_adds_and_stores():
     """Vectorised in one of several ways by where its arrays lie, it gave other bits in threads than alone."""
     found, looked = set(), 0
@@ -204,6 +207,7 @@ def test_the_written_check_says_what_the_rules_say(global_random_seed):
     assert 0.2 < np.mean(found) < 0.8
 
 
+@pytest.mark.costly
 def test_an_empty_block_is_no_mistake():
     X = sp.csr_matrix((0, 3))
     gram(X.indptr, X.indices, X.data, np.zeros(0), False, np.zeros((3, 3)))

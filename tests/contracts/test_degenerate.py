@@ -298,6 +298,7 @@ def test_one_row_on_the_other_side_of_many_is_no_separation(row):
     told(BayesianGLMClassifier(), X[:, None], y)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -157,6 +157,7 @@ with warnings.catch_warnings():
         check(estimator)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("max_iter", [1, pytest.param(20, marks=pytest.mark.exhaustive)])
 def test_ordinal_passes_but_for_having_probabilities(max_iter):
     """The checks' targets are real numbers: a few are levels, many are refused as none, as a user would want it."""

@@ -70,6 +70,7 @@ def test_a_warm_fit_to_many_more_rows_begins_anew(name, global_random_seed):
     assert warm._record.began_among == N and warm.n_iter_ >= passes
 
 
+@pytest.mark.costly
 def test_weights_are_rows_of_what_a_fit_began_among(global_random_seed):
     X = bits(np.random.default_rng(global_random_seed))[:60]
     twice, copies = (BernoulliMixture(8, random_state=0, warm_start=True) for _ in range(2))
@@ -78,6 +79,7 @@ def test_weights_are_rows_of_what_a_fit_began_among(global_random_seed):
     assert twice._record.began_among == copies._record.began_among == 300
 
 
+@pytest.mark.costly
 def test_a_warm_fit_to_more_ratings_finds_factors_that_fewer_had_lost(global_random_seed):
     """Zero times zero stayed, whatever came, thousands of nats below a fresh fit, as converged."""
     rng = np.random.default_rng(global_random_seed)
@@ -96,6 +98,7 @@ def test_a_warm_fit_to_more_ratings_finds_factors_that_fewer_had_lost(global_ran
     np.testing.assert_allclose(np.abs(warm.item_factors_), np.abs(found), atol=0.05)
 
 
+@pytest.mark.costly
 def test_a_mixture_says_that_its_stream_makes_no_components_beyond_a_fit_to_few_rows(global_random_seed):
     X = bits(np.random.default_rng(global_random_seed))[:140]
     model = BernoulliMixture(20, random_state=0).fit(X[:FEW])

@@ -362,6 +362,7 @@ def test_separable_classes(algorithm, n_classes, rng):
         assert model.score(X, y) == 1.0
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @found
 def test_exactly_linear_targets(rng):

@@ -49,6 +49,7 @@ def compiled(call):
     return evaluate_call(call) if "took" in verdict.why else verdict
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n_calls", [150, pytest.param(400, marks=pytest.mark.exhaustive)])
 def test_none_of_them_is_mishandled(n_calls):
     verdicts = [(call, compiled(call)) for call in random_calls(n_calls, SEED)]
@@ -74,6 +75,7 @@ SEEDED = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "options", "is_fitted", "method", "argument", "what", "seed"), [*((*call, 0) for call in FOUND), *SEEDED]
 )

@@ -51,6 +51,7 @@ def chosen(every):
     ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", chosen(pytest.mark.exhaustive))
 def test_a_fit_that_was_cut_off_resumes_to_the_same_bits(case, global_random_seed, tmp_path):
     X, y = make_data(case.name, global_random_seed)

@@ -88,6 +88,7 @@ def test_names_come_back(name, rng):
             call()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_of_an_ordered_type_are_numbers(name, rng):
     X, y, _ = problem(name, rng)
@@ -100,6 +101,7 @@ def test_numbers_of_an_ordered_type_are_numbers(name, rng):
     assert set(turned.predict(X)) <= {0, 2, 4}
 
 
+@pytest.mark.costly
 def test_an_enum_of_polars_has_an_order(rng):
     polars = pytest.importorskip("polars")
     for name, model in MODELS.items():

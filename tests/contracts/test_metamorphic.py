@@ -316,6 +316,7 @@ def test_rows_whose_squares_are_nothing_tell_nothing(likelihood, method, rng):
 # ---- any small data
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:y is .* in (all|every)")
 @pytest.mark.filterwarnings("ignore:Student's t has .* degrees of freedom")

@@ -94,11 +94,13 @@ def test_unknown_name_is_an_attribute_error():
         sksvi.nothing  # noqa: B018
 
 
+@pytest.mark.costly
 def test_public_docstrings_are_numpydoc():
     wrong = [line for name in public_objects() for line in complaints(name, CODES)]
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.costly
 def test_public_methods_are_documented():
     wrong = []
     for name, value in public_objects().items():
@@ -203,6 +205,7 @@ def test_blocks_of_a_page_are_found_and_read():
     assert set(LONG_PAGES) < set(PAGES)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG_PAGES)) for page in PAGES]
 )
@@ -212,6 +215,7 @@ def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("page", LONG_PAGES)
 def test_code_of_long_pages_runs_with_few_passes(page, tmp_path, monkeypatch):
@@ -221,6 +225,7 @@ def test_code_of_long_pages_runs_with_few_passes(page, tmp_path, monkeypatch):
     assert_ran(page, *run_page(page, tmp_path, monkeypatch))
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # its rentals do, as its tables show
 def test_demo_prints_its_tables_and_writes_its_figures(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")

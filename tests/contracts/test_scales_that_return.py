@@ -57,6 +57,7 @@ def test_a_warm_fit_to_wider_rows_is_a_fresh_one(name, likelihood, global_random
     assert np.log(list(one.values())) == pytest.approx(np.log(list(other.values())), abs=0.3)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
     "name",

@@ -71,6 +71,7 @@ def eager():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "case",
     ["glm", "rows", *(pytest.param(case, marks=pytest.mark.exhaustive) for case in ("mixed", "pairs", "topics"))],

@@ -193,6 +193,7 @@ def test_a_group_without_a_level_has_none_to_compare(global_random_seed):
 
 
 # ---- fits that go on, and tables of features
+@pytest.mark.costly
 @pytest.mark.parametrize("method", ["partial_fit", "fit"])
 def test_new_ids_of_another_type_in_a_fit_that_goes_on(method, global_random_seed):
     """New ids are what such a fit is for; the ids of the fit in another type are not new."""
@@ -211,6 +212,7 @@ def test_new_ids_of_another_type_in_a_fit_that_goes_on(method, global_random_see
             assert len(messages) == (policy == "warn") and len(model.users_) == 18
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("side", ["user", "item"])
 def test_a_table_without_a_row_for_most_ids(side, global_random_seed):
     X, y = table(global_random_seed, ["user", "item"])

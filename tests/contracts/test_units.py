@@ -214,6 +214,7 @@ def test_a_column_far_from_zero_keeps_its_effect(name, origin, rng):
     np.testing.assert_allclose(np.ravel(other.intercept_), np.ravel(at_zero), rtol=1e-4)
 
 
+@pytest.mark.costly
 def test_a_large_target_at_the_defaults(rng):
     X = rng.normal(size=(300, 3))
     y = 50_000 + 10_000 * (X[:, 0] + 0.5 * rng.normal(size=300))

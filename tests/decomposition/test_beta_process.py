@@ -72,6 +72,7 @@ def test_every_pair_fits_and_predicts(algorithm, local_step, problem):
     assert np.all(np.diff(model.feature_probability_) <= 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "init", ["gibbs", *(pytest.param(init, marks=pytest.mark.exhaustive) for init in ("random", "data"))]
 )
@@ -87,6 +88,7 @@ def test_held_out_entries_are_found(init, problem):
     assert model.log_predictive_density(X, held_out).sum() / held.sum() > column + 0.1
 
 
+@pytest.mark.costly
 def test_given_factors_are_where_a_fit_starts(problem):
     """The true factors explain rows after one pass, as random ones do not; wrong shapes and types are refused."""
     X, D = problem[0], problem[0].shape[1]
@@ -104,6 +106,7 @@ def test_given_factors_are_where_a_fit_starts(problem):
             BetaProcessFA(n_components=12, init=wrong).fit(X)
 
 
+@pytest.mark.costly
 def test_noise_is_learned(problem, model):
     assert 1 / np.sqrt(model.noise_precision_) == pytest.approx(3.0 / 20.0, rel=0.3)
     columns = BetaProcessFA(n_components=12, noise="columns", max_iter=40, random_state=0).fit(problem[0])
@@ -129,6 +132,7 @@ def test_weights_have_a_known_precision_where_rows_are_many(rows, total, same, g
         assert (one["weight_precision"].mean[0] == pytest.approx(1.0, rel=1e-3)) == (same == 1.0)
 
 
+@pytest.mark.costly
 def test_intervals_of_little_seen_digits_hold_most_of_the_rest(global_random_seed):
     from sklearn.datasets import load_digits
 
@@ -153,6 +157,7 @@ def test_a_known_precision_of_the_weights_stays(algorithm, problem):
         model.set_params(weight_precision=-1.0).fit(X)
 
 
+@pytest.mark.costly
 def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, monkeypatch):
     """Equation 12 with its log: draws of the weights as well agree with their integral, and fewer are never better."""
     from sksvi.estimators.completion import halved_entries
@@ -195,6 +200,7 @@ def test_results_depend_on_the_row_alone(problem, model):
     assert model.transform_draws(X[:7], 3, 0).shape == (3, 7, 12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
 def test_threads_never_change_a_bit(algorithm, problem, monkeypatch):
     X = problem[0]
@@ -206,6 +212,7 @@ def test_threads_never_change_a_bit(algorithm, problem, monkeypatch):
     np.testing.assert_array_equal(fits[0].transform(X), fits[1].transform(X))
 
 
+@pytest.mark.costly
 def test_results_are_in_the_units_of_the_data(problem):
     X = problem[0]
     plain = BetaProcessFA(**QUICK).fit(X)
@@ -234,6 +241,7 @@ def test_streams_save_and_continue(problem, tmp_path):
         sampler.partial_fit(X)
 
 
+@pytest.mark.costly
 def test_a_fit_that_goes_on_keeps_its_shape(problem):
     X = problem[0]
     model = BetaProcessFA(**QUICK, warm_start=True).fit(X)
@@ -243,6 +251,7 @@ def test_a_fit_that_goes_on_keeps_its_shape(problem):
         model.set_params(n_components=7).fit(X)
 
 
+@pytest.mark.costly
 def test_pruning_ordering_and_tables(problem):
     X = pd.DataFrame(problem[0], columns=[f"gene {d}" for d in range(12)])
     pruned = BetaProcessFA(n_components=40, prune=True, max_iter=30, random_state=0).fit(X)
@@ -342,6 +351,7 @@ def test_too_few_passes_are_told(problem):
         BetaProcessFA(**QUICK).fit(problem[0])
 
 
+@pytest.mark.costly
 def test_example_of_cells(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     from examples import cytometry
@@ -390,6 +400,7 @@ def test_a_default_fit_ends_by_itself(shape, global_random_seed):
     assert model.n_effective_components_ < 40  # of 150, where steps that are too short leave most
 
 
+@pytest.mark.costly
 def test_a_default_fit_by_mini_batches_ends_soon():
     """Three steps a pass are as good as one: short ones left features that nothing needs for hundreds of passes."""
     X = make_beta_process(600, 8, n_components=3, random_state=0).data
@@ -410,6 +421,7 @@ def test_auto_passes_are_those_of_the_algorithm(algorithm, most):
     assert model.n_iter_ == most  # a tolerance of zero
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("local_step", ["mean-field", "spike-slab"])
 def test_a_structured_bound_is_no_worse_where_features_are_drawn(local_step, global_random_seed):
     """At one q of the globals rows that see a draw have the better bound; one draw's differs by about 40 nats."""
@@ -424,6 +436,7 @@ def test_a_structured_bound_is_no_worse_where_features_are_drawn(local_step, glo
 
 
 # ---- a chain that begins at q
+@pytest.mark.costly
 def test_spreads_of_a_chain_hold_missing_entries(global_random_seed, tmp_path):
     """Means without spreads are those of q; 90 % intervals of three tables hold what they say."""
     shares = []

@@ -40,6 +40,7 @@ def expected(kind, seed, uncertainty):
     return truth[missing], mean[missing], np.square(std[missing])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", [PoissonFactorization, *TABLES])
 def test_intervals_of_expected_counts_cover(kind, global_random_seed):
     """Eight tables of two components, fitted with four: 90 % intervals cover as they say; q's 0.7 to 0.8."""
@@ -54,6 +55,7 @@ def test_intervals_of_expected_counts_cover(kind, global_random_seed):
     assert mean - 0.02 > np.mean(covered["variational"])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", TABLES)
 def test_means_are_those_of_q_and_variances_those_of_draws(kind, tmp_path):
     _, counts, missing = simulated(0)
@@ -75,6 +77,7 @@ def test_means_are_those_of_q_and_variances_those_of_draws(kind, tmp_path):
     np.testing.assert_array_equal(std, loaded_std)
 
 
+@pytest.mark.costly
 def test_pairs_and_folded_users():
     _, counts, _ = simulated(1)
     X, y = pairs_of(counts)

@@ -153,6 +153,7 @@ def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
     assert model.score(X) == pytest.approx(plain.score(X - X.round().mean(0)), abs=0.01)
 
 
+@pytest.mark.costly
 def test_common_noise_knows_no_common_unit(global_random_seed):
     X, _ = rows(global_random_seed)
     options = {"n_components": 2, "noise_variance": "auto", "tol": 1e-8, "max_iter": 1000, "random_state": 0}

@@ -292,6 +292,7 @@ def test_several_classes_of_a_sparse_process(global_random_seed):
     assert found.coefficients.index.isin(rows).all() and len(found.coefficients) == 15
 
 
+@pytest.mark.costly
 def test_a_series_has_the_evidence_that_it_says_itself(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     y = rng.poisson(np.exp(np.cumsum(0.2 * rng.standard_normal(60)))).astype(float)

@@ -110,6 +110,7 @@ def test_a_conjugate_gaussian(precision, global_random_seed):
         assert found[name] == pytest.approx(exact(precision, data, float(X[:, 0] @ y) / data, which, 4.0), rel=0.08)
 
 
+@pytest.mark.costly
 @CONTRADICTED
 def test_what_is_said(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
@@ -124,6 +125,7 @@ def test_what_is_said(global_random_seed):
     assert alone["diagnosis"].iloc[0] == "strong prior / weak likelihood"
 
 
+@pytest.mark.costly
 def test_the_prior_of_levels_is_not_scaled(global_random_seed):
     """A weak prior of coefficients is weak beside thirty levels too, whose own prior is a part of the model."""
     rng = np.random.default_rng(global_random_seed)
@@ -135,6 +137,7 @@ def test_the_prior_of_levels_is_not_scaled(global_random_seed):
     assert (power_scale(model, X, y)["prior"] < 0.03).all()
 
 
+@pytest.mark.costly
 def test_hyperparameters_of_gaussian_noise_are_those_of_a_dense_grid(global_random_seed):
     """The evidence of scale and noise in closed form, powers and all, on a grid."""
     rng = np.random.default_rng(global_random_seed)
@@ -201,6 +204,7 @@ def test_classes_are_shown_less_their_mean(global_random_seed):
     assert (found["prior"] < 0.03).all() and (found["likelihood"] > 0.05).all()
 
 
+@pytest.mark.costly
 def test_which_hyperparameters_have_rows(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     site = np.repeat(np.arange(12.0), 8)

@@ -44,6 +44,7 @@ def close(found, expected, draws, errors=4.5):
 
 
 # ---- processes
+@pytest.mark.costly
 def test_draws_of_a_process_with_all_given_have_its_covariance(rows, global_random_seed):
     y = sksvi.SparseGPRegressor(noise_variance=0.5, **GIVEN).sample_prior(rows, 4000, random_state=global_random_seed)
     products = np.einsum("sn,sm->snm", y, y)
@@ -83,6 +84,7 @@ def test_what_data_say_nothing_of_stays_as_it_is(global_random_seed):
     assert drawn[1] == np.log(3.0) and drawn[0] != 0.0
 
 
+@pytest.mark.costly
 def test_processes_before_and_after_a_fit(rows, global_random_seed):
     labels = np.where(rows[:, 0] > 0, "yes", "no")
     for model in (sksvi.GPClassifier(), sksvi.SparseGPClassifier(n_inducing=6)):
@@ -114,6 +116,7 @@ def test_series_with_all_given_have_the_covariance_of_their_states(rng, global_r
     assert close(products, expected, products) and close(y, 0.0, y)
 
 
+@pytest.mark.costly
 def test_parameters_of_series_are_from_their_densities(global_random_seed):
     options = {"level": "damped", "trend": True, "seasonal": 4, "initial_variance": 1.0}
     model = sksvi.DynamicGLM(likelihood="gaussian", **options)
@@ -180,6 +183,7 @@ def test_ratings_after_a_fit_are_of_its_ids(rng):
 
 
 # ---- rows without a target
+@pytest.mark.costly
 def test_rows_of_mixtures_have_the_moments_of_their_priors(global_random_seed):
     """E x = 1/2; two rows of a draw agree in two columns by the share of rows in one component."""
     X = np.zeros((2, 2))
@@ -205,6 +209,7 @@ def test_documents_are_as_long_as_those_of_x(counts, global_random_seed):
     assert close(shares, 0.2, shares)
 
 
+@pytest.mark.costly
 def test_population_of_correlated_topics_is_normal_wishart(counts, global_random_seed):
     """E Σ = I and E (μ μᵀ - Σ / size) = 0 for ten pseudo-documents; words are alike often."""
     model, draw = sksvi.CorrelatedTopicModel(3, topic_word_prior=1.0), np.random.RandomState(global_random_seed)
@@ -320,12 +325,14 @@ def test_ranks_without_a_density_of_rows_need_quantities(counts):
         sbc(sksvi.StructuredLDA(2), X=counts, n=2)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", [sksvi.BernoulliMixture, sksvi.CategoricalMixture])
 def test_ranks_of_mixtures_are_of_their_density(kind, counts):
     found = sbc(kind(2), X=(counts > 2.0).astype(float), n=3, n_draws=9, random_state=0)
     assert list(found.ranks) == ["log likelihood"] and len(found.ranks) == 3
 
 
+@pytest.mark.costly
 def test_prior_of_rows_in_arviz(counts):
     pytest.importorskip("arviz")
     X = (counts > 2.0).astype(float)

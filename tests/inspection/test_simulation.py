@@ -104,6 +104,7 @@ def test_the_probability_of_a_band_is_that_of_simulations(n, steps, global_rando
         assert abs(np.mean(tail > level) - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000)
 
 
+@pytest.mark.costly
 def test_curves_of_uniform_ranks_stay_in_the_band(global_random_seed):
     share, low, high = band(100, 100, 0.9)
     ranks = np.random.default_rng(global_random_seed).integers(0, 100, (2000, 100))
@@ -124,6 +125,7 @@ class HalfVariance(BayesianGLMRegressor):
         return draws
 
 
+@pytest.mark.costly
 def test_a_conjugate_posterior_passes_and_one_of_half_the_variance_does_not(rows, global_random_seed):
     right = sbc(BayesianGLMRegressor(**GIVEN), X=rows, n=300, random_state=global_random_seed)
     table = right.table
@@ -143,6 +145,7 @@ def test_ranks_do_not_depend_on_processes(rows):
     pd.testing.assert_frame_equal(one.ranks, two.ranks)
 
 
+@pytest.mark.costly
 def test_simulations_and_quantities_of_ones_own(rows, global_random_seed):
     """The mean of normal numbers: its posterior is exact; of a shifted simulation draws are too low."""
 

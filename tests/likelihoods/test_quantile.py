@@ -71,6 +71,7 @@ def test_estimates_are_those_of_quantile_regression_whatever_the_unit(global_ran
         np.testing.assert_allclose(larger.coef_std_, 1e3 * model.coef_std_, rtol=1e-3)
 
 
+@pytest.mark.costly
 def test_standard_deviations_are_those_of_the_sampling_distribution(global_random_seed):
     """Over 40 sets; the sd of 40 numbers has a relative standard error of 0.11, of two columns 0.08."""
     found, said = [], []

@@ -290,6 +290,7 @@ def test_a_prior_per_column_is_that_of_all_its_levels(table):
     np.testing.assert_array_equal(model.prior_precision_, [4.0, 4.0, 4.0, 0.5])
 
 
+@pytest.mark.costly
 def test_a_name_in_each_row_is_told(table):
     X, *_ = table
     with pytest.warns(UserWarning, match="column 'who' of X has 300 levels in 300 rows"):

@@ -57,6 +57,7 @@ def test_moments_of_the_excess_are_those_of_the_likelihood(likelihood, y, mean):
     assert p @ residual**2 == pytest.approx(variance[0])
 
 
+@pytest.mark.costly
 def test_overdispersed_counts_are_told_of(global_random_seed):
     """95 of 100 at least; of 100 such sets all were, of these 40 no more than two may not be."""
     rng = np.random.default_rng([global_random_seed, 1])
@@ -105,6 +106,7 @@ def test_weights_offsets_and_exposures_are_those_of_the_fit(global_random_seed):
     assert together.factor == pytest.approx(each.factor) and together.chance == pytest.approx(each.chance)
 
 
+@pytest.mark.costly
 def test_what_has_a_dispersion_of_its_own_is_not_told(global_random_seed):
     rng = np.random.default_rng([global_random_seed, 5])
     X, y = counts(rng, 200, 3.0, 0.5)

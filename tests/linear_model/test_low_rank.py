@@ -380,6 +380,7 @@ def in_partitions(X, y, size):
     return array.concatenate(rows), array.from_array(y, chunks=size)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("likelihood", "classes"), [("logit", 2), ("probit", 2), ("logit", 3)])
 def test_rows_in_partitions_are_the_rows_in_memory(likelihood, classes, rng):
     X, y, new, _ = documents(rng, classes)
@@ -391,6 +392,7 @@ def test_rows_in_partitions_are_the_rows_in_memory(likelihood, classes, rng):
     np.testing.assert_allclose(remote.predict_proba(new), model.predict_proba(new), atol=1e-6)
 
 
+@pytest.mark.costly
 def test_partitions_of_any_schedule_give_the_same_bits(rng):
     dask = pytest.importorskip("dask")
     X, y, *_ = documents(rng)

@@ -245,6 +245,7 @@ def test_draws_of_the_prior(frame, target):
         np.testing.assert_allclose(y[:, 0].var(ddof=1), variance[0], rtol=4.0 * np.sqrt(2.0 / n))
 
 
+@pytest.mark.costly
 def test_power_scaling_tells_a_prior_that_rows_contradict(frame, target):
     coef = BayesianGLMRegressor().fit(frame, target).coef_[0]
     there, off = (

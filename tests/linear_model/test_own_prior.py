@@ -250,11 +250,13 @@ def covers(rng, n, columns, sets, effect=3.0):
     return np.mean(held), np.mean(joint)
 
 
+@pytest.mark.costly
 def test_one_effect_among_nulls_is_held(rng):
     held, _ = covers(rng, 100, 10, sets=30)
     assert held >= 0.9 - 4 * np.sqrt(0.09 / 30)
 
 
+@pytest.mark.costly
 def test_the_joint_prior_misses_one_effect_among_many_nulls(rng):
     """Where rows are fewer than five a column it shrinks the one effect towards those that are none."""
     held, joint = covers(rng, 60, 20, sets=30)

@@ -195,6 +195,7 @@ def test_the_choice_does_not_lower_the_bound(data):
     assert np.isfinite(model.summary()[["mean", "std"]].iloc[: X.shape[1]].to_numpy()).all()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "h-mc-ssvi", "fp"])
 def test_algorithms_agree_on_the_shape(algorithm):
     X, y = measured()
@@ -278,6 +279,7 @@ def test_a_warm_fit_goes_on_with_its_shape(data):
     assert model.prior_power_ == power and model.lower_bound_ == pytest.approx(bound, abs=0.05)
 
 
+@pytest.mark.costly
 def test_a_warm_fit_after_a_stream_finds_its_shape():
     X, y = measured()
     model = BayesianGLMRegressor(warm_start=True).partial_fit(X, y)

@@ -34,6 +34,7 @@ def structured(y):
     return out
 
 
+@pytest.mark.costly
 def test_every_form_of_a_target_gives_the_same_fit(global_random_seed):
     X, y = survival(60, global_random_seed)
     fit = BayesianGLMRegressor(likelihood="weibull").fit(X, y)
@@ -130,6 +131,7 @@ def test_truth_values_and_numbers_have_one_diagnosis(global_random_seed):
     pd.testing.assert_frame_equal(truth, numbers)
 
 
+@pytest.mark.costly
 def test_scores_frailties_and_processes(global_random_seed, tmp_path):
     X, y = survival(90, global_random_seed)
     pipeline = make_pipeline(StandardScaler(), BayesianGLMRegressor(likelihood="weibull"))

@@ -117,6 +117,7 @@ def test_a_fit_goes_on_with_chunks(rng):
     assert gained.mean() > -4 * gained.std() / len(labels) ** 0.5 and model.n_samples_seen_ == N
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("classes", [2, 3])
 def test_many_rows_after_a_fit_of_few_are_learned(classes, rng):
     """The scale that few rows choose may be a long way off: a long chunk has its own, and their message joins it."""

@@ -133,6 +133,7 @@ def test_summary_has_the_residual(data, global_random_seed):
     assert "noise variance" in model().fit(*data).summary().index
 
 
+@pytest.mark.costly
 def test_damped_steps_end_where_full_ones_do(global_random_seed):
     """Intercepts that hardly vary, slopes that do, noise that grows with them: half a step was worth less than none."""
     rng = np.random.default_rng([global_random_seed, 32])

@@ -139,6 +139,7 @@ def clusters(rng, effect, n_clusters=20, n_rows=15):
     return pd.DataFrame({"treated": treated.astype(float), "x": x, "cluster": cluster}), y
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("sets", [12, pytest.param(30, marks=pytest.mark.exhaustive)])
 def test_a_treatment_given_by_cluster(sets, rng):
     """Known from twenty clusters, not from three hundred rows: it is not shrunk to what columns within clusters do."""

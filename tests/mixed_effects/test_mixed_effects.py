@@ -74,6 +74,7 @@ def test_without_noise_and_groups_it_is_the_glm(likelihood, bound, frame):
     np.testing.assert_array_equal(gme.predict_proba(X), glm.predict_proba(X))
 
 
+@pytest.mark.costly
 def test_group_scales_of_simulated_data(rng):
     """Means over replications lie within four standard errors, fixed effects within those that the fit reports."""
     errors, coverage, scores = [], [], []
@@ -191,6 +192,7 @@ def test_auto_noise_is_decided_once(frame, tmp_path):
 # ---- grouping columns
 
 
+@pytest.mark.costly
 def test_ways_to_name_groups(frame):
     X, y = frame
     model = GMERegressor(**GROUPED).fit(X, y)
@@ -329,6 +331,7 @@ def test_nested_and_crossed(rng):
     assert model.score(X, y) > 0.85
 
 
+@pytest.mark.costly
 def test_random_slopes(frame, rng):
     X, y = frame
     model = GMERegressor(**GROUPED, random_slopes="z").fit(X, y)
@@ -433,6 +436,7 @@ def test_unseen_levels_in_more_data(frame):
 # ---- how the fit is done
 
 
+@pytest.mark.costly
 def test_the_arrow_is_the_dense_fit(frame, monkeypatch):
     X, y = frame
     for noise in (False, True):
@@ -480,6 +484,7 @@ def test_no_number_of_threads_changes_a_bit(settings, frame):
     assert one.lower_bound_ == two.lower_bound_ and one.noise_scale_ == two.noise_scale_
 
 
+@pytest.mark.costly
 def test_weights_are_copies_and_order_does_not_matter(frame, rng):
     X, y = frame
     counts = rng.integers(0, 3, len(X))

@@ -41,6 +41,7 @@ def dense(X):
     return bends, given, np.array([2.0, 1.0, WIDE]), pd.get_dummies(X["site"]).to_numpy(float)
 
 
+@pytest.mark.costly
 def test_posterior_of_scales_is_that_of_a_grid(fitted):
     """By the dense covariance of y; √(τ² Σ var / u²) is half-Cauchy(1), s half-Student-t(3) of scale 2.5 u."""
     X, y, model = fitted

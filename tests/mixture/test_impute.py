@@ -28,6 +28,7 @@ def model(survey):
     return CategoricalMixture(4, random_state=0).fit(survey)
 
 
+@pytest.mark.costly
 def test_probabilities_are_ratios_of_predictive_densities(survey, model):
     row = survey.head(1).astype({"tea": object})
     row.loc[row.index[0], ["tea", "milk"]] = None

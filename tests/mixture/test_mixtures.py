@@ -115,6 +115,7 @@ def test_groups_are_found(algorithm, global_random_seed):
     assert 3 <= model.n_components_ <= 7
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_latent_classes_are_found(global_random_seed):
     X, labels = answers(global_random_seed)
@@ -133,6 +134,7 @@ def test_latent_classes_are_found(global_random_seed):
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
 
 
+@pytest.mark.costly
 def test_categories_and_bits_are_one_model(global_random_seed):
     X, _, _ = bits(global_random_seed)
     # The last value is a zero for bits, the last category for others.
@@ -188,6 +190,7 @@ def test_new_rows_are_those_of_the_model(cls, global_random_seed):
 
 
 # ---- input
+@pytest.mark.costly
 def test_sparse_rows_are_dense_ones(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = (rng.random((200, 60)) < 0.03).astype(float)
@@ -214,6 +217,7 @@ def test_values_that_are_no_bits_are_refused_by_column(global_random_seed):
         BernoulliMixture(2).fit([[0.0, np.inf]])
 
 
+@pytest.mark.costly
 def test_a_category_that_no_row_had_is_named(global_random_seed):
     X, _ = answers(global_random_seed, 60)
     model = CategoricalMixture(3, **QUICK).fit(X)
@@ -365,6 +369,7 @@ def test_images_are_predicted_better_by_a_learned_prior_count(cls, global_random
     assert 0.12 < learned.probability_prior_ < 0.5
 
 
+@pytest.mark.costly
 def test_a_fit_that_goes_on_cannot_begin_to_learn_the_prior_count(global_random_seed):
     X, _, _ = bits(global_random_seed)
     model = BernoulliMixture(5, probability_prior=0.5, warm_start=True, random_state=0).fit(X)
@@ -391,6 +396,7 @@ def test_a_stream_finds_groups(global_random_seed):
         model.set_params(n_components=4).partial_fit(X)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [60, *(pytest.param(size, marks=pytest.mark.exhaustive) for size in (1, 7))])
 def test_a_stream_in_small_chunks_is_about_a_fit(size, global_random_seed):
     """Not one component, which is where steps from one row or a few would stay."""
@@ -418,6 +424,7 @@ def test_first_rows_of_a_stream_fade_and_end_with_a_fit(global_random_seed):
     assert stream.fit(X)._first_rows is None
 
 
+@pytest.mark.costly
 def test_moves_end_a_fit_higher(global_random_seed):
     X, _, _ = bits(global_random_seed)
     bounds, used = [], []
@@ -462,6 +469,7 @@ def test_rows_gathered_in_one_component_are_where_no_pair_leads(global_random_se
     assert moves._gathered() == 0
 
 
+@pytest.mark.costly
 def test_small_groups_that_are_there_stay(global_random_seed):
     """Forty groups of four to five rows, told apart by sixty columns: merging them is no clear gain."""
     rng = np.random.default_rng([global_random_seed, 34])
@@ -475,6 +483,7 @@ def test_small_groups_that_are_there_stay(global_random_seed):
     assert adjusted_rand_score(labels, found) > 0.69
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n", [50, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (200, 600))])
 def test_ordinary_fits_converge(n, global_random_seed):
@@ -490,6 +499,7 @@ def test_ordinary_fits_converge(n, global_random_seed):
     assert CategoricalMixture(random_state=0).fit(rng.integers(0, 3, (n, 4))).converged_
 
 
+@pytest.mark.costly
 def test_a_warm_start_goes_on(global_random_seed):
     X, _, _ = bits(global_random_seed)
     model = BernoulliMixture(8, concentration=1.0, algorithm="svi", warm_start=True, moves="none", **QUICK).fit(X)

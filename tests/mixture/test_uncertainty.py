@@ -23,6 +23,7 @@ def fitted(cls, X, **options):
     return cls(4, max_iter=200, concentration=2.0, random_state=0, **options).fit(table)
 
 
+@pytest.mark.costly
 def test_weights_have_the_exact_posterior_of_a_few_rows():
     """Σ w² does not know the components' names: its mean over all 2^6 ways to label six rows."""
     X = np.array([[1, 1], [1, 1], [1, 0], [0, 0], [0, 0], [0, 1.0]])
@@ -49,6 +50,7 @@ def test_weights_have_the_exact_posterior_of_a_few_rows():
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
 
 
+@pytest.mark.costly
 @BOTH
 def test_variational_has_the_fit_without_draws(cls, global_random_seed):
     X = rows(global_random_seed)
@@ -79,6 +81,7 @@ def test_a_summary_is_that_of_the_draws(cls, tmp_path, global_random_seed):
     pd.testing.assert_frame_equal(load(tmp_path / "model.sksvi").summary(coverage=0.5), table)
 
 
+@pytest.mark.costly
 @BOTH
 def test_what_has_no_draws_has_q(cls):
     X = rows(0)

@@ -131,6 +131,7 @@ def test_coordinate_steps_never_lower_the_local_bound(local_step, global_random_
     assert np.all(bounds[-1] <= np.array(evidence) + 1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("local_step", "most"), [("mean-field", 7.5), ("spike-slab", 4.0)])
 def test_sure_features_that_overlap_lead_few_rows_astray(local_step, most, global_random_seed):
     """Nats below log p(y), averaged over 60 rows and six sets of features; 11 and 8 from even odds alone."""
@@ -399,6 +400,7 @@ def test_threads_never_change_a_bit(local_step):
                 np.testing.assert_array_equal(array, results[0][0][name][k])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("noise_size", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed):
     """Geweke (2004): draws of everything from the prior, then sweeps with new data each, leave the joint as it was."""

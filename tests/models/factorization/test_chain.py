@@ -30,6 +30,7 @@ def blocks(model, n_users, n_items):
     return q
 
 
+@pytest.mark.costly
 def test_steps_of_columns_are_gaussian_draws(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     root = rng.standard_normal((3, 4, 4))
@@ -81,6 +82,7 @@ def functionals(point, scales):
     return np.concatenate([[np.tanh(f), np.abs(np.tanh(f))], np.abs(np.tanh(users[1])), np.tanh(items[2]), *sds])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gaussian", "logit"])
 def test_draws_have_the_moments_of_a_dense_grid(name, global_random_seed):
     """Two users and two items of one factor, its precisions fixed: the posterior is a sum over four dimensions."""

@@ -157,6 +157,7 @@ def test_joint_route_is_the_sum_over_a_jointly_gaussian_row(name, global_random_
         np.testing.assert_allclose(D, D_sum[:, free[:, None], free], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.costly
 def test_joint_curvature_is_nearer_to_the_true_one(global_random_seed):
     """K = 10, posterior variance 0.2, logistic: errors of about 2 and 8 %; draws are the truth."""
     rng = np.random.default_rng([global_random_seed, 3])
@@ -258,6 +259,7 @@ def test_gaussian_passes_are_lim_and_teh(passes, global_random_seed):
     assert state.bound == state.bounds[-1]
 
 
+@pytest.mark.costly
 def test_fully_observed_matrix_has_the_analytic_solution(global_random_seed):
     """Nakajima et al. (2013), and the subspace of principal components."""
     rng = np.random.default_rng([global_random_seed, 6])

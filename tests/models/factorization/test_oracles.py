@@ -187,6 +187,7 @@ def test_lim_teh_rises_to_a_stationary_point(global_random_seed):
     np.testing.assert_allclose(np.linalg.inv(items.cov), np.eye(2) / variances[1] - 2 * D, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("L", "M"), [(6, 9), *(pytest.param(*size, marks=pytest.mark.exhaustive) for size in ((12, 8), (7, 7)))]
 )
@@ -240,6 +241,7 @@ def test_annealed_evidence_of_one_column(name, global_random_seed):
     assert abs(estimate - exact) < 4 * error
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["gaussian", pytest.param("logit", marks=pytest.mark.exhaustive)])
 def test_annealed_evidence_of_ten_by_ten_repeats(name, global_random_seed):
     """Runs agree within their errors, and the best bound of the Gaussian stays below."""

@@ -114,6 +114,7 @@ def test_every_algorithm_nears_one_optimum(algorithm, batch_size, global_random_
     assert best - (0.02 if algorithm != "s-dsvi" else 0.15) * abs(best) <= model.lower_bound_ <= best + above
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_a_fit_leaves(tmp_path, global_random_seed):
     X, y = (part[::2] for part in load_iris(return_X_y=True))

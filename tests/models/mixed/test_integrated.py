@@ -69,6 +69,7 @@ def test_moments_are_those_of_dense_quadrature(data):
     np.testing.assert_allclose(found.curvature, -np.array(bend) / (4.0 * h**2), rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.costly
 def test_a_fit_has_the_posterior_of_a_grid(data, model):
     """Weights by a normal about the best ones at each of many deviations between levels."""
     X, y, g = data
@@ -96,6 +97,7 @@ def test_a_fit_has_the_posterior_of_a_grid(data, model):
     assert abs(shown.loc["std(g, intercept)", "std"] / spread - 1.0) < 0.15
 
 
+@pytest.mark.costly
 def test_a_weight_is_as_many_copies(data, model):
     X, y, _ = data
     twice = GMEClassifier(groups="g", prior_precision="flat").fit(pd.concat([X, X]), np.r_[y, y])

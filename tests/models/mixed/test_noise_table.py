@@ -220,6 +220,7 @@ def test_who_has_a_table():
     assert not tabulated(Poisson(), y, bound="mean-field") and not tabulated(Poisson(), y, noise_prior_scale=None)
 
 
+@pytest.mark.costly
 def test_a_fit_is_the_same_with_and_without(rng, monkeypatch):
     X = rng.standard_normal((60, 2))
     y = rng.poisson(np.exp(0.5 + 0.4 * X[:, 0] + 0.6 * rng.standard_normal(60)))

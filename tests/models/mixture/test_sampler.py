@@ -18,6 +18,7 @@ from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler
 from tests.models.mixture.test_model import data_of, evidence_of, table
 
 
+@pytest.mark.costly
 def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_seed):
     """Four rows, two components: the probability of each of the eight partitions into ordered labels."""
     sizes = (2, 3, 2)
@@ -46,6 +47,7 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     np.testing.assert_allclose(value, logs[chain[-1]], rtol=1e-12)
 
 
+@pytest.mark.costly
 def test_the_prior_count_is_drawn_as_quadrature_says(global_random_seed):
     """All rows in the only component: p(log c | X) on a grid."""
     codes = table((2, 3, 2, 2), 30, global_random_seed, 0.2)

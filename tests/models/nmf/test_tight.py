@@ -135,6 +135,7 @@ def test_one_component_needs_no_draws(global_random_seed):
     np.testing.assert_allclose(gradient[:, 1], -terms.exposure * np.ones(4), rtol=1e-8)
 
 
+@pytest.mark.costly
 def test_a_fit_goes_up_from_auxiliary_counts(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.poisson(rng.gamma(0.4, 4.0, (60, 3)) @ rng.gamma(0.4, 2.0, (3, 10))).astype(float)
