@@ -53,10 +53,12 @@ def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, value
     here, work = np.zeros((S, 1)), np.empty((S, 1))
     here[:, 0] = h
     power, product = np.eye(E), np.empty((len(rows) - own, E))
+    before, before_starts = rows[:own], starts[: own + 1]
+    later, later_starts, shifted = rows[own:] - S, starts[own:], columns - S
     for t in range(len(out)):
         if t:
-            _times_back(rows[:own], starts[: own + 1], columns, values, here, work)
-            _times(rows[own:] - S, starts[own:], columns - S, values, power, product)
+            _times_back(before, before_starts, columns, values, here, work)
+            _times(later, later_starts, shifted, values, power, product)
         for j in range(S):
             out[t, j] = here[j, 0]
         for j in range(E):
