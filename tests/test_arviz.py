@@ -147,6 +147,7 @@ def test_loo_of_arviz_is_near_that_of_messages(table):
     assert list(arviz.compare(both).index) == ["all", "dose"]
 
 
+@pytest.mark.costly
 def test_replicated_targets_have_the_predictive_moments(table):
     pytest.importorskip("arviz")
     X, _ = table
@@ -181,6 +182,7 @@ def test_labels_and_named_levels_are_positions(table):
     assert data["posterior"].attrs["levels"] == ["low", "middle", "high"]
 
 
+@pytest.mark.costly
 def test_latents_of_processes_and_series(global_random_seed):
     """f at draws has the moments of `predict_latent`: at the rows of a full process, at any of a sparse one."""
     rng = np.random.default_rng(global_random_seed)

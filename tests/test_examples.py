@@ -16,6 +16,7 @@ def run(example, tmp_path, monkeypatch, capsys):
     return capsys.readouterr().out
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_group_effects(tmp_path, monkeypatch, capsys):
     from examples import group_effects
@@ -31,6 +32,7 @@ def test_group_effects(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["group_effects.png"]
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_gp_bands(tmp_path, monkeypatch, capsys):
     from examples import gp_bands
@@ -66,6 +68,7 @@ def test_ratings(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["ratings.png"]
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_topics(tmp_path, monkeypatch, capsys):
     from examples import topics

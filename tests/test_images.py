@@ -56,6 +56,7 @@ def test_missing_pixels_are_nan_in_every_patch():
     assert extract_patches(image.astype(np.float32), 3).dtype == np.float32
 
 
+@pytest.mark.costly
 def test_pixels_are_filled_in(global_random_seed):
     image = picture()
     mask = np.random.default_rng(global_random_seed).random(image.shape) < 0.5
@@ -64,6 +65,7 @@ def test_pixels_are_filled_in(global_random_seed):
     assert np.mean((filled - image)[mask] ** 2) < 0.1 * np.var(image)
 
 
+@pytest.mark.costly
 def test_noise_is_removed_and_learned(global_random_seed):
     image = picture()
     noisy = image + 15 * np.random.default_rng(global_random_seed).standard_normal(image.shape)
@@ -72,6 +74,7 @@ def test_noise_is_removed_and_learned(global_random_seed):
         assert np.mean((better - image) ** 2) < 0.4 * 15**2
 
 
+@pytest.mark.costly
 def test_integer_and_colour_images():
     image = np.clip(np.stack([picture(24, 24), picture(24, 24)[::-1], np.full((24, 24), 90.0)], -1), 0, 255)
     image = image.astype(np.uint8)
@@ -112,6 +115,7 @@ def test_fast_results_are_near(global_random_seed):
         inpaint(image, mask, quality="good")
 
 
+@pytest.mark.costly
 def test_defaults_need_no_estimator():
     mask = np.random.default_rng(0).random((30, 30)) < 0.5
     a, b = (inpaint(picture(30, 30), mask, max_iter=5, random_state=0) for _ in range(2))
@@ -158,6 +162,7 @@ def test_settings_override_those_of_the_estimator(monkeypatch):
     ]
 
 
+@pytest.mark.costly
 def test_standard_deviations_cover(global_random_seed):
     """Pixels are inside intervals of 90 %: those that are missing, and all without their noise."""
     rng = np.random.default_rng(global_random_seed)
@@ -266,6 +271,7 @@ def test_a_dictionary_starts_from_cosines_of_unit_length(size, channels):
     assert np.linalg.matrix_rank(atoms) == size**2 * channels
 
 
+@pytest.mark.costly
 def test_little_seen_takes_all_steps_and_is_estimated_with_richer_patches_and_sharper_weights(monkeypatch):
     monkeypatch.setattr(_patches, "MANY_PATCHES", 100)
     monkeypatch.setattr(_fit, "stalled", lambda checks: True)  # a hundred held-out pixels would end the fit
@@ -362,6 +368,7 @@ def test_displays_of_dictionary_and_images():
         BeforeAfterDisplay(image, image[:5])
 
 
+@pytest.mark.costly
 def test_example(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     import sys

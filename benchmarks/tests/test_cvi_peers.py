@@ -28,6 +28,7 @@ def test_exact_peers_end_at_the_optimum(task: Task) -> None:
         assert run.reached is not None and run.reached <= run.iterations and run.seconds is not None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("factorized", [False, True])
 def test_regression_on_draws_ends_close_to_the_optimum(task: Task, factorized: bool, global_random_seed: int) -> None:
     """A loss of 0.1 nats is that of a mean a fifth of a standard deviation off in each of four coordinates."""

@@ -110,6 +110,7 @@ def test_quick_commands_print_what_the_page_says(capsys: pytest.CaptureFixture[s
     assert "product, FPb" in printed
 
 
+@pytest.mark.costly
 def test_predictions_of_a_few_designs_are_right() -> None:
     for number in range(4):
         row = study.row(number, 50)

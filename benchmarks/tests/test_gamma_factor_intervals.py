@@ -8,6 +8,7 @@ import pytest
 from benchmarks.gamma_factor.intervals import covers
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("sets", [5, pytest.param(12, marks=pytest.mark.exhaustive)])
 def test_intervals_hold_where_factors_share_all_columns(sets, global_random_seed):
     """Linear response alone holds 74 to 76 %; of 12 sets the share has a standard error of about 0.05, of 5 of 0.08."""

@@ -17,6 +17,7 @@ def test_latents_have_variance_four_and_some_effects(design):
     np.testing.assert_allclose(f, X @ w - np.mean(X @ w), atol=1e-9)
 
 
+@pytest.mark.costly
 def test_a_fit_without_a_choice_has_equal_variances_and_no_larger_bound():
     data = next(data for data in spectral.all_sets() if data.name == "sphinx/docutils")
     row = spectral.text_row(data, 1)

@@ -47,6 +47,7 @@ def test_sets_have_names_of_their_own_and_are_not_those_of_the_tuning():
     assert {"sphinx", "sklearn"} <= PACKAGES
 
 
+@pytest.mark.costly
 def test_a_split_has_new_rows_and_columns_of_its_training_rows_alone(global_random_seed):
     data = TextSet("", "", lambda: docstrings("joblib", "threadpoolctl"), words, 0.5)
     X, y, new, labels = next(data.drawn(1))

@@ -10,6 +10,7 @@ from benchmarks.glm._text_exact import extended, leave_one_out
 from benchmarks.glm._text_sets import TextSet, docstrings, simulated, unchanged, words
 
 
+@pytest.mark.costly
 def test_refits_are_those_of_the_prior_and_temperature_that_the_fit_has_chosen():
     data = TextSet("two packages", "", lambda: docstrings("joblib", "threadpoolctl"), words, 0.2)
     row = text_loo.refits(data)

@@ -42,6 +42,7 @@ def test_splits_have_new_rows(global_random_seed):
         assert not {row.tobytes() for row in A} & {row.tobytes() for row in B}
 
 
+@pytest.mark.costly
 def test_tables_of_small_sets(global_random_seed):
     rows = bench.rows_of([small(False, global_random_seed)], bench.of_measured, 2)
     counts = bench.rows_of([small(True, global_random_seed)], bench.of_counted, 2)

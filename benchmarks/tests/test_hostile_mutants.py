@@ -55,6 +55,7 @@ def changed_text(tmp_path, monkeypatch):
     return module, lambda before, after: Mutant("mutated.py", "Operator", 0, TEXT.replace(before, after))
 
 
+@pytest.mark.costly
 def test_functions_change_in_a_process_and_nothing_else_does(changed_text):
     module, mutant = changed_text
     assert module.plain(1) == 2 and module.made(2) == 20 and module.Thing().value == 5 and module.kept(1) == 2

@@ -93,6 +93,7 @@ def test_group_effects_agree_with_nuts(name: str) -> None:
         assert np.all(np.abs(ratio - 1) <= 0.2 + 4 * run["sd_error"] / run["sd"]), ratio
 
 
+@pytest.mark.costly
 def test_noise_agrees_with_nuts_up_to_the_shape_of_its_posterior() -> None:
     """q(w2) is a Rayleigh, whose sd is 0.52 of its mean where that of the posterior is 0.11: the coefficients move by
     up to half a posterior sd (the intercept, which trades with w2), their sd shrinks by a tenth."""

@@ -42,6 +42,7 @@ def test_stored_prices_fall_with_counts_for_the_mean_field_and_end_high_for_the_
     assert simple[-1] == max(simple) and simple[-1] > 10 * simple[0]
 
 
+@pytest.mark.costly
 def test_a_small_run_of_topics(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topics_price.main(quick=True)
     assert "simulated" in capsys.readouterr().out

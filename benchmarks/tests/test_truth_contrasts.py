@@ -11,6 +11,7 @@ from benchmarks._lib.tables import RESULTS
 from benchmarks.truth.contrasts import MODELS, Case, cases, measured, pooled, row_of, sets_of, simulated
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("model", MODELS)
 def test_intervals_hold_with_nothing_set(model, global_random_seed):
     found = [measured(Case(model, 3, 120, "balanced", "moderate"), i, global_random_seed) for i in range(12)]

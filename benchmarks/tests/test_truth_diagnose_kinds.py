@@ -20,6 +20,7 @@ def of(kind, seed):
     return diagnose(model, X, y)
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [kind for kind in BAD if kind.name in CLEAR], ids=lambda kind: kind.name)
 def test_what_misleads_is_named_with_a_remedy(kind, global_random_seed):

@@ -14,6 +14,7 @@ from benchmarks.truth.factors import measured, rows_of, standard_error, tables
 CHOSEN = [s for s in settings() if s.estimator in ("GeneralizedPMF", "PoissonFactorization") and "K = 3" in s.name]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("setting", CHOSEN[1::2], ids=lambda setting: setting.name)
 def test_corrected_intervals_cover_more_than_those_of_q(setting):
     rows = rows_of(setting, measured(setting, 4, seed=2))

@@ -10,6 +10,7 @@ from benchmarks.truth.loo_series import cases
 from benchmarks.truth.loo_series import measured as series_measured
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name",
     ["spector 32 × 3", "labels 40 × 30, prior given", "stackloss 21 × 3", "levels 60 × 3", "schools, one by one"],

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.truth import quantiles
 
 
+@pytest.mark.costly
 def test_intervals_of_a_quantile_hold_and_uncorrected_ones_do_not(global_random_seed):
     row = quantiles.run("normal", 0.75, 200, 30, global_random_seed)
     assert abs(row["covers"] - 0.93) < 4.0 * (0.07 / 90) ** 0.5

@@ -19,6 +19,7 @@ LONG = pytest.mark.exhaustive
 CASES = [pytest.param(*one, id=one[0].name, marks=[LONG] * (i in (1, 3, 4))) for i, one in enumerate(SMALL)]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("case", "spread"), CASES)
 def test_intervals_hold_where_those_of_q_did_not(case, spread, global_random_seed):
     row = topics.run(case, case.sets, global_random_seed)

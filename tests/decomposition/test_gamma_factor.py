@@ -207,6 +207,7 @@ def test_means_that_chance_explains_are_left_out(global_random_seed):
         assert model.lower_bound_ == pytest.approx(same.lower_bound_, abs=1.0)
 
 
+@pytest.mark.costly
 def test_rows_far_from_zero_say_the_same_wherever_they_are(global_random_seed):
     """Means that are learned change nothing but themselves; rows that were centred had theirs learned before."""
     options, same = {"tol": 1e-8, "max_iter": 1000, "random_state": 0}, 0
@@ -410,6 +411,7 @@ def test_chunks_say_what_all_rows_say(noise, global_random_seed):
     assert stream.lower_bound_ == pytest.approx(whole.lower_bound_, abs=2.0)
 
 
+@pytest.mark.costly
 def test_a_stream_forgets(global_random_seed):
     X, _ = rows(global_random_seed, 400)
     model = GammaFactorModel(2, noise_variance="auto", half_life=50, random_state=0).partial_fit(X)

@@ -50,6 +50,7 @@ def test_scikit_learn_checks_of_other_fits(estimator, check):
     check(estimator)
 
 
+@pytest.mark.costly
 def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
     """Sweeps of a share further, in single precision too: the same activations and terms of the bound, sooner."""
     rng = np.random.default_rng(global_random_seed)
@@ -145,6 +146,7 @@ def test_batches_begin_without_components_to_spare(monkeypatch):
     assert np.any(model.set_params(batch_size=None).fit(X).components_ != fits[None])
 
 
+@pytest.mark.costly
 def test_sparse_is_dense():
     X = parts()[0]
     model = GammaPoissonFactorization(4, max_iter=8, random_state=0).fit(X)
@@ -198,6 +200,7 @@ def test_intervals_of_missing_counts_cover(global_random_seed):
     assert 0.9 < inside.mean() < 0.99
 
 
+@pytest.mark.costly
 def test_densities_of_missing_counts_heed_that_activations_go_together():
     """Half of the pixels of digits from the others: with independent activations densities are too narrow."""
     X = load_digits().data[:500]
@@ -315,6 +318,7 @@ def test_saved_and_gone_on(tmp_path):
     assert more.fit(X).lower_bound_ > more.lower_bounds_[3] and more.n_iter_ == 10
 
 
+@pytest.mark.costly
 def test_the_tight_bound_begins_with_auxiliary_counts(tmp_path):
     """And a fit that is cut off in either part goes on to the same bits."""
     X = parts(n=60)[0]
@@ -336,6 +340,7 @@ def test_the_tight_bound_begins_with_auxiliary_counts(tmp_path):
     assert stream.n_samples_seen_ == 60 and np.isfinite(stream.lower_bound_)
 
 
+@pytest.mark.costly
 def test_half_of_an_image_says_much_of_the_other():
     """Digits: scikit-learn's NMF is at -2.17 or below in the same split (benchmarks/nmf/poisson.py)."""
     from sklearn.datasets import load_digits

@@ -59,6 +59,7 @@ def best(found, truth):
     return np.corrcoef(found, truth)[: len(found), len(found) :].max(0)
 
 
+@pytest.mark.costly
 def test_components_are_found(global_random_seed):
     bunch = sounds(global_random_seed)
     model = GammaProcessNMF(12, search_passes=60, max_iter=150, random_state=global_random_seed).fit(bunch.data)
@@ -73,6 +74,7 @@ def test_components_are_found(global_random_seed):
     np.testing.assert_allclose(rebuilt, model.reconstruct(bunch.data))
 
 
+@pytest.mark.costly
 def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
     """The bound is the larger where twice as many components begin."""
     gains = []
@@ -86,6 +88,7 @@ def test_a_start_with_some_to_spare_finds_sounds_that_overlap(monkeypatch):
     assert np.all(np.array(gains) > 0.0)
 
 
+@pytest.mark.costly
 def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     X = sounds().data
     monkeypatch.setattr(memory, "SMALL", 0)
@@ -96,6 +99,7 @@ def test_a_start_with_some_to_spare_asks_for_its_memory(monkeypatch):
     GammaProcessNMF(10, init="random", random_state=0).partial_fit(X)  # begins as a fit does
 
 
+@pytest.mark.costly
 def test_components_without_use_are_left_out():
     """Of 20 components for two rows' worth of patterns most explain nothing."""
     rng = np.random.default_rng(0)
@@ -120,6 +124,7 @@ def test_names_of_one_algorithm(algorithm):
     assert np.isfinite(one.lower_bound_)
 
 
+@pytest.mark.costly
 def test_the_bound_is_that_of_its_definition():
     """Equation 8's, in its own words; rows are one half-step further than where the fit took its bound."""
     X = sounds().data
@@ -138,6 +143,7 @@ def test_the_bound_is_that_of_its_definition():
     assert model.lower_bound_ == pytest.approx(value, rel=1e-4)
 
 
+@pytest.mark.costly
 def test_sparse_frames_and_float32():
     bunch = sounds()
     X = bunch.data
@@ -168,6 +174,7 @@ def test_threads_change_no_bit(algorithm, batch_size):
 
 
 # ---- missing cells and scores
+@pytest.mark.costly
 def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
     bunch, rng = sounds(global_random_seed), np.random.default_rng(global_random_seed)
     missing = rng.random(bunch.data.shape) < 0.2
@@ -184,6 +191,7 @@ def test_missing_cells_are_filled_in_with_their_spread(global_random_seed):
     assert model.score(X) > model.score(rng.permuted(X, axis=1))
 
 
+@pytest.mark.costly
 def test_intervals_of_missing_cells_hold_most_of_them(global_random_seed):
     """About 90 % with the Poisson's noise; q is too sure of the expected counts themselves."""
     covers = []
@@ -321,6 +329,7 @@ def test_a_stream_learns(global_random_seed):
     assert stream.score(rest) == pytest.approx(first.score(rest), rel=0.01)
 
 
+@pytest.mark.costly
 def test_steps_learn(global_random_seed, monkeypatch):
     monkeypatch.setattr(first_rows, "ENOUGH", 0)  # from the first chunk on
     bunch = make_spectra(600, 40, n_components=3, mean_count=20.0, random_state=global_random_seed)
@@ -334,6 +343,7 @@ def test_steps_learn(global_random_seed, monkeypatch):
     assert stream.score(rest) > batch.score(rest) - 0.25 * abs(batch.score(rest))
 
 
+@pytest.mark.costly
 def test_a_search_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
     X = sounds().data
     model = GammaProcessNMF(5, search_passes=6, max_iter=10, random_state=0)
@@ -348,6 +358,7 @@ def test_a_search_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
         assert again.n_iter_ == 10 and again.lower_bound_ == whole.lower_bound_
 
 
+@pytest.mark.costly
 def test_a_search_settles_nowhere():
     """All its passes are made, whatever `tol`; then the fit settles by the rule of the others."""
     X = sounds().data
@@ -359,6 +370,7 @@ def test_a_search_settles_nowhere():
     assert not exact[:25].any() and exact[25:].all()
 
 
+@pytest.mark.costly
 def test_a_stream_is_many_small_steps(global_random_seed, monkeypatch):
     """Two chunks leave more than one component would, and most of what a fit finds."""
     monkeypatch.setattr(first_rows, "ENOUGH", 0)

@@ -54,6 +54,7 @@ def everything(model, X):
 
 
 # ---- fits
+@pytest.mark.costly
 def test_dispersion_does_not_take_what_factors_explain(global_random_seed):
     """Of Poisson counts: the negative binomial has a Poisson among it, and ended 60 to 230 nats below.
 
@@ -71,6 +72,7 @@ def test_dispersion_does_not_take_what_factors_explain(global_random_seed):
     assert min(bounds[:2]) > bounds[2] - 15.0
 
 
+@pytest.mark.costly
 def test_a_negative_binomial_begins_where_the_counts_are(global_random_seed):
     """At a dispersion of nearly zero it is Poisson: the constant of f is the counts', not where the density bends."""
     X, y = ratings("poisson", global_random_seed)
@@ -300,6 +302,7 @@ def test_recommendations(global_random_seed):
     assert sorted(everything["item"]) == sorted(model.items_)
 
 
+@pytest.mark.costly
 def test_recommendations_by_bound_and_by_draw(global_random_seed):
     X, y = ratings(seed=global_random_seed, n_users=40, n_items=30)
     model = pmf(max_iter=30).fit(X, y)

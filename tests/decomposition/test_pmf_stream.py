@@ -187,6 +187,7 @@ def test_a_population_larger_than_what_was_seen_counts(global_random_seed):
     assert spread[0] == pytest.approx(spread[1]) and spread[2] < spread[1]
 
 
+@pytest.mark.costly
 def test_first_ratings_that_stand_for_a_population_are_fitted_too(global_random_seed):
     X, y, test, truth = ratings(global_random_seed, 60, 40, share=0.6)
     options = {"algorithm": "mc-ssvi", "total_samples": 3000.0}
@@ -426,6 +427,7 @@ def test_a_stream_from_scratch_keeps_its_factors(chunk, global_random_seed):
     assert stream.score(X[test], y[test]) > 0.85
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["cvi", pytest.param("mc-ssvi", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("order", [pytest.param("at random", marks=pytest.mark.exhaustive), "by user"])
 def test_chunks_of_a_rating_or_less_for_each_id_come_near_to_a_fit(order, algorithm, tmp_path, global_random_seed):

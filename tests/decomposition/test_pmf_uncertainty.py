@@ -32,6 +32,7 @@ def fitted(seed=0, likelihood="gaussian", **options):
     return GeneralizedPMF(**options).fit(X, y), left, f
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("poisson", marks=pytest.mark.exhaustive)])
 def test_intervals_of_f_cover(likelihood, global_random_seed):
     """Six tables with 20 % of their cells: 90 % intervals of the others cover as they say; q's 0.7 to 0.8."""
@@ -96,6 +97,7 @@ def test_the_same_bits_for_any_number_of_threads_and_from_files(tmp_path):
     )
 
 
+@pytest.mark.costly
 def test_weights_are_copies():
     X, y, left, _ = simulated(1)
     times = np.random.default_rng(1).integers(1, 4, len(y))
@@ -117,6 +119,7 @@ def test_what_is_not_corrected():
         GeneralizedPMF(uncertainty="exact").fit(*simulated(0)[:2])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 def test_users_folded_in_are_as_sure_as_those_of_a_fit(likelihood, global_random_seed):
     """Users left out of a fit and folded in: intervals of f with the other items cover as they say."""

@@ -179,6 +179,7 @@ def test_series_one_step_ahead(global_random_seed):
     assert PITDisplay.from_estimator(model, X, pd.Series(np.full(10, 5.0), X.index)).pit.shape == (10,)
 
 
+@pytest.mark.costly
 def test_successes_in_trials(global_random_seed):
     """Noise of each row is integrated out: as by draws."""
     rng = np.random.default_rng(global_random_seed)

@@ -388,6 +388,7 @@ def test_coefficients_of_a_mixed_model(mixed):
 OCCUPATIONS = ["Exec-managerial", "Craft-repair-and-more", "Craft-repair-and-less", "Machine-op-inspct"]
 
 
+@pytest.mark.costly
 def test_names_of_encoded_columns_lose_what_they_share():
     encoded = [f"onehotencoder-2__occupation_of_the_household_{name}" for name in OCCUPATIONS]
     names = ["remainder__age", *encoded]

@@ -70,6 +70,7 @@ def test_one_sweep_says_what_dense_algebra_does(kind):
     assert q.log_evidence() == pytest.approx(evidence, rel=1e-8)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("damping", [None, "auto", 0.8])
 @pytest.mark.parametrize("level", [0.0, "auto"])
 def test_a_regression_on_fixed_states_says_what_a_sweep_does(damping, level, global_random_seed):

@@ -230,6 +230,7 @@ def test_other_algorithms_take_all_rows(algorithm, global_random_seed):
     fixed(algorithm=algorithm, batch_size=60).fit(X, y)
 
 
+@pytest.mark.costly
 def test_the_rate_is_the_users(global_random_seed):
     """A rate of one has no cure for sites that overshoot, as with few rows in a wide prior; a third of it has."""
     X, y = labels(global_random_seed)

@@ -265,6 +265,7 @@ def test_units_of_rows_and_target_do_not_matter():
     assert np.abs(apart).max() < 0.02 * y.std()
 
 
+@pytest.mark.costly
 def test_mean_draws_are_of_the_mixture():
     X, y = rows("levels")
     model = SparseGPRegressor(likelihood="ordinal", random_state=0).fit(X, y)
@@ -294,6 +295,7 @@ def covered(model, X, f):
     return np.mean((low <= f) & (f <= high))
 
 
+@pytest.mark.costly
 def test_intervals_hold_where_rows_are_few():
     """f and y of 30 sets of 20 rows; of points these were 0.75 and 0.80."""
     shares, densities = [], []
@@ -309,6 +311,7 @@ def test_intervals_hold_where_rows_are_few():
     assert np.mean(densities, axis=0)[0] > np.mean(densities, axis=0)[1]
 
 
+@pytest.mark.costly
 def test_labels_few():
     """f of 25 sets of 30 labels; of points these were 0.68."""
     shares = []

@@ -446,6 +446,7 @@ def test_a_stream_learns_the_kernel(global_random_seed):
     assert np.all(steps.kernel_.theta != kernel.theta) and np.isfinite(steps.lower_bound_)
 
 
+@pytest.mark.costly
 def test_classification(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.uniform(-2, 2, (300, 2))
@@ -659,6 +660,7 @@ def test_a_gradient_with_an_error_of_its_own_ends_the_search():
     assert value == -best @ (np.array([1.0, 10.0]) * best) > -0.5  # where the gradient ends: -0.475
 
 
+@pytest.mark.costly
 def test_three_classes_end_by_themselves(global_random_seed):
     """The rule over several classes has an error, within which a bound may fall for ever along short steps."""
     X, y = load_iris(return_X_y=True)

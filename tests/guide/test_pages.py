@@ -89,6 +89,7 @@ VARIES_MORE = pytest.mark.filterwarnings("ignore:y varies .* times as much as:Us
 NEEDED = {page: with_peers([code for code, _ in read(page)]) for page in PAGES}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "page",
     [

@@ -204,6 +204,7 @@ def test_gradient_steps_of_plates_do_not_lower_the_bound(algorithm, global_rando
     assert best.lower_bound_ - model.lower_bound_ <= 0.01 * abs(best.lower_bound_)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["h-mc-ssvi", "s-dsvi"])
 def test_gradient_steps_beside_a_noise_scale_stop(algorithm, global_random_seed):
     """In the coordinates of the first q they crept through 300 passes: the noise's scale had moved away from it."""

@@ -116,6 +116,7 @@ def test_a_sparse_process_has_the_bound_of_its_fit(bound, global_random_seed):
 
 
 # ---- oracles
+@pytest.mark.costly
 def test_a_mixed_models_terms_are_those_of_quadrature(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, y = rng.standard_normal((5, 1)), np.array([0, 1, 3, 9, 2])

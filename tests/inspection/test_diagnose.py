@@ -97,6 +97,7 @@ def test_degrees_of_freedom_of_no_known_width_are_an_alarm():
     assert found.alarm.startswith("Degrees of freedom") and "(×/÷ inf)" in found.text
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("normal", [True, False])
 def test_a_verdict_on_a_fit_names_the_open_side(normal, global_random_seed):
     """Of normal noise degrees of freedom have no upper end; of a t of two they have, in five sets of 300 rows."""

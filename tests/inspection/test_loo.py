@@ -60,6 +60,7 @@ def test_gaussian_noise_is_exact(global_random_seed):
     assert np.all(found.k_hat == -np.inf) and found.elpd_loo == pytest.approx(exact.sum(), abs=1e-7)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("make", "likelihood", "n", "d"),
     [
@@ -181,6 +182,7 @@ def grouped(seed, likelihood):
     return pd.DataFrame({"x": x, "school": np.array(list("abcdefgh"))[codes]}), y
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 @pytest.mark.parametrize("groups", [None, "school"])
 def test_mixed_effects(likelihood, groups, global_random_seed):

@@ -49,6 +49,7 @@ def identical(network, other):
                 np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("how", ["fit", "stream", "unfitted"])
 def test_a_loaded_network_is_the_saved_one_to_the_bit(how, path):
     network = saved_models.fit_model("network") if how == "stream" else Network(NODES)

@@ -169,6 +169,7 @@ def test_elements_of_several_rows(name, spread, global_random_seed):
         assert slope == pytest.approx(found, rel=2e-5, abs=2e-5)
 
 
+@pytest.mark.costly
 def test_one_row_by_index_is_one_row_each(global_random_seed):
     rows = data("poisson", "gamma", global_random_seed)
     nodes = network("poisson", "gamma")
@@ -222,6 +223,7 @@ def test_bound_of_the_mixed_effects_model_at_one_q(bound, global_random_seed):
     assert whole.value({**ours, "f": f}) == pytest.approx(wanted, abs=1e-7)
 
 
+@pytest.mark.costly
 def test_a_fit_ends_where_the_mixed_effects_model_does(global_random_seed):
     X, y = counts(global_random_seed)
     theirs = GMERegressor(likelihood="poisson", bound="optimal", noise=True, tol=1e-13, max_iter=2000, **OPTIONS)
@@ -256,6 +258,7 @@ def evidence(y, prior):
     return total, np.array(mean), np.sqrt(np.array(second) - np.square(mean))
 
 
+@pytest.mark.costly
 def test_structured_is_above_mean_field_and_below_the_evidence(global_random_seed):
     """Deviations of mean field are too narrow; integrated they are those of the exact posterior within a quarter."""
     rng = np.random.default_rng(global_random_seed)

@@ -57,6 +57,7 @@ def test_shares_of_alleles(global_random_seed):
     assert evidence - 0.1 - 4 * error < network.lower_bound_ < evidence + 4 * error
 
 
+@pytest.mark.costly
 def test_draws_and_rules_end_alike(global_random_seed):
     """The errors of a test, three Beta nodes: by draws as by a product rule.
 

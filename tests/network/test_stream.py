@@ -119,6 +119,7 @@ def overdispersed(integrated, spread=None):
     }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("integrated", "most"), [(True, 1.5), (False, 4.0)])
 def test_local_nodes_end_near_one_fit(integrated, most, global_random_seed):
     """Eight portions of 50: integrated locals within 1.5 deviations of one fit; with a q of their own within four.
@@ -138,6 +139,7 @@ def test_local_nodes_end_near_one_fit(integrated, most, global_random_seed):
     assert found.lower_bound_ == pytest.approx(whole.lower_bound_, abs=6.0)
 
 
+@pytest.mark.costly
 def test_a_stream_is_that_of_the_mixed_effects_model(global_random_seed):
     """Portions of one model as a network and as an estimator that keeps no sample of earlier rows."""
     rng = np.random.default_rng(global_random_seed)

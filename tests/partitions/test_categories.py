@@ -58,6 +58,7 @@ def test_as_in_memory(prior, missing, global_random_seed):
     close(apart.predict(parts(X)).compute(), model.predict(X))
 
 
+@pytest.mark.costly
 def test_sparse_designs_labels_streams_and_groups(global_random_seed):
     X, y = table(global_random_seed, True)
     many = X.assign(shop=pd.Categorical(np.arange(N) % 25))

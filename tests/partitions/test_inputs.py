@@ -89,6 +89,7 @@ def test_partitions_of_unknown_sizes():
     assert model.score(unknown, target) == pytest.approx(inside.score(X.to_numpy(), y), abs=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, under the newest pandas
 def test_columns_of_one_folder_stay_aligned(tmp_path):
     """Dask reads several files as one where a few of their columns are asked for."""

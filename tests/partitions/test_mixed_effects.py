@@ -168,6 +168,7 @@ def test_levels_of_two_types_are_named():
     assert not hasattr(model, "classes_") and not hasattr(model, "coef_")
 
 
+@pytest.mark.costly
 def test_findings_are_those_of_all_rows(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = pd.DataFrame({"far": 50.0 + rng.standard_normal(300), "g": np.arange(300), "h": np.arange(300) % 5})

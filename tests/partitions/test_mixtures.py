@@ -43,6 +43,7 @@ def same(apart, here):
     np.testing.assert_allclose(apart.means_, here.means_, rtol=1e-9)
 
 
+@pytest.mark.costly
 def test_sparse_rows_with_weights(table):
     X, weight = np.nan_to_num(table), np.arange(240) % 3 * 1.0
     here = binary().fit(sp.csr_matrix(X)[weight > 0], sample_weight=weight[weight > 0])
@@ -66,6 +67,7 @@ def latent(**options):
     return CategoricalMixture(4, **{"batch_size": None, "max_iter": 6, "random_state": 0, **options})
 
 
+@pytest.mark.costly
 def test_categories_are_those_of_all_partitions():
     X = categories()
     rows = dd.from_pandas(X, npartitions=4)
@@ -78,6 +80,7 @@ def test_categories_are_those_of_all_partitions():
     np.testing.assert_array_equal(apart.score_samples(rows).compute(), apart.score_samples(X))
 
 
+@pytest.mark.costly
 def test_bad_input(table):
     X = categories()
     rows = dd.from_pandas(X, npartitions=4)

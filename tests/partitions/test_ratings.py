@@ -64,6 +64,7 @@ def test_a_process_that_is_killed_leaves_no_files(monkeypatch, tmp_path):
     assert not list(Path(tmp_path).iterdir())
 
 
+@pytest.mark.costly
 def test_goes_on_with_more(global_random_seed):
     X, y = table(global_random_seed)
     few = X["user"] != "u7"

@@ -126,6 +126,7 @@ def assert_same(found, wanted):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=rtol, atol=1e-9 * (rtol > 0.0))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", SAME)
 def test_same_fit(case):
     model, table = SAME[case]

@@ -50,6 +50,7 @@ def test_a_pass_takes_every_row_once(size, global_random_seed):
     assert any(again != [batch.pieces for batch, _, _ in data.batches(size, 0, number)] for number in range(4, 20))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("covariance", ["full", pytest.param("diag", marks=pytest.mark.exhaustive)])
 def test_sites_beside_the_rows_end_where_those_in_memory_do(covariance, global_random_seed):
     X, y = rows(global_random_seed)

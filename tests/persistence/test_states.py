@@ -69,6 +69,7 @@ def attacked(name, path, chosen, seed=None):
     return refused
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", FIRST)
 def test_resized_and_retyped_arrays_are_refused_or_do_no_harm(name, path):
     assert attacked(name, path, RESIZED) > 12
@@ -81,6 +82,7 @@ def test_every_change_of_every_array_is_refused_or_does_no_harm(name, path, glob
     assert attacked(name, path, None, global_random_seed) > 10
 
 
+@pytest.mark.costly
 def test_the_fits_are_of_every_estimator():
     assert {type(saved_models.fit_model(name)).__name__ for name in FIRST} == {
         name for name in sksvi.__all__ if hasattr(getattr(sksvi, name), "fit")

@@ -43,6 +43,7 @@ def test_counts_that_vary_more_have_a_dispersion():
     assert isinstance(model.likelihood_, Poisson) and model.level_ == "walk"
 
 
+@pytest.mark.costly
 def test_forecasts_of_intermittent_demand_stay():
     """A level that walks through them had a mean above 10, 13 steps ahead, in 40 of 40."""
     for seed in range(5):

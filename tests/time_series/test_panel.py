@@ -38,6 +38,7 @@ def alone(shops, name, **own):
     return DynamicGLM(**own).fit(part[["price"]], part["y"])
 
 
+@pytest.mark.costly
 def test_each_series_is_as_by_itself(shops):
     X, y = shops[["shop", "price"]], shops["y"]
     model = DynamicGLM(groups="shop", n_jobs=2).fit(X, y)
@@ -77,6 +78,7 @@ def test_no_number_of_threads_changes_a_bit(shops):
             pd.testing.assert_frame_equal(tables[0], table, check_exact=True)
 
 
+@pytest.mark.costly
 def test_the_series_may_be_a_level_of_the_index_or_a_column_by_number(shops):
     y = shops.set_index("shop", append=True)["y"]
     model = DynamicGLM(groups="shop").fit(None, y)

@@ -22,6 +22,7 @@ def model(hours):
     return DynamicGLM(likelihood="gaussian", seasonal=PERIODS, level="constant").fit(None, hours[1][:-168])
 
 
+@pytest.mark.costly
 def test_a_week_ahead_by_the_hour(model, hours):
     off = model.forecast(168)["mean"].to_numpy() - hours[0][-168:]
     assert np.sqrt(np.mean(off**2)) < 0.05 * np.sqrt(4 * 97 / (T - 168))  # 96 coefficients and a level learned

@@ -237,6 +237,7 @@ def test_scores(corpus, fitted):
     assert fitted.perplexity(corpus.data) == pytest.approx(np.exp(-fitted.score(corpus.data)))
 
 
+@pytest.mark.costly
 def test_score_beats_word_frequencies():
     # Topics of many words: a topic whose few words are all held out would seem absent.
     X = make_ctm(300, 300, n_components=3, n_words=150, topic_concentration=0.3, random_state=0).data

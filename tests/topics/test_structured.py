@@ -244,6 +244,7 @@ def test_odd_shapes(corpus, local_step):
         np.testing.assert_allclose(model.components_.sum(1), 1.0)
 
 
+@pytest.mark.costly
 def test_gibbs_draws_many_words_of_a_cell_together(corpus):
     """The work is that of the cells: words by the billion took a minute, more were refused; the topics are found."""
     started = process_time()
@@ -252,6 +253,7 @@ def test_gibbs_draws_many_words_of_a_cell_together(corpus):
     assert np.all(np.isfinite(model.transform(1e15 * corpus.data, return_std=True)))
 
 
+@pytest.mark.costly
 def test_fractions_weigh_words_and_gibbs_says_what_it_does_with_them(corpus):
     half = 0.5 * corpus.data.astype(float)
     for local_step in ("mean-field", "cvb0"):
@@ -301,6 +303,7 @@ def test_scores_and_tables(corpus):
     assert model.topic_prevalence_.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.costly
 def test_intervals_of_proportions_hold_the_truth(global_random_seed):
     """90 % intervals given the topics: four standard errors; those of mean field's Dirichlet hold it less often."""
     corpus = Corpus(global_random_seed, n=800, topics=3)

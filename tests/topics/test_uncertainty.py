@@ -102,6 +102,7 @@ def covered(model, counts, proportions, topics):
     return np.mean((low <= proportions) & (proportions <= high))
 
 
+@pytest.mark.costly
 @BOTH
 def test_intervals_of_proportions_hold_what_they_say(cls, global_random_seed):
     """0.9 within four standard errors of the sets: three of 150 documents, whose topics are learned from them."""

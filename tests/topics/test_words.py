@@ -262,6 +262,7 @@ def test_a_stream_in_a_file_goes_on_with_its_first_documents(cls, tmp_path, glob
         sksvi.load(tmp_path / "other")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cls", [pytest.param(CorrelatedTopicModel, marks=pytest.mark.exhaustive), sksvi.StructuredLDA])
 @pytest.mark.parametrize("first", [1, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (0, 3, 10))])
 def test_topics_that_begin_among_few_documents_part_later(cls, first, global_random_seed):

@@ -47,6 +47,7 @@ def test_binomial_numbers_of_any_size(n, mean, global_random_seed):
     np.testing.assert_allclose([scaled.mean(), np.square(scaled).mean()], [0.0, 1.0], atol=0.05)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("few", [[0], [3, 8]])
 def test_the_sampler_is_the_sum_over_all_counts(few, global_random_seed):
     """A document of one cell of many words, alone and with few others, of two topics: E N, E N² of either."""

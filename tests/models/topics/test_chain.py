@@ -113,6 +113,7 @@ def test_slices_of_one_concentration_follow_its_density(global_random_seed):
     assert is_mean_of(chain, weight @ grid)
 
 
+@pytest.mark.costly
 def test_slices_of_a_concentration_per_topic_follow_their_density(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     counts = rng.multinomial(6, [0.7, 0.3], 15).astype(float)

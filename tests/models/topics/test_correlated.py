@@ -183,6 +183,7 @@ def fit_with(algorithm, **options):
     return CorrelatedTopicModel(3, algorithm=algorithm, max_iter=2, tol=0.0, random_state=0, **options).fit(X)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
 @pytest.mark.parametrize("adagrad", [AdaGrad(rate=1e-6), AdaGrad(epsilon=1e30)])
@@ -465,6 +466,7 @@ def test_no_fit_reports_more_than_the_largest_bound_at_its_topics(bound, topics,
     assert largest - 0.01 * abs(largest) < model.lower_bound_ <= largest + 1e-3
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("topics", ["point", pytest.param("dirichlet", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
     "bound", [pytest.param(name, marks=() if name == BOUNDS[0] else pytest.mark.exhaustive) for name in BOUNDS]

@@ -124,6 +124,7 @@ def test_topics_are_found_as_often_as_they_weigh(n_topics, global_random_seed):
     assert gibbs._found(weight, row, lanes[: gibbs.LANES], n_topics, 1.0) < n_topics
 
 
+@pytest.mark.costly
 def test_local_steps_and_their_order(global_random_seed):
     """Of N, CVB0 is nearer to the truth than mean field; no bound is above log p(words)."""
     errors = {"mean-field": [], "cvb0": []}
@@ -359,6 +360,7 @@ def test_the_law_of_total_variance(global_random_seed):
     np.testing.assert_allclose(found[1][0], np.sqrt(second - np.square(first)))
 
 
+@pytest.mark.costly
 def test_corrected_counts_do_not_empty_topics_of_rare_words(global_random_seed):
     """Words by Zipf's law: with V n as it falls, 3.5 nats a word are lost, as rare words leave and do not return."""
     rng = np.random.default_rng(global_random_seed)
