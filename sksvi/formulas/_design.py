@@ -54,7 +54,8 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    formula, maps
+    formula : str
+    maps : dict, optional
         As in :func:`sksvi.formulas.from_formula`.
 
     Attributes
