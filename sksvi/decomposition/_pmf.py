@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
@@ -44,7 +44,7 @@ from sksvi.models.factorization.chain import FactorChain, draws_of
 from sksvi.models.factorization.columns import SIDES
 from sksvi.models.factorization.gaussian import FactorModel
 from sksvi.models.factorization.ratings import Ratings, ratings_on_disk
-from sksvi.partitions.collections import aligned, drop_zero_weight
+from sksvi.partitions.collections import aligned, drop_zero_weight, is_collection
 from sksvi.partitions.encoded import PartReader, bare, named, summary_of
 from sksvi.partitions.executor import Executor
 from sksvi.partitions.summary import DataSummary
@@ -89,6 +89,11 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         Numbers, indexed by id: the prior mean of factors and biases is linear in them, with learned coefficients, so
         that users and items without ratings are predicted from what is known of them. Columns are standardised; a
         missing value or row counts as the mean.
+    zero_weight : float, default=None
+        For implicit feedback, such as clicks with y = 1: every pair of a user and an item counts as a y of 0 of this
+        weight besides what X says of it, in closed form at a cost that does not depend on their number (Hu, Koren and
+        Volinsky 2008). A `sample_weight` of 1 and a zero_weight of 1/α are their confidence of 1 + α. For a Gaussian
+        likelihood, full covariances and `fit` of rows in memory; `fold_in` takes new users.
     prior_covariance : {"diag", "spherical"}, default="diag"
         A prior variance per factor and side, or one for all factors of a side. With full covariances "diag" is as good
         as a full one: the factors are turned to where both sides' moments are diagonal.
@@ -111,8 +116,8 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "corrected": `fit` ends with 120 sweeps of conditional draws that begin at q, of users, items, precisions and
         the likelihood's parameters. Means stay those of q; every variance is the mean square of the draws about them,
         of a pair of those of its user and item together. "variational": that of q, in which users are as sure as if
-        items were given, and whose intervals are too short. So it is with ``covariance="diag"``, after `partial_fit`,
-        and where draws would take more than 1 GB and than q.
+        items were given, and whose intervals are too short. So it is with ``covariance="diag"``, a zero_weight,
+        after `partial_fit`, and where draws would take more than 1 GB and than q.
     batch_size : int, "auto" or None, default="auto"
         Entries per column and step; "auto" and None: all of them.
     max_iter : int, default=100
@@ -224,6 +229,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "biases": ["boolean"],
         "user_features": [None, object],
         "item_features": [None, object],
+        "zero_weight": [None, Interval(Real, 0, None, closed="neither")],
         "prior_covariance": [StrOptions({"diag", "spherical"})],
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
         "uncertainty": [StrOptions(set(UNCERTAINTY))],
@@ -235,6 +241,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "biases": stays("factors have a coordinate for it, or none"),
         "user_features": stays("the prior of factors has weights for them, or none", given_or_not),
         "item_features": stays("the prior of factors has weights for them, or none", given_or_not),
+        "zero_weight": stays("every pair has a zero of that weight"),
         "prior_covariance": stays("the prior of factors has that shape"),
         "on_unseen": UNCHECKED,
         "covariance": COVARIANCE,
@@ -249,6 +256,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         biases: bool = True,
         user_features: DataFrame | None = None,
         item_features: DataFrame | None = None,
+        zero_weight: float | None = None,
         prior_covariance: str = "diag",
         on_unseen: str = "warn",
         algorithm: AlgorithmLike = "cvi",
@@ -271,6 +279,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         self.biases = biases
         self.user_features = user_features
         self.item_features = item_features
+        self.zero_weight = zero_weight
         self.prior_covariance = prior_covariance
         self.on_unseen = on_unseen
         self.algorithm = algorithm
@@ -339,6 +348,8 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         return self._partial_fit(X, y, sample_weight, None)
 
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
+        if self.zero_weight is not None:
+            self._check_zeros(given, part)
         data = super()._encoded(given, fresh, part)
         if fresh:
             self._record = replace(self._record, choices=kept_choices(self))
@@ -348,6 +359,19 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             if not self._are_enough(rows):  # a stream goes on from this fit as from a first chunk
                 self._first_rows = rows
         return data
+
+    def _check_zeros(self, given: GivenRows, part: Part) -> None:
+        """An error where zeros of all pairs have no closed sum, or nothing beside them."""
+        rest = "zero_weight: zeros of all pairs have a closed sum "
+        if not part.whole or is_collection(given.X):
+            raise ValueError(f"{rest}where `fit` has all pairs in memory: partial_fit and Dask collections have not.")
+        traits = likelihoods.resolve(self.likelihood).traits
+        if not (traits.additive and traits.by_moments and self.covariance == "full"):
+            raise ValueError(f'{rest}only for likelihood="gaussian" and covariance="full".')
+        if self.batch_size not in ("auto", None):
+            raise ValueError(f'{rest}only where a step takes all entries: leave batch_size at "auto".')
+        if not np.any(np.asarray(given.y, float)):
+            raise ValueError("zero_weight: y is 0 in every row; give what happened another value, such as 1.")
 
     def _in_partitions(self, given: GivenRows, fixed: Any) -> Any:
         """Ratings of a collection, counted first, then in two sorted copies on disk, as memory maps."""
@@ -417,7 +441,8 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         super()._finish(model, state, weight, bounds)
 
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
-        if self.uncertainty == "corrected" and self._record.choices["covariance"] == "full":
+        choices = self._record.choices
+        if self.uncertainty == "corrected" and choices["covariance"] == "full" and not choices.get("zero_weight"):
             self.draws_ = self._drawn(problem, state)
         return super()._refine(problem, state, budget)
 

@@ -125,7 +125,7 @@ class PairEncoding(Encoding):
         weight = check_row_values(given.sample_weight, len(y), "sample_weight", weights=True)
         if not part.remote:
             check_has_ids(columns)
-            if part.whole and fixed is None:
+            if part.whole and fixed is None and not estimator.zero_weight:
                 check_varied(y, len(y), names)
         return RatingRows(np.empty((len(y), 0)), y, weight, names=names, declared=declared, ids=columns)
 
@@ -176,7 +176,7 @@ class PairEncoding(Encoding):
         targets = new.few_targets(summary)
         if summary.targets is not None:
             check_varied(targets.y, targets.n_rows, names)
-        return new.in_scales(estimator, targets.y, targets.weight)._with_ids(estimator, summary, None)
+        return new._with_ids(estimator, summary, None).in_scales(estimator, targets.y, targets.weight)
 
     def few_targets(self, summary: DataSummary) -> Table:
         """Targets in few rows, ordinal ones as positions among the levels."""
@@ -189,6 +189,8 @@ class PairEncoding(Encoding):
     def in_scales(self, estimator: Any, y: Array, weight: Array | None) -> Self:
         """The encoding with first parameters of the likelihood, constant and natural scale of f, from y alone."""
         few = starting(Table(np.empty((len(y), 0)), y, weight), by_moments=False)
+        if estimator.zero_weight:
+            few = self._with_zeros(few, few.total_weight / (len(y) if weight is None else weight.sum()), estimator)
         base = ValueTarget.base(estimator, None)
         likelihood = base.start(few.y, few.weight).scales.with_less_dispersion(LEFT)
         y, weight, flat = few.y, few.weight, likelihood.traits.ordered
@@ -202,6 +204,12 @@ class PairEncoding(Encoding):
         # Cut points carry the constant of an ordinal f.
         offset = 0.0 if flat or not estimator.biases else float(middle)
         return replace(self, likelihood=likelihood, offset=offset, unit=unit if 0 < unit < np.inf else 1.0)
+
+    def _with_zeros(self, few: Table, share: float, estimator: Any) -> Table:
+        """A share of the values with its share of the zeros of all pairs, as one row."""
+        zeros = share * estimator.zero_weight * len(self.ids["users"]) * len(self.ids["items"])
+        weight = np.ones(len(few)) if few.weight is None else few.weight
+        return Table(np.empty((len(few) + 1, 0)), np.append(few.y, 0.0), np.append(weight, zeros))
 
     def updated(self, estimator: Any, summary: DataSummary, share: float) -> Self:
         """The encoding with new ids; levels and scales stay."""
@@ -245,7 +253,9 @@ class PairEncoding(Encoding):
         ids = [self.ids[side] for side in SIDES]
         users, items = (plates_of(own, column) for own, column in zip(ids, rows.ids, strict=True))
         n_users, n_items = (len(own) + int(column.isna().sum()) for own, column in zip(ids, rows.ids, strict=True))
-        return Ratings(users, items, rows.y, rows.weight, n_users, n_items)
+        ratings = Ratings(users, items, rows.y, rows.weight, n_users, n_items)
+        ratings.zeros = estimator.zero_weight is not None
+        return ratings
 
     def stored(self, data: Ratings) -> Table:
         """Positions of users and items, -1 where an id is missing, and values."""

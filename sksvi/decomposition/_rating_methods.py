@@ -81,6 +81,7 @@ class RatingMethods(RegressionMethods, PairMethods):
             priors=priors,
             offset=self._encoding.offset,
             unit=self._encoding.unit,
+            zero_weight=self._record.choices.get("zero_weight") or 0.0,
             cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
         )
 
@@ -242,6 +243,11 @@ class RatingMethods(RegressionMethods, PairMethods):
         self._check_known("items", columns[1], f"items in column {columns[1].name!r} of X")
         codes, ids = pd.factorize(columns[0], use_na_sentinel=False)
         others, items = pd.factorize(columns[1], use_na_sentinel=False)
+        if self._record.choices.get("zero_weight"):
+            check_new(ids, positions(self.users_, pd.Series(ids, dtype=object)))
+            # Every item of the fit has a zero.
+            items = np.append(self.items_.astype(object), items[positions(self.items_, pd.Series(items)) < 0])
+            others = positions(items, columns[1])
         names = pd.Series(ids, dtype=object)
         model = self._model.for_users(self._prior("users", names))
         q = {
@@ -469,3 +475,13 @@ class RatingMethods(RegressionMethods, PairMethods):
         levels = np.arange(len(self.levels_)) if self._named_levels else self.levels_.astype(float)
         mean = p @ levels
         return mean, np.sqrt(np.maximum(p @ np.square(levels) - np.square(mean), 0.0))
+
+
+def check_new(ids: Any, where: Array) -> None:
+    """An error where a user to be folded in is of the fit, at `where`: the zeros would count twice."""
+    old = np.flatnonzero(where >= 0)
+    if len(old):
+        raise ValueError(
+            f"user {ids[old[0]]!r} is of the fit: with zero_weight only new users can be folded in, as those of the "
+            "fit have their zeros already. Fit again with what they did since."
+        )

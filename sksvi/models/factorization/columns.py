@@ -20,7 +20,7 @@ import numpy as np
 from sksvi.algorithms.line_search import backtrack_plates
 from sksvi.expectations import Auto
 from sksvi.families import GaussianPlates
-from sksvi.families.gaussian.plates import pairs, unpacked
+from sksvi.families.gaussian.plates import packed, pairs, unpacked
 from sksvi.models.factorization.ratings import COLUMN_COST, Entries
 
 Array = np.ndarray
@@ -106,7 +106,7 @@ class ColumnView:
     """The other side's moments or draws, which the columns of one side are fitted against during half a sweep.
 
     mean (P', W): the other side's coordinates; other: its plates; draws (P', S, W): samples of it, or None; offset:
-    the constant part of f.
+    the constant part of f; zero_weight: of a y of 0 that every pair counts as besides its entries.
     """
 
     layout: SideLayout
@@ -116,19 +116,34 @@ class ColumnView:
     likelihood: Any
     offset: float
     draws: Array | None = None
+    zero_weight: float = 0.0
 
     @classmethod
     def of(
-        cls, layouts: dict[str, SideLayout], side: str, other: GaussianPlates, likelihood: Any, offset: float
+        cls,
+        layouts: dict[str, SideLayout],
+        side: str,
+        other: GaussianPlates,
+        likelihood: Any,
+        offset: float,
+        zero_weight: float = 0.0,
     ) -> ColumnView:
         """View of the other side's plates for the columns of `side`."""
         layout = layouts[other_side(side)]
-        return cls(layouts[side], layout.embedded(other.mean), other, layout, likelihood, offset)
+        mean = layout.embedded(other.mean)
+        return cls(layouts[side], mean, other, layout, likelihood, offset, zero_weight=zero_weight)
 
     @cached_property
     def cov(self) -> Array:
         """The other side's packed covariances, (P', R')."""
         return np.ascontiguousarray(self.other.values)
+
+    @cached_property
+    def sums(self) -> Gradient:
+        """Σ E z (W,) and Σ E zzᵀ, packed (R,), over all plates of the other side."""
+        total = packed(self.mean.T @ self.mean, self.layout.full)
+        total[self.other_layout.place] += self.cov.sum(0)
+        return self.mean.sum(0), total
 
     def chunks(self, entries: Entries, plates: Array | None = None) -> list[Any]:
         """Columns, or some of them, in chunks."""
@@ -265,7 +280,7 @@ class SquaredColumns(SideColumns):
     @cached_property
     def _total(self) -> Array:
         """Weight of each column, (B,)."""
-        return self.entries.summed(np.ones(len(self.entries)))
+        return self.entries.totals + self.view.zero_weight * len(self.view.mean)
 
     @cached_property
     def _curvature(self) -> float:
@@ -275,12 +290,18 @@ class SquaredColumns(SideColumns):
 
     @cached_property
     def _moments(self) -> tuple[Array, Array, Array]:
-        """Σ r² (B,), Σ r z (B, W), Σ E zzᵀ packed (B, R)."""
-        entries, weight = self.entries, self._weights
+        """Σ r² (B,), Σ r z (B, W), Σ E zzᵀ packed (B, R), with a zero for every plate of the other side."""
+        entries, weight, view = self.entries, self._weights, self.view
         r = entries.y - self.view.offset
         nowhere = np.zeros((len(entries.starts) - 1, self.view.layout.width))
         g, h = self.accumulated(weight * r, weight, np.zeros(len(r)), nowhere)
-        return entries.summed(np.square(r)), g, h
+        square = entries.summed(np.square(r))
+        if view.zero_weight:
+            first, second = view.sums
+            square += view.zero_weight * len(view.mean) * view.offset**2
+            g -= view.zero_weight * view.offset * first
+            h += view.zero_weight * second
+        return square, g, h
 
     def _mean_square(self, block: GaussianPlates) -> Array:
         """Mean of E (y - f)² over each column, (B,); 0 for a column without entries."""

@@ -63,6 +63,8 @@ class FactorModel(Bipartite):
     learn_priors : bool, default=True
     cooling : int, default=20
         Most first passes under more noise than is given.
+    zero_weight : float, default=0.0
+        Of a y of 0 for every pair, besides the entries; for a Gaussian likelihood and full covariances.
     """
 
     def __init__(
@@ -77,10 +79,12 @@ class FactorModel(Bipartite):
         unit: float = 1.0,
         learn_priors: bool = True,
         cooling: int = MOST_COOLING,
+        zero_weight: float = 0.0,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
+        self.zero_weight = zero_weight
         self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
 
     @cached_property
@@ -171,7 +175,8 @@ class FactorModel(Bipartite):
 
     def data_per_plate(self, name: str, data: Ratings) -> float:
         """Mean weight of a column."""
-        return data.total_weight / max(len(data.sides[name].starts) - 1, 1)
+        n, n_other = (len(data.sides[side].starts) - 1 for side in (name, other_side(name)))
+        return data.total_weight / max(n, 1) + self.zero_weight * n_other
 
     def for_users(self, prior: SidePrior) -> FactorModel:
         """The model of other users."""
@@ -188,6 +193,7 @@ class FactorModel(Bipartite):
             unit=self.unit,
             learn_priors=self.learn_priors,
             cooling=self.cooling,
+            zero_weight=self.zero_weight,
         )
 
     def grown(self, q: dict[str, Any], data: Ratings) -> dict[str, Any]:
@@ -211,7 +217,8 @@ class FactorModel(Bipartite):
     def side_view(self, q: dict[str, Any], side: str, expect: Any = None, rng: Any = None) -> ColumnView:
         """The other side as columns of `side` use it: moments, or draws for a sampled expectation."""
         block = q[other_side(side)]
-        view = ColumnView.of(self.layouts, side, block, self.current_likelihood(q), self.offset)
+        likelihood = self.current_likelihood(q)
+        view = ColumnView.of(self.layouts, side, block, likelihood, self.offset, self.zero_weight)
         if expect is None or expect.exact:
             return view
         samples = block.sample(expect.n, np.random.RandomState(rng.integers(2**31)))

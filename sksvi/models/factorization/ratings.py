@@ -120,7 +120,9 @@ class Entries:
 
 
 class Ratings(InMemory):
-    """A factorization's data: the same entries by user and by item."""
+    """A factorization's data: the same entries by user and by item; `zeros`: every pair has a y of 0 besides."""
+
+    zeros = False
 
     def __init__(self, users: Array, items: Array, y: Array, weight: Array | None, n_users: int, n_items: int) -> None:
         self.sides = {
@@ -152,8 +154,9 @@ class Ratings(InMemory):
 
     @property
     def y(self) -> Array:
-        """Values, user by user."""
-        return self.sides["users"].y
+        """Values, user by user, and a 0 for the zeros."""
+        values = self.sides["users"].y
+        return np.append(values, 0.0) if self.zeros else values
 
     @property
     def total_weight(self) -> float:
