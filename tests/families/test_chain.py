@@ -175,6 +175,14 @@ def test_messages_that_leave_no_precision_are_an_error_that_a_step_is_halved_for
         ChainGaussian(chain, np.zeros(25), np.where(np.arange(25) < 24, 1.0, -9.0)).prepare()
 
 
+def test_messages_whose_divergence_is_lost_in_rounding_are_an_error():
+    _, _, chain = chain_of("level")
+    weights = np.where(np.arange(25) < 5, 1e40, 1.0)
+    with pytest.raises(NotPositiveDefinite, match="lost in rounding"):
+        for off in (57.3, 58.1, 59.7):  # of which one or another is rounded down
+            ChainGaussian(chain, -off * weights, weights).prepare()
+
+
 def test_two_directions_may_be_less_than_unknown_at_once_where_later_messages_make_up_for_both():
     none, ints = np.zeros(0), np.zeros(0, np.int64)
     X, weights = np.vstack([np.eye(2), np.eye(2)]), np.array([-2.0, -2.0, 5.0, 5.0])

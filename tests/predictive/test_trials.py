@@ -9,7 +9,7 @@ from scipy.stats import betabinom, binom, norm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sksvi import BayesianGLMRegressor, GMERegressor
+from sksvi import BayesianGLMRegressor, DynamicGLM, GMERegressor
 from sksvi.likelihoods import BetaBinomial, Binomial
 from sksvi.predictive import MixturePredictive, NoisyPredictive, Predictive, predict_interval, sample_y
 
@@ -91,3 +91,13 @@ def test_trials_are_checked(trials, message):
     measured = BayesianGLMRegressor().fit(X, X[:, 0] + X[:, 1] ** 2)
     with pytest.raises(ValueError, match="has no "):
         measured.predict_interval(X, trials=3)
+
+
+def test_trials_of_the_fitted_points_of_a_series():
+    y = np.column_stack([np.arange(12) % 4, 5 - np.arange(12) % 4])
+    model = DynamicGLM(likelihood="binomial").fit(None, y)
+    interval = model.predict_interval(None, trials=np.full(12, 50))
+    assert interval.shape == (12, 2) and np.all(interval[:, 1] > 5)
+    assert model.sample_y(None, 3, 0, trials=np.full(12, 50)).shape == (12, 3)
+    with pytest.raises(ValueError, match=r"trials\.shape == \(3,\), expected \(12,\)"):
+        model.predict_interval(None, trials=np.full(3, 50))

@@ -22,6 +22,9 @@ from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
 
+#: A divergence below this, which has none below 0, is rounding's, nats.
+LOST = -1.0
+
 
 def writeable(array: Array) -> Array:
     """The array, or a copy of one that is read-only (mapped from a file), for which loops would be compiled anew."""
@@ -148,6 +151,8 @@ def swept(chain: Chain, linear: Array, weights: Array) -> Swept:
         failed, log_det, kl, log_z = loops.smooth(*chain.moves, last, last_cov, *before, *after)
     if failed >= 0:
         raise NotPositiveDefinite(f"the messages leave no positive precision at point {failed} in time", failed)
+    if kl < LOST:
+        raise NotPositiveDefinite("messages are so large that their divergence from the prior is lost in rounding")
     return Swept(mean, variance, log_det, kl, log_z, last, last_cov, score, first, information, pull)
 
 

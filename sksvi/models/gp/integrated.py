@@ -322,7 +322,8 @@ class Explored(ABC):
         if key not in self.cache:
             q = self.at(h)
             try:
-                self.cache[key] = self.quick(q) + self.density(q)
+                with np.errstate(over="ignore", invalid="ignore"):  # far off, where nothing is likely
+                    self.cache[key] = self.quick(q) + self.density(q)
             except NotPositiveDefinite:
                 self.cache[key] = -np.inf
         return self.cache[key]
