@@ -20,6 +20,7 @@ from sksvi.callbacks import FitMonitor
 from sksvi.estimators import fit_warnings
 from sksvi.estimators.encoding import CHUNK, WHOLE, GivenRows, check_in_memory
 from sksvi.estimators.offsets import remember_offset
+from sksvi.estimators.working import calibrated
 from sksvi.inference import plan, stream
 from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.problem import Problem
@@ -38,9 +39,9 @@ def fit(estimator: Any, given: GivenRows) -> Any:
     X, beside = given.X, {"sample_weight": given.sample_weight, "offset": given.offset}
     with estimator._all_or_nothing(), parallel.working():
         go_on = estimator.warm_start and hasattr(estimator, "state_")
-        data = estimator._encoded(given, not go_on, WHOLE)
+        data = estimator._encoded(given, False, WHOLE) if go_on else _encoded_anew(estimator, given)
         if go_on and estimator._outgrown(data):
-            go_on, data = False, estimator._encoded(given, True, WHOLE)
+            go_on, data = False, _encoded_anew(estimator, given)
         estimator._check_memory(data)
         if not go_on:
             estimator._record = replace(estimator._record, began_among=data.total_weight)
@@ -52,7 +53,7 @@ def fit(estimator: Any, given: GivenRows) -> Any:
             state, undone = _trained(estimator, given, problem, state, passes, monitor)
             interrupted = monitor.interruption.requested
             monitor.ended(how_it_ended(estimator.state_, passes, interrupted))
-        found = list(fit_warnings.other_order(X=X, y=given.y, **beside))
+        found: list[str | Warning] = list(fit_warnings.other_order(X=X, y=given.y, **beside))
         if not interrupted:
             found += fit_warnings.of_fit(estimator, problem.data)
             found += estimator._fit_warnings(problem, state)
@@ -64,6 +65,12 @@ def fit(estimator: Any, given: GivenRows) -> Any:
         warn_user(short, ConvergenceWarning)
     fit_warnings.warn_all(found)
     return estimator
+
+
+def _encoded_anew(estimator: Any, given: GivenRows) -> Any:
+    """Encoded rows, which fix the encoding; a scale that is found by pilot fits is found first."""
+    estimator._record = replace(estimator._record, working=calibrated(estimator, given))
+    return estimator._encoded(given, True, WHOLE)
 
 
 def _trained(

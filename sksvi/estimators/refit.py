@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from sksvi.likelihoods import Likelihood
+
 #: Words of instances by their types and parameters, and how many are remembered.
 _WORDS: dict[tuple[Any, ...], str] = {}
 MOST_WORDS = 256
@@ -139,9 +141,12 @@ class FitRecord:
     had_offset, had_exposure : whether rows had an offset, and whether it was given as an exposure.
     streams : whether the call under way, or the last one, is one of a stream.
     score : `score` of rows of the last fit, and how many these were.
+    working : the likelihood of a quantile at the scale that pilot fits found (`sksvi.estimators.working`).
     """
 
-    LAYOUT = "choices dict; began_among number >=0; one_sided flag; had_offset flag; had_exposure flag"
+    LAYOUT = (
+        "choices dict; began_among number >=0; one_sided flag; had_offset flag; had_exposure flag; working? Likelihood"
+    )
 
     choices: dict[str, Any] = field(default_factory=dict)
     began_among: float = 0.0
@@ -150,6 +155,7 @@ class FitRecord:
     had_exposure: bool = False
     streams: bool = False
     score: tuple[float, int] | None = None
+    working: Likelihood | None = None
 
 
 #: The record of an estimator before any fit.

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import column_or_1d
@@ -30,6 +31,7 @@ from sksvi.estimators.checks import (
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import are_numbers, positions
 from sksvi.estimators.offsets import given_likelihood, with_exposure
+from sksvi.estimators.refit import FitRecord
 from sksvi.likelihoods.traits import LARGEST_COUNT
 from sksvi.partitions.collections import is_collection
 from sksvi.partitions.lazy import summed, travelling
@@ -57,6 +59,14 @@ def quantile_of(likelihood: Any, predictive: Any, return_std: bool) -> Any:
     return (value, np.sqrt(np.maximum(np.square(predictive.std()) - noise, 0.0))) if return_std else value
 
 
+def quantiles_of(likelihood: Any, predictive: Any, levels: Array, trials: Array | None = None) -> Array:
+    """Quantiles (n, k) of the predictive distribution; where f is a quantile of y those of f, by its two moments."""
+    if not likelihood.traits.quantile:
+        return np.asarray(predictive.quantile(levels, trials))
+    value, std = quantile_of(likelihood, predictive, True)
+    return np.asarray(value[:, None] + std[:, None] * ndtri(levels))
+
+
 class RegressionMethods(RegressorMixin):
     """Predictions from ``_predictive(X, offset)``; needs ``likelihood_``, for ordinal targets ``levels_``."""
 
@@ -66,13 +76,14 @@ class RegressionMethods(RegressorMixin):
     #: Whether a fit keeps declared levels that no row has.
     _keeps_levels = False
     _predictive: Callable[[Any, Any], Any]
+    _record: FitRecord
     #: Whether X may be a sparse matrix.
     _accepts_sparse: bool
 
     # ---- targets
     def _base_likelihood(self) -> likelihoods.Likelihood:
         """The likelihood before any data."""
-        base = likelihoods.resolve(self.likelihood)
+        base = self._record.working or likelihoods.resolve(self.likelihood)
         if base.n_latents > 1:
             classifier = type(self).__name__.replace("Regressor", "Classifier")
             raise ValueError(f"likelihood={self.likelihood!r} is for labels: use {classifier}.")
@@ -92,9 +103,8 @@ class RegressionMethods(RegressorMixin):
         self.likelihood_.check_target(y)
         return y
 
-    def _check_trials(self, X: Any, trials: Any) -> Array | None:
+    def _check_trials(self, predictive: Any, trials: Any) -> Array | None:
         """Trials of each row to predict, as whole numbers of shape (n,), or None."""
-        check_is_fitted(self)
         if trials is None:
             return None
         if not self.likelihood_.traits.paired:
@@ -102,12 +112,16 @@ class RegressionMethods(RegressorMixin):
                 f"trials= counts the successes of a binomial or beta-binomial y; likelihood={self.likelihood!r} has no "
                 "trials: leave it out."
             )
-        trials = check_row_values(trials, n_rows(X), "trials")
+        trials = check_row_values(trials, len(predictive.latent_mean), "trials")
         good = (trials >= 0) & (trials % 1 == 0) & (trials <= LARGEST_COUNT)
         if not np.all(good):
             row = int(np.argmin(good))
             raise ValueError(f"trials must be whole numbers from 0 to 2^53; found {trials[row]:g} in row {row}.")
         return trials.astype(np.int64)
+
+    def _with_times(self, X: Any, y: Any) -> Any:
+        """Rows of a fit as predictions take them."""
+        return X
 
     # ---- prediction
     def _values(self, codes: Array) -> Array:
@@ -192,7 +206,7 @@ class RegressionMethods(RegressorMixin):
         exposure: PerRow | None = None,
         trials: PerRow | None = None,
     ) -> Array:
-        """Quantiles of the predictive distribution of y.
+        """Quantiles of the predictive distribution of y; of a quantile (`AsymmetricLaplace`) those of its posterior.
 
         Parameters
         ----------
@@ -214,8 +228,9 @@ class RegressionMethods(RegressorMixin):
         ValueError
             Trials that are no whole numbers of 0 or more, or of a likelihood that has none.
         """
-        q, trials = check_levels(q), self._check_trials(X, trials)
-        return self._values(self._predictive(X, with_exposure(self, offset, exposure, X)).quantile(q, trials))
+        q = check_levels(q)
+        predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
+        return self._values(quantiles_of(self.likelihood_, predictive, q, self._check_trials(predictive, trials)))
 
     def predict_interval(
         self,
@@ -225,7 +240,7 @@ class RegressionMethods(RegressorMixin):
         exposure: PerRow | None = None,
         trials: PerRow | None = None,
     ) -> Array:
-        """Equal-tailed predictive interval of y.
+        """Equal-tailed predictive interval of y; of a quantile (`AsymmetricLaplace`) the interval of itself.
 
         Parameters
         ----------
@@ -331,8 +346,8 @@ class RegressionMethods(RegressorMixin):
         """
         seed = check_seed(random_state).randint(np.iinfo(np.int32).max)
         n_samples = check_count(n_samples, "n_samples, the number of samples,", bytes_each=8.0 * n_rows(X))
-        trials = self._check_trials(X, trials)
         predictive = self._predictive(X, with_exposure(self, offset, exposure, X))
+        trials = self._check_trials(predictive, trials)
         return self._values(predictive.sample(n_samples, np.random.default_rng(seed), trials))
 
     def log_predictive_density(

@@ -27,6 +27,7 @@ from sksvi.estimators.levels import (
     levels_in_use,
     positions,
 )
+from sksvi.estimators.working import check_working
 from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.targets import starting
@@ -192,7 +193,7 @@ class ValueTarget(TargetEncoding):
     @staticmethod
     def base(estimator: Any, fixed: TargetEncoding | None) -> Likelihood:
         """The likelihood before the data have said what is learned, or as they have."""
-        return with_quantiles_checked(estimator, estimator._base_likelihood()) if fixed is None else fixed.likelihood
+        return check_working(estimator, estimator._base_likelihood()) if fixed is None else fixed.likelihood
 
     @classmethod
     def by_moments(cls, estimator: Any, fixed: TargetEncoding | None) -> bool:
@@ -358,19 +359,6 @@ class LabelTarget(TargetEncoding):
     def exposed(self) -> dict[str, Any]:
         """Likelihood and classes."""
         return {"likelihood_": self.likelihood, "classes_": self.names}
-
-
-def with_quantiles_checked(estimator: Any, likelihood: Likelihood) -> Likelihood:
-    """The likelihood; an error where it is one of a quantile, whose covariance the estimator does not correct."""
-    if not likelihood.traits.quantile or getattr(estimator, "_corrects_quantiles", False):
-        return likelihood
-    full = getattr(estimator, "covariance", "full") in ("auto", "full")
-    remedy = "use BayesianGLMRegressor" if full else "leave covariance='full'"
-    raise ValueError(
-        f"likelihood={estimator.likelihood!r} is a working likelihood, whose covariance has to be corrected, and "
-        f"{type(estimator).__name__} does so only in a fit of all rows of a linear model with covariance='full': "
-        f"{remedy}."
-    )
 
 
 # ---- classes

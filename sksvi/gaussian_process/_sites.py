@@ -10,6 +10,7 @@ import numpy as np
 
 from sksvi.estimators.posterior import check_bound
 from sksvi.estimators.sites import SiteFit, SiteNode, columns
+from sksvi.estimators.working import check_densities
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
@@ -35,8 +36,10 @@ def sparse_sites(estimator: Any, problem: Problem, bound: float | None) -> SiteF
     Raises
     ------
     TypeError
-        Where q has no covariance of all inducing values, or the bound is no sum over rows.
+        Where the likelihood is no model of y, q has no covariance of all inducing values, or the bound is no sum over
+        rows.
     """
+    check_densities(estimator)
     if estimator.covariance == "diag" or estimator.bound in ("optimal", "v2"):
         found = "covariance='diag'" if estimator.covariance == "diag" else f"bound={estimator.bound!r}"
         raise TypeError(f"{found} leaves no message of single rows, of which one could be taken out: use kfold.")

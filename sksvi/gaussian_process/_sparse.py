@@ -160,6 +160,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
     """
 
     _encoding_class = ValueProcessEncoding
+    _quantile_errors = "calibrated"
     kernel_: Kernel
     inducing_points_: np.ndarray
     mean_: float

@@ -5,27 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from sksvi.likelihoods.one_scale import OneScale, RelativeSpread
 from sksvi.likelihoods.scales import LEAST_NOISE, own_unit
 from sksvi.likelihoods.traits import LOG_SQRT_2PI, Array, LikelihoodTraits, as_float, tiny
+
+#: Level of the tests for which the bandwidth of a density is chosen.
+LEVEL = 0.05
 
 
 class AsymmetricLaplace(OneScale):
     """Asymmetric Laplace likelihood, log p(y | f) = log(q (1 - q) / s) - ρ(y - f) / s: f is a quantile of y.
 
     s is the scale, ρ(u) = q u for u > 0, (q - 1) u below: the loss of quantile regression (Koenker and Bassett 1978),
-    so that the mode under a flat prior is its estimate. As a model of y it is rarely meant: `BayesianGLMRegressor`
-    predicts f, and replaces the covariance that follows from it by the corrected one (Yang, Wang and He 2016), whose
-    intervals hold whatever the distribution of y about its quantile (`doc/likelihoods.md`).
+    so that the mode under a flat prior is its estimate. As a model of y it is rarely meant. Fits predict f, and their
+    intervals, `predict_interval` too, are those of the quantile f: `BayesianGLMRegressor` replaces the covariance that
+    follows from the likelihood by the corrected one (Yang, Wang and He 2016), whose intervals hold whatever the
+    distribution of y about its quantile. `GMERegressor`, `SparseGPRegressor` and `DynamicGLM` find the scale at which
+    the posterior is as wide as estimates vary (Lyddon, Holmes and Walker 2019), where y is distributed alike about its
+    quantile in all rows; what their intervals hold is measured in `doc/likelihoods.md`. Draws of y and log densities
+    are of the working likelihood.
 
     Parameters
     ----------
     quantile : float, default=0.5
         Probability q in (0, 1) that y is below f.
     scale : float or "auto", default="auto"
-        In units of y; "auto" learns it, down to 1e-4 of the standard deviation of y.
+        In units of y; "auto" learns it, down to 1e-4 of the standard deviation of y, or finds it as above. A number
+        is a learning rate of your own: the smaller, the more a row says.
 
     Examples
     --------
@@ -125,6 +133,19 @@ class AsymmetricLaplace(OneScale):
         unit = own_unit(y, weight)
         return 0.3 * unit, LEAST_NOISE * unit
 
+    def calibrated_scale(self, y: Array, f: Array, weight: Array) -> float:
+        """Scale s = q (1 - q) / p(y = f), from estimates f of the quantile of each y, (n,), and weights of rows.
+
+        There rows say as much of f as their scores vary, q (1 - q) / s² = p(y = f) / s, so that the posterior is as
+        wide as the estimate varies (Lyddon, Holmes and Walker 2019), where p is alike for all rows: it is the mean of
+        a normal kernel of width `bandwidth`.
+        """
+        q, n = self._shape()[0], float(np.sum(weight))
+        lost = float(weight @ self.loss(y, f)) / n
+        width = max(bandwidth(q, n) * lost, LEAST_NOISE * own_unit(y, weight))
+        density = float(weight @ np.exp(-0.5 * np.square((y - f) / width) - LOG_SQRT_2PI)) / (n * width)
+        return q * (1.0 - q) / density
+
     def _in_log_size(self, y: Array, f: Array) -> tuple[Array, Array]:
         lost = self.loss(y, f) / self._shape()[1]
         return lost - 1.0, -lost
@@ -137,3 +158,12 @@ class LossScale(RelativeSpread[AsymmetricLaplace]):
     def expected(self, y: Array, m: Array, v: Array) -> tuple[Array, Array]:
         lost = self.likelihood.expected_loss(y, m, v)[0] / self.likelihood._number("scale")
         return (lost - 1.0)[None], -lost[None, None]
+
+
+def bandwidth(tau: float, n: float) -> float:
+    """Standard deviation of the kernel, in units of the scale: half of the window that normal rows have."""
+    at = ndtri(tau)
+    density = np.exp(-0.5 * at**2) / np.sqrt(2.0 * np.pi)
+    share = (1.5 * ndtri(1.0 - 0.5 * LEVEL) ** 2 * density**2 / ((2.0 * at**2 + 1.0) * n)) ** (1.0 / 3.0)
+    share = min(share, 0.5 * tau, 0.5 * (1.0 - tau))
+    return 0.5 * float(ndtri(tau + share) - ndtri(tau - share)) / float(density)

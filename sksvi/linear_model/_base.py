@@ -36,6 +36,7 @@ from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
 from sksvi.estimators.targets import TargetEncoding
 from sksvi.estimators.validation import ENCODE, StrOptions, validate_data
+from sksvi.estimators.working import quantile_errors
 from sksvi.families import InUnits, Point, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.dense import reweighted
@@ -451,7 +452,7 @@ class BayesianGLM(BaseSVI):
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         """An error where a flat prior leaves a coefficient undetermined; nodes that need the rows."""
         check_determined(self, problem, state)
-        if cast(LinearModel, problem.model).likelihood.traits.quantile:
+        if cast(LinearModel, problem.model).likelihood.traits.quantile and quantile_errors(self) == "corrected":
             q = {**state.shown, "weights": corrected_weights(problem, state)}
             self._expose(problem.model, replace(state, q=q))
             return None
@@ -463,7 +464,7 @@ class BayesianGLM(BaseSVI):
             self._expose(problem.model, replace(state, q=state.shown), rows)
         return None
 
-    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str | Warning]:
         yield from findings(self, problem, state)
 
     def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:

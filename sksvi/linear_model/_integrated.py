@@ -15,6 +15,7 @@ from sksvi._runtime import parallel
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import MOST
 from sksvi.estimators.sites import NodePrior, SiteFit, linear_sites
+from sksvi.estimators.working import check_densities
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeMixture
@@ -84,6 +85,8 @@ class FittedWeights:
     loo, temperature : float or None
         Of a fit with ``covariance="low-rank"``: its leave-one-out log loss, nats a row, and what the variance of
         latents is multiplied by where y is predicted.
+    undone : tuple of str
+        What integrals over levels' effects left undone.
     """
 
     LAYOUT = """
@@ -103,6 +106,7 @@ class FittedWeights:
     loo: float | None = None
     temperature: float | None = None
     shapes: SpectralPrior | None = None
+    undone: tuple[str, ...] = ()
 
     def n_informed(self, n: int) -> int:
         """Coordinates in which n coefficients of a latent were fitted."""
@@ -239,11 +243,7 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
     TypeError
         Where q has no covariance of all weights, or one that the rows' likelihood does not say, or two latents a row.
     """
-    if estimator.likelihood_.traits.quantile:
-        raise TypeError(
-            f"likelihood={estimator.likelihood!r} is no model of y, so that its density says little: compare fits by "
-            "cross_val_score with scikit-learn's mean_pinball_loss."
-        )
+    check_densities(estimator)
     if estimator._encoding.second is not None:
         raise TypeError(
             f"{estimator._encoding.second.kind}_features give each row two latents, of which its message cannot be "

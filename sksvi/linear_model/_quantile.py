@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from scipy.special import ndtri
 
 from sksvi.families.base import Message
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
@@ -13,11 +12,10 @@ from sksvi.inference.problem import DIRECT, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.state import State
 from sksvi.likelihoods import AsymmetricLaplace, Gaussian, Likelihood
+from sksvi.likelihoods.quantile import bandwidth
 from sksvi.models.linear.glm import LinearModel
 
 Array = np.ndarray
-#: Level of the tests for which the bandwidth is chosen.
-LEVEL = 0.05
 
 
 def corrected_weights(problem: Problem, state: State) -> Any:
@@ -51,12 +49,3 @@ def curvature(problem: Problem, state: State, weights: Any, likelihood: Likeliho
     gradient, _ = evaluate(still, replace(state, q={**given, "weights": weights}), whole(problem))
     found: Array = -2.0 * gradient["weights"][1]
     return found
-
-
-def bandwidth(tau: float, n: float) -> float:
-    """Standard deviation of the kernel, in units of the scale: half of the window that normal rows have."""
-    at = ndtri(tau)
-    density = np.exp(-0.5 * at**2) / np.sqrt(2.0 * np.pi)
-    share = (1.5 * ndtri(1.0 - 0.5 * LEVEL) ** 2 * density**2 / ((2.0 * at**2 + 1.0) * n)) ** (1.0 / 3.0)
-    share = min(share, 0.5 * tau, 0.5 * (1.0 - tau))
-    return 0.5 * float(ndtri(tau + share) - ndtri(tau - share)) / float(density)

@@ -187,8 +187,8 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     _keeps_levels = True
 
     @property
-    def _corrects_quantiles(self) -> bool:
-        return self.covariance in ("auto", "full")
+    def _quantile_errors(self) -> str:
+        return "corrected" if self.covariance in ("auto", "full") else ""
 
     coef_: np.ndarray
     coef_std_: np.ndarray

@@ -189,7 +189,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
     True
     """
 
-    _corrects_quantiles = False
+    _quantile_errors = "calibrated"
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLMRegressor._parameter_constraints,
         **MixedEffects._parameter_constraints,

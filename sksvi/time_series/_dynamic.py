@@ -246,6 +246,7 @@ class DynamicGLM(Online):
     diffuse_lower_bound_: float
 
     _encoding_class = SeriesEncoding
+    _quantile_errors = "calibrated"
     _encoding: SeriesEncoding
     #: The fit to several series.
     _panel: SeriesPanel | None = None
@@ -708,7 +709,7 @@ class DynamicGLM(Online):
 
     def _base_likelihood(self) -> likelihoods.Likelihood:
         """The likelihood before any data."""
-        return likelihoods.resolve(self._likelihood_given)
+        return self._record.working or likelihoods.resolve(self._likelihood_given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,8 +12,8 @@ from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import first_levels, given_order, levels_in_use, positions
 from sksvi.estimators.offsets import offset_of
-from sksvi.estimators.targets import with_quantiles_checked
 from sksvi.estimators.validation import validate_data
+from sksvi.estimators.working import check_working
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import unit_of, weighted_moments
 from sksvi.models.data import Table
@@ -187,7 +187,7 @@ class SeriesEncoding(Encoding):
 
 def _likelihood(estimator: Any, fresh: bool) -> Likelihood:
     """The likelihood before a fit, or that of the fit to go on from; it has one latent."""
-    base = with_quantiles_checked(estimator, estimator._base_likelihood() if fresh else estimator.likelihood_)
+    base = check_working(estimator, estimator._base_likelihood() if fresh else estimator.likelihood_)
     if base.n_latents > 1:
         raise ValueError(
             f"likelihood={estimator.likelihood!r} has a latent for every class: choose one with one latent."

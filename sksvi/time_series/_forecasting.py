@@ -15,7 +15,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, check_seed
 from sksvi.estimators.offsets import checked_offset, with_exposure
 from sksvi.estimators.posterior import Posterior
-from sksvi.estimators.regression import RegressionMethods, is_ordered
+from sksvi.estimators.regression import RegressionMethods, is_ordered, quantiles_of
 from sksvi.estimators.summaries import concatenated, exponentiated, learned_rows, posterior_of_nodes
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.chain import ChainGaussian
@@ -390,7 +390,7 @@ class Forecasts(RegressionMethods, BaseSVI):
         coverage: float = 0.9,
         exposure: PerRow | None = None,
     ) -> DataFrame:
-        """The observations that follow the last one.
+        """The observations that follow the last one; of a quantile (`AsymmetricLaplace`) itself.
 
         Parameters
         ----------
@@ -426,7 +426,8 @@ class Forecasts(RegressionMethods, BaseSVI):
         import pandas as pd
 
         tail = tail_of(coverage)
-        low, median, high = self._values(predictive.quantile(np.array([tail, 0.5, 1.0 - tail]))).T
+        levels = np.array([tail, 0.5, 1.0 - tail])
+        low, median, high = self._values(quantiles_of(self.likelihood_, predictive, levels)).T
         if self.likelihood_.traits.ordered:
             p, levels = predictive.probabilities(), np.asarray(self.levels_)
             if levels.dtype.kind not in NUMBERS:
@@ -434,7 +435,7 @@ class Forecasts(RegressionMethods, BaseSVI):
             mean = p @ levels
             std = np.sqrt(np.maximum(p @ np.square(levels) - mean**2, 0.0))
         else:
-            mean, std = predictive.mean(), predictive.std()
+            mean, std = self._means(predictive, True)
         return pd.DataFrame({"mean": mean, "std": std, "median": median, "lower": low, "upper": high}, index=index)
 
     def simulate(

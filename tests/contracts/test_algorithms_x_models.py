@@ -71,7 +71,7 @@ def test_the_product_is_complete():
     classes = {
         getattr(likelihoods, name) for name in likelihoods.__all__ if isinstance(getattr(likelihoods, name), type)
     }
-    # Rows of a softmax, and a likelihood of linear models alone: both have tests of their own.
+    # Rows of a softmax, and a likelihood of quantiles: both have tests of their own.
     classes -= {likelihoods.Multinomial, likelihoods.AsymmetricLaplace}
     classes -= {likelihoods.Censored, likelihoods.Likelihood, likelihoods.LikelihoodTraits, likelihoods.Support}
     assert classes == {type(likelihood) for likelihood in TRUTH.values()}

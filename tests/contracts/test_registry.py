@@ -173,8 +173,8 @@ def test_every_part_is_saved_and_documented(module):
 def test_every_likelihood_has_cases():
     """Those of tests/cases.py are what the tests of the core run over; "bernoulli" is another name of "logit".
 
-    A multinomial is rows of a softmax (tests/likelihoods/test_multinomial.py), a quantile's likelihood is fitted by
-    linear models alone (test_quantile.py).
+    A multinomial is rows of a softmax (tests/likelihoods/test_multinomial.py), a quantile's likelihood is fitted
+    in ways of its own (test_quantile.py).
     """
     assert likelihoods.NAMES == {*cases.NAMES, "bernoulli", "multinomial"}
     assert {type(likelihood) for likelihood in cases.TRUTH.values()} == {

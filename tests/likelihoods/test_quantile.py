@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.linear_model import QuantileRegressor
 
 import sksvi
-from sksvi import BayesianGLMRegressor, DynamicGLM, GMERegressor, SparseGPRegressor
+from sksvi import BayesianGLMRegressor, DynamicGLM, GeneralizedPMF, GMERegressor, SparseGPRegressor
 from sksvi.expectations import Auto, GaussHermite, Quadrature
 from sksvi.inspection import loo
 from sksvi.likelihoods import AsymmetricLaplace
@@ -97,6 +97,80 @@ def test_weights_are_copies_and_files_have_the_corrected_covariance(global_rando
     np.testing.assert_allclose(again.fit(X, y).coef_std_, again.coef_std_, rtol=1e-2)
 
 
+@pytest.fixture(scope="module")
+def rows():
+    """A table with levels of ten rows, and a target far from zero in a large unit."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"x": rng.uniform(-1.0, 1.0, 120), "site": np.repeat([f"site {k}" for k in range(12)], 10)})
+    effect = np.repeat(rng.standard_normal(12), 10)
+    return X, 5e3 + 1e3 * (X["x"] + effect + rng.standard_normal(120))
+
+
+FITS = {
+    "mixed": lambda likelihood: GMERegressor(likelihood=likelihood, groups="site", tol=1e-8),
+    "process": lambda likelihood: SparseGPRegressor(likelihood=likelihood, n_inducing=15, random_state=0),
+    "series": lambda likelihood: DynamicGLM(likelihood=likelihood),
+}
+
+
+@pytest.fixture(scope="module", params=FITS)
+def fit(request, rows):
+    """A fit, its estimator before, and its rows."""
+    X, y = rows
+    X = {"mixed": X, "process": X[["x"]], "series": None}[request.param]
+    estimator = FITS[request.param](AsymmetricLaplace(0.75))
+    return estimator.fit(X, y), X, y
+
+
+def test_the_scale_is_where_scores_vary_as_they_fall(fit):
+    model, X, y = fit
+    quantile, std = model.predict(X, return_std=True)
+    mean, variance = model.predict_latent(X)
+    np.testing.assert_allclose(quantile, mean)
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-3)
+    assert abs(np.mean(y < quantile) - 0.75) < 4 * np.sqrt(0.75 * 0.25 / len(y))
+    scale = model.likelihood_.calibrated_scale(y.to_numpy(), mean, np.ones(len(y)))
+    assert abs(np.log(scale / model.likelihood_.scale)) < 0.1  # pilots have hyperparameters at points
+    low, high = model.predict_interval(X).T
+    np.testing.assert_allclose([low, high], quantile + np.outer([-1.0, 1.0], 1.644854 * std), rtol=1e-6)
+
+
+def test_it_is_saved_and_a_warm_fit_goes_on_with_it(fit, tmp_path):
+    model, X, y = fit
+    model.save(tmp_path / "fit.sksvi")
+    again = sksvi.load(tmp_path / "fit.sksvi").set_params(warm_start=True).fit(X, y)
+    assert again.likelihood_.scale == model.likelihood_.scale
+    assert np.all(np.abs(again.predict(X) - model.predict(X)) < 0.3 * model.predict(X, return_std=True)[1])
+
+
+def test_weights_are_copies_for_the_scale_too(rows):
+    X, y = rows
+    weight = np.arange(len(y)) % 3
+    weighted = FITS["mixed"](AsymmetricLaplace(0.6)).fit(X, y, sample_weight=weight)
+    copies = FITS["mixed"](AsymmetricLaplace(0.6)).fit(X.loc[X.index.repeat(weight)], y[y.index.repeat(weight)])
+    assert weighted.likelihood_.scale == pytest.approx(copies.likelihood_.scale, rel=1e-6)
+    np.testing.assert_allclose(weighted.coef_std_, copies.coef_std_, rtol=1e-3)
+
+
+def test_a_forecast_of_a_quantile_is_it_and_its_interval():
+    index = pd.date_range("2020-01-01", periods=60)
+    y = pd.Series(100.0 + np.sin(np.arange(60.0) ** 2), index=index).drop(index[20])
+    y.iloc[5] = np.nan
+    with pytest.warns(UserWarning, match="leaves out 1 of the 60 times") as told:
+        model = DynamicGLM(likelihood=AsymmetricLaplace(0.9)).fit(None, y)
+    assert len(told) == 1
+    table, (mean, std) = model.forecast(2), model.forecast_latent(2)[["mean", "std"]].to_numpy().T
+    np.testing.assert_allclose(table[["mean", "median"]], np.column_stack([mean, mean]))
+    np.testing.assert_allclose(table["upper"], mean + 1.644854 * std, rtol=1e-6)
+
+
+def test_densities_of_a_process_are_not_compared(rows):
+    X, y = rows
+    model = FITS["process"](AsymmetricLaplace(scale=1e3)).set_params(hyperparameters="point").fit(X[["x"]], y)
+    with pytest.raises(TypeError, match="mean_pinball_loss"):
+        loo(model, X[["x"]], y)
+
+
 def test_what_does_not_correct_the_covariance_refuses(global_random_seed):
     X, y = table(global_random_seed, 60)
     likelihood = AsymmetricLaplace(0.5)
@@ -104,11 +178,14 @@ def test_what_does_not_correct_the_covariance_refuses(global_random_seed):
     numbers = X[["x1", "x2"]]
     with pytest.raises(ValueError, match="leave covariance='full'"):
         BayesianGLMRegressor(likelihood=likelihood, covariance="diag").fit(numbers, y)
-    for model in (SparseGPRegressor(likelihood=likelihood), DynamicGLM(likelihood=likelihood)):
-        with pytest.raises(ValueError, match="use BayesianGLMRegressor"):
-            model.fit(numbers, y)
     with pytest.raises(ValueError, match="use BayesianGLMRegressor"):
-        GMERegressor(likelihood=likelihood, groups=["site"]).fit(X, y)
+        GeneralizedPMF(likelihood=likelihood).fit(np.array([[0, 1], [1, 1]]), y[:2])
+    with pytest.raises(ValueError, match="Set noise=False"):
+        GMERegressor(likelihood=likelihood, groups=["site"], noise=True).fit(X, y)
+    with pytest.raises(ValueError, match="use fit, without share_variances, or give scale a number"):
+        SparseGPRegressor(likelihood=likelihood).partial_fit(numbers, y)
+    with pytest.raises(ValueError, match="use fit, without share_variances, or give scale a number"):
+        DynamicGLM(likelihood=likelihood, groups="site", share_variances=True).fit(X, y)
     with pytest.raises(ValueError, match="needs all rows for its covariance: use fit"):
         BayesianGLMRegressor(likelihood=likelihood).partial_fit(numbers, y)
     with pytest.raises(TypeError, match="mean_pinball_loss"):

@@ -32,6 +32,17 @@ Array = np.ndarray
 REACH, STEP, WIDTHS, MOST_NODES = 6.0, 0.5, 0.95, 201
 #: Most steps to the best fixed effects, and nats that a step promises at which they are the last.
 STEPS, SETTLED = 30, 2e-3
+#: What is said of a fit where neither is enough.
+UNSETTLED = (
+    f"fixed effects with the effects of levels integrated have not settled after {STEPS} steps, so that coefficients "
+    "and group_std_ may be off: columns of very different sizes, or that rows hardly determine, do this. Scale "
+    "columns, or give prior_precision a number"
+)
+COARSE = (
+    f"effects of levels are so uncertain that {MOST_NODES} nodes do not follow their likelihood, and group_std_ and "
+    "its interval may be off: levels whose rows are all alike do this. Merge such levels, or give columns that tell "
+    "them apart a prior (prior_precision=1.0)"
+)
 #: Rows beyond which q(w) stands as it is, and numbers per level and fixed effect.
 MOST_ROWS, MOST = 20_000, 2**20
 
@@ -39,7 +50,8 @@ MOST_ROWS, MOST = 20_000, 2**20
 class LevelMoments(NamedTuple):
     """Log likelihood of fixed effects with the levels' effects integrated, its gradient (D,) and negative Hessian.
 
-    ``mean``, ``std`` (L,): of each level's effect; ``slope`` (L, D): of the mean in the fixed effects.
+    ``mean``, ``std`` (L,): of each level's effect; ``slope`` (L, D): of the mean in the fixed effects. ``coarse``:
+    whether nodes are farther apart than the likelihood is wide.
     """
 
     value: float
@@ -48,6 +60,7 @@ class LevelMoments(NamedTuple):
     mean: Array
     std: Array
     slope: Array
+    coarse: bool
 
 
 def has_one_effect_a_level(model: Any, data: Any) -> bool:
@@ -55,7 +68,8 @@ def has_one_effect_a_level(model: Any, data: Any) -> bool:
     groups, likelihood = model.groups, model.likelihood
     if groups is None or groups.effects != (1,) or model.noise_prior_scale is not None or not model.full:
         return False
-    smooth = likelihood.traits.log_concave and likelihood.noise_variance is None and likelihood.n_latents == 1
+    smooth = likelihood.traits.log_concave and not likelihood.traits.quantile and likelihood.noise_variance is None
+    smooth = smooth and likelihood.n_latents == 1
     small = data.at_hand and len(data) <= MOST_ROWS and groups.levels[0] * model.width <= MOST
     return bool(smooth and small and not data.X.sparse)
 
@@ -76,8 +90,8 @@ class LevelRows:
     def moments(self, likelihood: Any, b: Array, std: float, centre: Array, spread: Array) -> LevelMoments:
         """Moments at fixed effects b (D,), with nodes about `centre` (L,) as wide as `spread` (L,)."""
         widest = float(np.max(spread[self.level] * np.abs(self.slope)) / likelihood.width)
-        half = min(np.ceil(REACH * max(widest / WIDTHS, 1.0 / STEP)), MOST_NODES // 2)
-        z = np.linspace(-REACH, REACH, 2 * int(half) + 1)
+        wanted = np.ceil(REACH * max(widest / WIDTHS, 1.0 / STEP))
+        z = np.linspace(-REACH, REACH, 2 * int(min(wanted, MOST_NODES // 2)) + 1)
         u = centre[:, None] + spread[:, None] * z
         f = self.A @ b + self.offset + self.slope * u[self.level].T
         value, first, second = likelihood.derivatives(self.y, f)
@@ -95,7 +109,9 @@ class LevelRows:
             slope += (share[:, k] * (u[:, k] - mean))[:, None] * off
         deviation = np.sqrt(np.sum(share * np.square(u - mean[:, None]), axis=1))
         integral = float(np.sum(total)) - 0.5 * len(total) * np.log(2.0 * np.pi)
-        return LevelMoments(integral, score.sum(axis=0), curvature, mean, deviation, slope)
+        return LevelMoments(
+            integral, score.sum(axis=0), curvature, mean, deviation, slope, bool(wanted > MOST_NODES // 2)
+        )
 
 
 class IntegratedLevels:
@@ -116,6 +132,8 @@ class IntegratedLevels:
         self.model, self.look, self.rows = model, look, LevelRows(data, model.fit_intercept)
         self.message = self._message(q)
         self.evaluated: dict[bytes, float] = {}
+        #: What was not found to the error that it should have, of weights that were asked for.
+        self.undone: set[str] = set()
 
     def _message(self, q: dict[str, Any]) -> Any:
         block = q["weights"]
@@ -138,10 +156,12 @@ class IntegratedLevels:
 
     def weights(self, q: dict[str, Any]) -> Any:
         """The Gaussian of the weights' moments at the hyperparameters that q has."""
-        return self._integral(q)[1]
+        _, found, undone = self._integral(q)
+        self.undone |= undone
+        return found
 
-    def _integral(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Log evidence and the Gaussian of the weights, from what the message makes of their prior."""
+    def _integral(self, q: dict[str, Any]) -> tuple[float, Any, set[str]]:
+        """Log evidence, the Gaussian of the weights, from what the message makes of their prior, and what is undone."""
         start, (levels,) = self.model.n_fixed, self.model.groups.levels
         prior = self.model.prior(q)["weights"]
         block = prior.times(self.message)
@@ -164,6 +184,7 @@ class IntegratedLevels:
             b, centre, spread = b + step, found.mean + found.slope @ step, found.std
             if promised < SETTLED:
                 break
+        undone = ({UNSETTLED} if promised >= SETTLED else set()) | ({COARSE} if found.coarse else set())
         value -= 0.5 * float(np.linalg.slogdet(own)[1])
         out = ArrowMatrix.zeros(levels, 1, len(others), start)
         out.diag[:, 0, 0] = spread**-2
@@ -171,4 +192,4 @@ class IntegratedLevels:
         out.corner[:] = own - out.border @ found.slope
         mean = block.mean.copy()
         mean[others], mean[start : start + levels] = b, centre
-        return value, gaussian(mean, out.dense() if dense else out)
+        return value, gaussian(mean, out.dense() if dense else out), undone

@@ -37,6 +37,8 @@ def first_messages(likelihood: Any, data: Table) -> tuple[Array, Array]:
     if f.ndim > 1:  # several places where it bends (ordered levels): between them
         f = f.mean(axis=0)
     _, slope, bend = likelihood.derivatives(data.y, f)
+    if likelihood.traits.quantile:  # a kink bends nowhere beside it
+        slope, bend = np.zeros_like(slope), -1.0 / likelihood.conditional_variance(f)
     weights = np.maximum(-np.broadcast_to(bend, slope.shape), 0.0)
     linear = slope + weights * (f if data.offset is None else f - data.offset)
     if data.weight is None:
