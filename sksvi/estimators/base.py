@@ -250,7 +250,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """Further steps of an estimator while the data are at hand; what `max_iter` left undone, or None."""
         return None
 
-    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
+    def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str | Warning]:
         """Warnings about a finished fit besides those about its target: what was found, and what to do."""
         yield from ()
 

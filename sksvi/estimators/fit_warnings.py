@@ -25,10 +25,10 @@ Array = np.ndarray
 PER_ROW = ("sample_weight", "offset", "exposure")
 
 
-def warn_all(findings: Iterable[str]) -> None:
-    """Issue each finding as a `UserWarning`."""
-    for text in findings:
-        warn_user(text)
+def warn_all(findings: Iterable[str | Warning]) -> None:
+    """Issue each finding, a text as a `UserWarning`."""
+    for found in findings:
+        warn_user(str(found), UserWarning if isinstance(found, str) else type(found))
 
 
 def of_fit(estimator: Any, data: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from sksvi import algorithms
@@ -157,7 +158,7 @@ class MixedEffects(BayesianGLM):
         return model.tabulated(data.y), data
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
-        self._fitted = replace(self._fitted, subspace=None, shapes=None)
+        self._fitted = replace(self._fitted, subspace=None, shapes=None, undone=())
         means = () if self.groups is None else slope_means(data, self._encoding.factors)
         precision = self._precision(len(self._encoding.columns.scale))
         return self._model(data.X.shape[1], self.likelihood_, precision, slope_means=means).tabulated(data.y)
@@ -281,9 +282,11 @@ class MixedEffects(BayesianGLM):
         levels = levels.about(q)
         there = replace(state, q=q, bound=levels.log_density(q))
         self._expose(problem.model, there, None if rows is None else rows.at(there), None, levels)
+        self._fitted = replace(self._fitted, undone=tuple(sorted(levels.undone)))
 
-    def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str]:
+    def _fit_warnings(self, problem: Any, state: Any) -> Iterator[str | Warning]:
         yield from super()._fit_warnings(problem, state)
+        yield from (ConvergenceWarning(f"{type(self).__name__}: {text}.") for text in self._fitted.undone)
         if self.groups is not None:
             yield from self._slopes_far_from_zero(problem.data)
         alone = self.likelihood_.scales.noise is not None or self._noisy or self.likelihood_.levels is not None

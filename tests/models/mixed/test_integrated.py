@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 import sksvi
 from sksvi import GMEClassifier
 from sksvi.inspection import loo
 from sksvi.likelihoods import Bernoulli
 from sksvi.models.data import Table
+from sksvi.models.mixed import integrated
 from sksvi.models.mixed.covariances import GROUP_PRIOR_SCALE
 from sksvi.models.mixed.integrated import LevelRows
 from sksvi.models.mixed.levels import GroupedDesign
@@ -95,6 +99,18 @@ def test_a_fit_has_the_posterior_of_a_grid(data, model):
     np.testing.assert_allclose(shown.loc[["x", "intercept"], "std"], std, rtol=0.08)
     assert abs(shown.loc["std(g, intercept)", "mean"] - group) < 0.15 * spread
     assert abs(shown.loc["std(g, intercept)", "std"] / spread - 1.0) < 0.15
+
+
+@pytest.mark.parametrize(("limit", "found"), [("STEPS", "not settled after"), ("MOST_NODES", "nodes do not follow")])
+def test_integrals_that_fall_short_are_a_warning_with_a_remedy(limit, found, monkeypatch):
+    X, y, _ = strong(0, levels=12)
+    monkeypatch.setattr(integrated, limit, {"STEPS": 1, "MOST_NODES": 21}[limit])
+    with pytest.warns(ConvergenceWarning, match=f"{found}.*prior_precision"):
+        model = GMEClassifier(groups="g").fit(X, y)
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y)
 
 
 @pytest.mark.costly
