@@ -143,6 +143,7 @@ def test_it_is_saved_and_a_warm_fit_goes_on_with_it(fit, tmp_path):
     assert np.all(np.abs(again.predict(X) - model.predict(X)) < 0.3 * model.predict(X, return_std=True)[1])
 
 
+@pytest.mark.costly
 def test_weights_are_copies_for_the_scale_too(rows):
     X, y = rows
     weight = np.arange(len(y)) % 3
