@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 443,
-    "lines of code": 60_377,
+    "files": 444,
+    "lines of code": 60_482,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,
@@ -39,7 +39,7 @@ LIMITS = {
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
-    "files that a fit of a GLM enters": 73,
+    "files that a fit of a GLM enters": 74,
     "changes of file among a GLM's own classes": 21,
 }
 
