@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
     )
     from sksvi.displays import (
         BeforeAfterDisplay as BeforeAfterDisplay,
+        ClassProfileDisplay as ClassProfileDisplay,
         CoefficientDisplay as CoefficientDisplay,
         ContrastDisplay as ContrastDisplay,
         DictionaryDisplay as DictionaryDisplay,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         IntervalCoverageDisplay as IntervalCoverageDisplay,
         LooDisplay as LooDisplay,
         LowerBoundDisplay as LowerBoundDisplay,
+        NComponentsDisplay as NComponentsDisplay,
         PITDisplay as PITDisplay,
         PartialEffectDisplay as PartialEffectDisplay,
         PosteriorPredictiveDisplay as PosteriorPredictiveDisplay,
@@ -122,8 +124,9 @@ _DEFINED = {
     "gaussian_process": "GPClassifier SparseGPClassifier SparseGPRegressor",
     "topics": "CorrelatedTopicModel StructuredLDA",
     "displays": (
-        "CoefficientDisplay ContrastDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay GroupEffectsDisplay "
-        "IntervalCoverageDisplay LooDisplay LowerBoundDisplay PartialEffectDisplay PITDisplay "
+        "ClassProfileDisplay CoefficientDisplay ContrastDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay "
+        "GroupEffectsDisplay IntervalCoverageDisplay LooDisplay LowerBoundDisplay NComponentsDisplay "
+        "PartialEffectDisplay PITDisplay "
         "PosteriorPredictiveDisplay PredictionBandDisplay RankDisplay TimeSeriesDisplay TopicGraphDisplay "
         "TopicWordsDisplay"
     ),

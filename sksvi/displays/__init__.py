@@ -7,12 +7,14 @@ from sksvi._names import feature_names
 from sksvi.displays.bands import PredictionBandDisplay
 from sksvi.displays.bound import LowerBoundDisplay
 from sksvi.displays.calibration import IntervalCoverageDisplay
+from sksvi.displays.classes import ClassProfileDisplay
 from sksvi.displays.coefficients import CoefficientDisplay
 from sksvi.displays.contrasts import ContrastDisplay
 from sksvi.displays.factors import FactorDisplay
 from sksvi.displays.groups import GroupEffectsDisplay
 from sksvi.displays.images import BeforeAfterDisplay, DictionaryDisplay
 from sksvi.displays.leave_one_out import LooDisplay
+from sksvi.displays.n_components import NComponentsDisplay
 from sksvi.displays.partial import PartialEffectDisplay
 from sksvi.displays.pit import PITDisplay
 from sksvi.displays.predictive_check import PosteriorPredictiveDisplay
@@ -23,6 +25,7 @@ from sksvi.displays.topics import TopicGraphDisplay
 
 __all__ = [
     "BeforeAfterDisplay",
+    "ClassProfileDisplay",
     "CoefficientDisplay",
     "ContrastDisplay",
     "DictionaryDisplay",
@@ -31,6 +34,7 @@ __all__ = [
     "IntervalCoverageDisplay",
     "LooDisplay",
     "LowerBoundDisplay",
+    "NComponentsDisplay",
     "PITDisplay",
     "PartialEffectDisplay",
     "PosteriorPredictiveDisplay",

@@ -10,6 +10,7 @@ from sksvi.inspection._future import leave_future_out
 from sksvi.inspection._hypothesis import Hypothesis, hypothesis
 from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
+from sksvi.inspection._n_components import n_components_curve
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 from sksvi.inspection._power import power_scale
 from sksvi.inspection._simulation import RankResult, sbc
@@ -34,6 +35,7 @@ __all__ = [
     "leave_future_out",
     "loo",
     "marginal_effects",
+    "n_components_curve",
     "power_scale",
     "sbc",
 ]

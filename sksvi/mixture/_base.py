@@ -34,12 +34,13 @@ from sksvi.inference.records import replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State, with_own_lists
 from sksvi.mixture import _split_merge
+from sksvi.mixture._criteria import bic, log_labelings
 from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.mixture._impute import as_series, filled, gaps
 from sksvi.mixture._joint import joint_posterior
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
-from sksvi.models.mixture.model import MixtureModel, MixtureView
+from sksvi.models.mixture.model import MixtureModel
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
@@ -287,11 +288,6 @@ class Mixture(DensityMixin, FirstRows):
         self.n_components_ = max(n_used(rows), 1)
 
     # ---- rows
-    def _logs(self) -> MixtureView:
-        """Logarithms of the posterior means: what the predictive density of a row is made of."""
-        means = {name: np.log(block.theta) - np.log(block.total) for name, block in self._own.items()}
-        return self._fitted_model().view_of(means)
-
     def _fitted_model(self) -> MixtureModel:
         return self._model_of_blocks(len(self.weights_))
 
@@ -302,7 +298,8 @@ class Mixture(DensityMixin, FirstRows):
         """reduce(log joint density (n, K) of rows and components), rows in blocks."""
         check_is_fitted(self)
         cells = self._encoding.cells(self, X, self._encoding)
-        view, model = self._logs(), self._fitted_model()
+        model = self._fitted_model()
+        view = model.view_at_mean(dict(self._own.items()))
         data = Table(cells, np.broadcast_to(0.0, (len(cells),)))
         with parallel.working():
             parts = parallel.in_order(
@@ -426,6 +423,15 @@ class Mixture(DensityMixin, FirstRows):
         """Values of a column in the order of their codes."""
         raise AttributeError(f"{type(self).__name__} does not name its values")
 
+    def _size_criteria(self, X: Any, folds: Any) -> dict[str, Any]:
+        """What speaks for this number of components: the bound, with all names of components, and BIC."""
+        n_components, rng = int(self.n_components), np.random.default_rng(check_seed(self.random_state).randint(2**31))
+        self.set_params(uncertainty="variational", warm_start=False).fit(X)
+        bound = self.lower_bound_ + log_labelings(n_components, self.n_components_)
+        cells = self._encoding.cells(self, X, self._encoding)
+        minus_half_bic = bic(n_components, self._encoding.sizes, self._binary, cells, rng)
+        return {"bound": bound, "bic": minus_half_bic, "n_used": self.n_components_}
+
     def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
         """Codes (n, D) of new rows, and their components."""
         check_is_fitted(self)
@@ -468,13 +474,14 @@ class Mixture(DensityMixin, FirstRows):
         check_is_fitted(self)
         tail, used = tail_of(coverage), self.n_components_
         weight = own_name("weight", [column_name(self, d) for d in range(self.n_features_in_)])
+        values = [
+            (d, (name, (j, v), column_name(self, d), label))
+            for name, (m, columns) in self._fitted_model().names.items()
+            for j, d in enumerate(columns)
+            for v, label in self._shown_values(d, m)
+        ]
         parts: list[Any] = [("weights", (), weight, "")]
-        for name, (m, columns) in self._fitted_model().names.items():
-            parts += [
-                (name, (j, v), column_name(self, d), label)
-                for j, d in enumerate(columns)
-                for v, label in self._shown_values(d, m)
-            ]
+        parts += [part for _, part in sorted(values, key=lambda value: value[0])]  # columns as the rows have them
         index = [(k, column, label) for _, _, column, label in parts for k in range(used)]
         table = self._drawn_table(parts, tail) if self._is_drawn else self._beta_table(parts, tail)
         names = ["component", "column", "value"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import DataFrame, MatrixLike, Names, Series
@@ -128,6 +129,15 @@ class WordMethods(FirstRows):
         shares = np.array([overlaps(self.components_, fit.fit(X, **fit_params).components_) for fit in fits])
         index = pd.Index(self.get_feature_names_out(), name="topic")
         return pd.DataFrame({"mean": shares.mean(0), "least": shares.min(0)}, index=index)
+
+    def _size_criteria(self, X: Any, folds: list[tuple[Array, Array]]) -> dict[str, Any]:
+        """What speaks for this number of topics: the score of the documents of each fold, and coherence in them."""
+        scores, coherence = [], []
+        for rows, left in folds:
+            model = clone(self).set_params(warm_start=False, uncertainty="variational").fit(_safe_indexing(X, rows))
+            scores.append(model.score(_safe_indexing(X, left)))
+            coherence.append(model.coherence(_safe_indexing(X, left)).mean())
+        return {"score": np.array(scores), "coherence": float(np.mean(coherence))}
 
     def to_pyldavis(self, X: MatrixLike, feature_names: Names | None = None) -> dict[str, Any]:
         """What ``pyLDAvis.prepare`` takes, as a dict of its arguments.

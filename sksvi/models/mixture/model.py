@@ -304,6 +304,10 @@ class MixtureModel(Sampleable):
         last_ones = np.concatenate(last)
         return MixtureView(logs["weights"] + last_ones.sum(0), np.concatenate(ones), last_ones)
 
+    def view_at_mean(self, q: Blocks) -> MixtureView:
+        """Logarithms of the means of q."""
+        return self.view_of({name: np.log(q[name].theta) - np.log(q[name].total) for name in ("weights", *self.names)})
+
     def terms(self, view: MixtureView, batch: Table, expect: Any, rng: Any) -> MixtureTerms:
         """Responsibilities of the components for each row."""
         logs = view.logs(batch.X)
