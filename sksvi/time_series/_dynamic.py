@@ -57,6 +57,7 @@ from sksvi.time_series._rows import (
     count_warnings,
     noise_taken_in,
     shown,
+    steps_of_a_quantile,
     unobserved_seasons,
 )
 
@@ -636,6 +637,7 @@ class DynamicGLM(Online):
         mistaken = list(count_warnings(self.likelihood_, name, data))
         block = block if walked is None else walked  # what returns takes noise in unseen
         yield from mistaken or noise_taken_in(self.likelihood_, name, learned, block, data)
+        yield from steps_of_a_quantile(self.likelihood_, name, learned)
         yield from filter(None, [frequency_warning(self.index_)])
         if self._encoding.clock is None:
             yield from filter(None, [clock_warning(self.index_, periods_of(self))])

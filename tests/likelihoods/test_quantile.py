@@ -109,7 +109,7 @@ def rows():
 FITS = {
     "mixed": lambda likelihood: GMERegressor(likelihood=likelihood, groups="site", tol=1e-8),
     "process": lambda likelihood: SparseGPRegressor(likelihood=likelihood, n_inducing=15, random_state=0),
-    "series": lambda likelihood: DynamicGLM(likelihood=likelihood),
+    "series": lambda likelihood: DynamicGLM(likelihood=likelihood, level_variance=0.1),
 }
 
 
@@ -163,6 +163,12 @@ def test_a_forecast_of_a_quantile_is_it_and_its_interval():
     table, (mean, std) = model.forecast(2), model.forecast_latent(2)[["mean", "std"]].to_numpy().T
     np.testing.assert_allclose(table[["mean", "median"]], np.column_stack([mean, mean]))
     np.testing.assert_allclose(table["upper"], mean + 1.644854 * std, rtol=1e-6)
+
+
+def test_learned_steps_of_a_quantile_are_warned_of(global_random_seed):
+    y = np.cumsum(np.random.default_rng(global_random_seed).normal(0.0, 3.0, 60))
+    with pytest.warns(UserWarning, match="with learned variances: its steps are found too small"):
+        DynamicGLM(likelihood=AsymmetricLaplace(0.5), level="walk").fit(None, y)
 
 
 def test_densities_of_a_process_are_not_compared(rows):
