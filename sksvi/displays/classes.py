@@ -64,7 +64,7 @@ class ClassProfileDisplay:
         mean: DataFrame,
         lower: DataFrame,
         upper: DataFrame,
-        weights: Any,
+        weights: Array,
         *,
         coverage: float = 0.9,
         n_columns: int | None = None,
