@@ -253,9 +253,7 @@ class PairEncoding(Encoding):
         ids = [self.ids[side] for side in SIDES]
         users, items = (plates_of(own, column) for own, column in zip(ids, rows.ids, strict=True))
         n_users, n_items = (len(own) + int(column.isna().sum()) for own, column in zip(ids, rows.ids, strict=True))
-        ratings = Ratings(users, items, rows.y, rows.weight, n_users, n_items)
-        ratings.zeros = estimator.zero_weight is not None
-        return ratings
+        return Ratings(users, items, rows.y, rows.weight, n_users, n_items, estimator.zero_weight is not None)
 
     def stored(self, data: Ratings) -> Table:
         """Positions of users and items, -1 where an id is missing, and values."""

@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
+from sksvi._runtime.user import warn_user
 from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.likelihoods import AsymmetricLaplace, Likelihood
 from sksvi.partitions.collections import is_collection
 
 #: Pilot fits at most, and the change of the scale, in logarithms, at which they end.
 PILOTS, SETTLED = 5, 0.05
+#: The change, in logarithms, of the last of them that is warned of.
+UNSETTLED = 0.2
 
 
 def check_working(estimator: Any, likelihood: Likelihood) -> Likelihood:
@@ -80,4 +84,10 @@ def calibrated(estimator: Any, given: GivenRows) -> Likelihood | None:
             before, scale = scale, there.calibrated_scale(y, f, weight)
             if abs(np.log(scale / before)) < SETTLED:
                 break
+    if abs(np.log(scale / before)) > UNSETTLED:
+        warn_user(
+            f"likelihood={likelihood!r}: {PILOTS} pilot fits have not settled on a scale ({before:.3g}, then "
+            f"{scale:.3g}), and intervals follow it: give scale a number, or the model fewer parts.",
+            ConvergenceWarning,
+        )
     return AsymmetricLaplace(there.quantile, scale=scale)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+Array = np.ndarray
+
 #: Most steps of a calendar that one step of a frequency takes: pandas takes them one by one.
 MOST_STEPS = 2**16
 #: Least share of the times of a frequency that there must be for it to be that of the times that are there.
@@ -16,9 +18,6 @@ OBSERVED_TIMES = 0.5
 HOUR, DAY = 3_600 * 10**9, 86_400 * 10**9
 #: A zone of dateutil, which knows the file that it is from; the name of one.
 _OF_DATEUTIL, _NAME = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(.+)'\)"), re.compile(r"[\w+-]+(/[\w+-]+)*")
-
-
-Array = np.ndarray
 
 
 # ---- frequencies

@@ -482,8 +482,9 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         likelihood = base.start(*values_of(base, whole))
         unit = float(np.exp(np.mean(np.log(units))))
         if self.share_variances == "partial":
-            settle = lambda call, own: self._each(labels, copies, call, list(own))  # noqa: E731
-            return learned_population(likelihood, copies, tables, dynamics, settle)
+            return learned_population(
+                likelihood, copies, tables, dynamics, functools.partial(self._each, labels, copies)
+            )
         together = JointPanel(dynamics, [len(table) for table in tables])
         problem = members[0]._problem(DynamicModel(likelihood, together, whole.X, whole.weight, unit=unit), whole)  # type: ignore[arg-type]
         state = plan.run(problem, first_state(problem, 0), members[0]._most_passes(), members[0].tol)

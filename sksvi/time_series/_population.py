@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from sksvi._runtime.user import warn_user
 from sksvi.families import Free
@@ -60,7 +61,7 @@ def learned_population(
             DynamicModel(start.pop("likelihood", likelihood), own, data.X, data.weight, prior=prior, **start)
             for own, data, prior, start in zip(dynamics, tables, priors, starts, strict=True)
         ]
-        starts, nodes = map(list, zip(*each(_settled, zip(models, tables, strict=True)), strict=True))
+        starts, nodes = map(list, zip(*each(_settled, list(zip(models, tables, strict=True))), strict=True))
         if population is None:
             population = first_population(nodes)
             priors = [PopulationPrior(*population, n)] * len(tables)
@@ -74,7 +75,8 @@ def learned_population(
     else:
         warn_user(
             f"the population of {len(tables)} series had not settled after {ROUNDS} rounds: give some of the variances "
-            "as numbers, or leave parts out of the model."
+            "as numbers, or leave parts out of the model.",
+            ConvergenceWarning,
         )
     common = {"population": population, "new": (mean, np.hypot(sd, error))}
     return [{"likelihood": start["likelihood"], "theta": start["theta"], **common} for start in starts]
@@ -167,6 +169,12 @@ def normal_population(means: Array, covs: Array) -> tuple[Array, Array]:
         spread = 0.5 * (spread + spread.T)
         if np.abs(spread - before).max() <= SMALL * np.abs(spread).max():
             break
+    else:
+        warn_user(
+            f"the population of the last states of {len(means)} series had not settled after {STEPS} steps: forecasts "
+            "of series that were not fitted may be off. Fit more series, or longer ones.",
+            ConvergenceWarning,
+        )
     return centre, spread + np.linalg.inv(np.linalg.inv(spread + covs).sum(0))
 
 

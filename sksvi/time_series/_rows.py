@@ -250,16 +250,6 @@ def shown(likelihood: Likelihood, data: Table) -> Array:
 ALTERNATES, RAISES = 3.5, 2.5
 
 
-def steps_of_a_quantile(likelihood: Likelihood, name: Any, learned: bool) -> Iterator[str]:
-    """Warning about learned variances of a quantile that moves: the working likelihood finds about half of them."""
-    if likelihood.traits.quantile and learned:
-        yield (
-            f"likelihood={name!r} with learned variances: its steps are found too small, and 90 % intervals of the "
-            "quantile held 0.70 to 0.80 where that was measured. Give level_variance (and others that are learned) a "
-            "number, for which they hold 0.88 to 0.91, or model all of y."
-        )
-
-
 def noise_taken_in(
     likelihood: Likelihood, name: Any, learned: bool, block: ChainGaussian, data: Table
 ) -> Iterator[str]:
@@ -289,6 +279,16 @@ def noise_taken_in(
         f'residuals), and forecasts fan out. Of counts say {OF_COUNTS}, of measured values "gaussian" or "student-t"; '
         "or give the season that they have."
     )
+
+
+def steps_of_a_quantile(likelihood: Likelihood, name: Any, learned: bool) -> Iterator[str]:
+    """Warning about learned variances of a quantile that moves: the working likelihood finds about half of them."""
+    if likelihood.traits.quantile and learned:
+        yield (
+            f"likelihood={name!r} with learned variances: its steps are found too small, and 90 % intervals of the "
+            "quantile held 0.70 to 0.80 where that was measured. Give level_variance (and others that are learned) a "
+            "number, for which they hold 0.88 to 0.91, or model all of y."
+        )
 
 
 def alternating(block: ChainGaussian) -> tuple[float, float] | None:

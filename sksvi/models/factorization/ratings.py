@@ -122,9 +122,17 @@ class Entries:
 class Ratings(InMemory):
     """A factorization's data: the same entries by user and by item; `zeros`: every pair has a y of 0 besides."""
 
-    zeros = False
-
-    def __init__(self, users: Array, items: Array, y: Array, weight: Array | None, n_users: int, n_items: int) -> None:
+    def __init__(
+        self,
+        users: Array,
+        items: Array,
+        y: Array,
+        weight: Array | None,
+        n_users: int,
+        n_items: int,
+        zeros: bool = False,
+    ) -> None:
+        self.zeros = zeros
         self.sides = {
             "users": Entries.sorted_by(users, items, y, weight, n_users),
             "items": Entries.sorted_by(items, users, y, weight, n_items),
