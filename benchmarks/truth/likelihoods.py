@@ -17,7 +17,7 @@ import pandas as pd
 from benchmarks._lib.tables import arguments, progress, report
 from sksvi import BayesianGLMRegressor, DynamicGLM, GMERegressor, SparseGPRegressor
 from sksvi.likelihoods import Likelihood
-from tests.cases import TRUTH
+from support.likelihood_cases import TRUTH
 
 ROWS, SETS, Z = 150, 6, 1.644854
 NAMES = [name for name, truth in TRUTH.items() if not truth.traits.classifies and truth.n_latents == 1]

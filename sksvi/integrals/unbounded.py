@@ -27,6 +27,8 @@ NEGLIGIBLE = 8.0
 SHARES = np.array([0.04, 0.1, 0.2, 0.35, 0.55, 0.75, 1.0])
 #: Looks for a length at most, the longest in the units of h, and cells of the distribution function.
 LOOKS, LONGEST, CELLS = 12, 15.0, 2000
+#: Nats below and above the mode that a line tells apart: those of a density that rounding rules are no density's.
+RANGE = 50.0
 #: Share of the way to an end that is looked at: rounding would lead beyond it, where there is no density.
 WITHIN = 1.0 - 1e-9
 
@@ -184,6 +186,6 @@ def _line(density: Density, mode: Array, peak: float, direction: Array, low: flo
             length *= 0.5
             fall = peak - density(mode + length * direction)
         found = [density(mode + t * direction) - peak for t in length * SHARES[:-1]] + [-fall]
-        offsets, logs = np.append(offsets, length * SHARES), np.append(logs, np.maximum(found, -50.0))
+        offsets, logs = np.append(offsets, length * SHARES), np.append(logs, np.clip(found, -RANGE, RANGE))
     order = np.argsort(offsets)
     return Line.of(offsets[order], logs[order])
