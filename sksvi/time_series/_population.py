@@ -29,8 +29,9 @@ Array = np.ndarray
 #: Most times that all series are fitted to find their population, and the change of its mean (in standard deviations)
 #: and log spread that ends them.
 ROUNDS, SETTLED = 25, 0.05
-#: Steps of the fit to the last states of all series, and the relative change that ends them.
-STEPS, SMALL = 500, 1e-6
+#: Steps of the fit to the last states of all series, and the change of the variance of a further one that ends them:
+#: a spread of 0 is come near, never reached.
+STEPS, SMALL = 5000, 1e-4
 
 
 def learned_population(
@@ -167,7 +168,8 @@ def normal_population(means: Array, covs: Array) -> tuple[Array, Array]:
         before, centre = spread, own.mean(0)
         spread = within + (own - centre).T @ (own - centre) / len(own)
         spread = 0.5 * (spread + spread.T)
-        if np.abs(spread - before).max() <= SMALL * np.abs(spread).max():
+        variance = np.diag(spread) + np.diag(np.linalg.inv(precisions.sum(0)))
+        if np.all(np.abs(np.diag(spread - before)) <= SMALL * variance):
             break
     else:
         warn_user(
