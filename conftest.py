@@ -21,7 +21,7 @@ ROUTED = {
     "test_offset_and_weight_are_routed_through_a_pipeline",
     "test_functions_take_an_offset_through_wrappers[search]",
 }
-#: Of a test of more cases than this, and of those of a file that are marked as costly, the short part runs one case in
+#: Of a test of more cases than this, and of a folder's tests that are marked as costly, the short part runs one case in
 #: so many, drawn by their names.
 MANY, ONE_IN = 3, 8
 #: Of a test of more cases than this, but for scikit-learn's checks, the exhaustive part runs one in so many of the
@@ -90,13 +90,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _by_test(items: list[pytest.Item], exhaustive: bool) -> list[list[pytest.Item]]:
     """Cases of each test that are, or are not, in the exhaustive part, in an order that their names give.
 
-    The costly ones of a file count as one test of the short part.
+    The costly ones of a folder count as one test of the short part.
     """
     of_one_test = defaultdict(list)
     for item in items:
         if (item.get_closest_marker("exhaustive") is not None) == exhaustive:
-            costly = not exhaustive and item.get_closest_marker("costly")
-            of_one_test[item.nodeid.split("::" if costly else "[")[0]].append(item)
+            costly, name = not exhaustive and item.get_closest_marker("costly"), item.nodeid.split("::")[0]
+            of_one_test[name.rsplit("/", 1)[0] if costly else item.nodeid.split("[")[0]].append(item)
     return [sorted(cases, key=lambda item: zlib.crc32(item.nodeid.encode())) for cases in of_one_test.values()]
 
 

@@ -227,6 +227,7 @@ def test_draws_of_both_sides_belong_together(global_random_seed):
         draws.nodes[0].latents(np.array([[99, 0]]), None)
 
 
+@pytest.mark.costly
 def test_density_of_a_mixture_at_draws_averages_to_its_own(global_random_seed):
     X = np.random.default_rng(global_random_seed).integers(0, 2, (60, 4)).astype(float)
     model = BernoulliMixture(2, uncertainty="variational", random_state=0).fit(X)

@@ -48,6 +48,7 @@ def test_gp_bands(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["gp_bands.png"]
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ratings(tmp_path, monkeypatch, capsys):
     from examples import ratings
@@ -86,6 +87,7 @@ def test_topics(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["topic_graph.png", "topic_words.png"]
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_topics_of_files(tmp_path, monkeypatch, capsys):
     from examples import topics
@@ -146,6 +148,7 @@ def test_latent_classes(tmp_path, monkeypatch, capsys):
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["latent_classes.png"]
 
 
+@pytest.mark.costly
 def test_van_drivers(tmp_path, monkeypatch, capsys):
     from examples import van_drivers
 

@@ -147,6 +147,7 @@ def test_a_stream_is_learned_chunk_by_chunk():
     assert not text_stream.holds({**row, "fails": "refused"}, found)
 
 
+@pytest.mark.costly
 def test_texts_in_portions_are_those_of_one_fit():
     row = text_portions.set_row(*text_portions.SETS[0], 1)
     assert row["rows"] > 100 and row["classes"] == 2 and row["splits"] == 1

@@ -29,6 +29,7 @@ def test_deviations_are_close_to_exact_ones(name, global_random_seed):
     assert row["error, median"] <= text_loo.MEDIAN
 
 
+@pytest.mark.costly
 def test_losses_by_matrices_are_those_of_refits():
     data = TextSet("two packages", "", lambda: docstrings("joblib", "threadpoolctl"), words, 0.2)
     row = text_loo.approximate(data)

@@ -51,6 +51,7 @@ def test_intervals_hold_with_nothing_set(cell, n_sets, bands, share, global_rand
         assert low - spread <= row["covered"] <= high + spread, f"{quantity}: {row['covered']:.3f} of {cell.name}"
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["some", "all"])
 @pytest.mark.parametrize(("cell", "n_sets", "name", "band"), NUMBERS)
 def test_other_numbers_hold_with_nothing_set(cell, n_sets, name, band, share, global_random_seed):

@@ -27,6 +27,7 @@ def test_points_of_a_series():
     assert abs(found["off, in se"]) < 0.35
 
 
+@pytest.mark.costly
 def test_a_row_without_which_the_scale_is_another_is_named():
     """Texas, far ahead of the other states, is what the prior's scale is learned from."""
     found = measured(CASES["cpunish 17 × 6 (Texas)"][1]())

@@ -119,6 +119,7 @@ def test_no_reassociated_loop_adds_and_stores():
     assert not found
 
 
+@pytest.mark.costly
 def test_steps_that_are_chosen_by_name_are_guarded():
     from sksvi.models.topics.correlated import LOCAL_STEPS
     from sksvi.models.topics.loops import correlated

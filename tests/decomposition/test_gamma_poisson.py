@@ -74,6 +74,7 @@ def test_rows_that_go_beyond_end_where_others_do(global_random_seed):
     assert sooner < 0.9 * later
 
 
+@pytest.mark.costly
 def test_batches_take_counts_of_any_size(global_random_seed):
     X, _, _ = parts(global_random_seed, 60)
     for unit in (1.0, 1e12):  # rows of more than single precision is trusted with

@@ -167,6 +167,7 @@ def test_total_errors_come_before_any_change(global_random_seed):
     assert pickle.dumps(model) == before
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("expectation", ["monte-carlo", "quadrature", "gauss-hermite"])
 @pytest.mark.parametrize("likelihood", ["logit", "student-t", "gaussian"])
 def test_every_expectation_takes_chunks(likelihood, expectation, global_random_seed):

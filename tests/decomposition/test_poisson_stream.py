@@ -86,6 +86,7 @@ def test_a_stream_comes_near_the_fit_to_all_pairs(by, global_random_seed):
     assert rates[0] == pytest.approx(rates[1], rel=0.2)
 
 
+@pytest.mark.costly
 def test_a_chunk_that_says_nothing_changes_little(global_random_seed):
     X, y, _ = plays(global_random_seed)
     model = PoissonFactorization(3, tol=1e-7, random_state=0).fit(X, y)

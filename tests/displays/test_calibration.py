@@ -130,6 +130,7 @@ def test_transforms_of_counts_are_drawn_between_two_probabilities(counted):
     assert min(narrow.density[0], narrow.density[-1]) > narrow.upper > 1 > narrow.lower > narrow.density[10]
 
 
+@pytest.mark.costly
 def test_ranks_among_draws_by_hand():
     """Of 3 draws: none below and none equal lies in (0, 1/4), two equal ones span (1/4, 1)."""
     y, draws = np.repeat([0.0, 5.0], 400), np.repeat([[1.0, 2.0, 3.0], [4.0, 5.0, 5.0]], 400, axis=0)

@@ -39,6 +39,7 @@ def tick_names(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
+@pytest.mark.costly
 def test_profiles_are_the_rows_of_the_summary(model):
     display = ClassProfileDisplay.from_estimator(model)
     assert tick_names(display.ax_) == [
@@ -80,6 +81,7 @@ def test_what_has_no_classes_is_refused(model):
         ClassProfileDisplay(pd.DataFrame([[0.1]]), pd.DataFrame([[0.1]]), pd.DataFrame([[0.1]]), [0.5, 0.5])
 
 
+@pytest.mark.costly
 def test_bound_and_bic_find_the_number_of_classes(survey):
     display = NComponentsDisplay.from_estimator(CategoricalMixture(random_state=0), survey, n_components=[3, 1, 2])
     assert display.best == {"bound": 2, "bic": 2} and list(display.table.index) == [1, 2, 3]

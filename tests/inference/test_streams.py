@@ -281,6 +281,7 @@ def test_the_sample_is_bounded_saved_and_gone_on_from(rng, tmp_path, sparse):
     assert np.array_equal(model.coef_, again.coef_)
 
 
+@pytest.mark.costly
 def test_a_sample_stands_for_all_rows(rng):
     """What rows stand for adds up to their number: E Σ k_j = n, and each k_j is at most n."""
     X, y = counts(rng, 2000)

@@ -91,6 +91,7 @@ def test_a_pipeline_has_the_levels_of_its_encoders():
         contrasts(model, "tension", by="wool")
 
 
+@pytest.mark.costly
 def test_rates_of_warpbreaks_are_those_of_emmeans_and_their_logarithms_posterior_means():
     """glm(breaks ~ wool * tension, poisson): means on the scale of y are the counts', those of f lower by v / 2."""
     X, y = warpbreaks()

@@ -84,6 +84,7 @@ def test_what_has_no_proper_prior_is_refused(options, words, rows):
         BayesianGLMRegressor(**options).sample_prior(rows)
 
 
+@pytest.mark.costly
 def test_prior_groups_of_arviz(rows):
     pytest.importorskip("arviz")
     y = rows[:, 0] + 0.1

@@ -96,6 +96,7 @@ def test_levels_stand_where_their_column_does(table):
     np.testing.assert_allclose(other.predict(X[turned.columns[::-1]]), model.predict(turned), rtol=1e-8)
 
 
+@pytest.mark.costly
 def test_many_levels_are_sparse_and_numbers_are_centred_all_the_same(table):
     X, f, rng = table
     X = X[["city", "year", "w"]].assign(shop=rng.choice([f"shop {k}" for k in range(40)], N))
@@ -120,6 +121,7 @@ def test_many_levels_are_sparse_and_numbers_are_centred_all_the_same(table):
     assert sp.issparse(columns.applied(design))
 
 
+@pytest.mark.costly
 def test_under_a_flat_prior_the_first_level_is_the_reference(table):
     """Estimates and standard errors are those of statsmodels' C(x); means of a Poisson's are a little off its mode."""
     formula = pytest.importorskip("statsmodels.formula.api")
@@ -143,6 +145,7 @@ def test_under_a_flat_prior_the_first_level_is_the_reference(table):
         clone(model).fit(X.assign(size=X["size"].cat.add_categories("xl")), y)
 
 
+@pytest.mark.costly
 def test_which_columns(table):
     X, f, _ = table
     automatic = BayesianGLMRegressor().fit(X, f)

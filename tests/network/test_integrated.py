@@ -99,6 +99,7 @@ def by_hand(likelihood, y, m, v, variances, weights):
     return value, first, second - np.square(first)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spread", ["rayleigh", "gamma", "gammas", "variance"])
 @pytest.mark.parametrize("name", ["poisson", "logit"])
 def test_terms_are_those_of_quadrature_by_hand(name, spread, global_random_seed):

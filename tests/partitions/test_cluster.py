@@ -87,6 +87,7 @@ class AtPass:
     teardown = setup
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", ["logit", pytest.param("monte-carlo", marks=pytest.mark.exhaustive)])
 def test_the_same_bits_for_any_number_of_workers_and_any_assignment(client, name):

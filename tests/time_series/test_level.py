@@ -52,6 +52,7 @@ def test_forecasts_of_intermittent_demand_stay():
         assert model.forecast(13)["mean"].iloc[-1] < 10.0 * max(y.mean(), 0.1)
 
 
+@pytest.mark.costly
 def test_what_is_stated_is_not_chosen():
     y = intermittent(0)
     asked = {

@@ -363,6 +363,7 @@ def test_projections_are_told(corpus):
 
 
 # ---- when a fit is done
+@pytest.mark.costly
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "options",

@@ -82,6 +82,7 @@ def test_the_bound_never_falls(data, bound):
     assert np.all(np.diff(bounds) > -1e-6 * np.abs(bounds[:-1]))
 
 
+@pytest.mark.costly
 def test_effects_have_the_users_names_and_the_right_signs(data, fitted):
     own = matched(fitted.components_, data[2])
     table = fitted.effects_["mean"].unstack("covariate").iloc[own]
@@ -94,6 +95,7 @@ def test_effects_have_the_users_names_and_the_right_signs(data, fitted):
     np.testing.assert_allclose(pairs["party: right - left"], table["party_right"])
 
 
+@pytest.mark.costly
 def test_units_move_effects_and_nothing_else(data, fitted):
     other = CorrelatedTopicModel(K, random_state=0).fit(
         data[0], covariates=data[1].assign(age=7.0 - data[1]["age"] / 9)
@@ -117,6 +119,7 @@ def test_covariates_predict_words(data, fitted):
     assert np.all((interval[..., 0] < shares) & (shares < interval[..., 1]))
 
 
+@pytest.mark.costly
 def test_files_clones_and_seeds(data, fitted, tmp_path):
     fitted.save(tmp_path / "model.sksvi")
     loaded = sksvi.load(tmp_path / "model.sksvi")
@@ -146,6 +149,7 @@ def test_covariates_that_cannot_be_are_refused(data, change, match):
     assert not hasattr(model, "state_")
 
 
+@pytest.mark.costly
 def test_later_calls_name_what_is_wrong(data, fitted):
     X, frame = data[:2]
     with pytest.raises(ValueError, match=r"the columns \['age'\], and the fit had \['age', 'party'\]"):

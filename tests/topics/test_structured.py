@@ -175,6 +175,7 @@ def test_containers_agree(corpus):
         np.testing.assert_allclose(other.components_, models[0].components_, rtol=1e-10)
 
 
+@pytest.mark.costly
 def test_32_bit_counts_make_32_bit_local_steps_of_nearly_the_same_topics(corpus):
     wide, narrow = small().fit(corpus.data.astype(np.float64)), small().fit(corpus.data.astype(np.float32))
     np.testing.assert_allclose(narrow.components_, wide.components_, atol=1e-4)

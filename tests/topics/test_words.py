@@ -280,6 +280,7 @@ def test_topics_that_begin_among_few_documents_part_later(cls, first, global_ran
     assert stream.score(new) > fit - 0.1 * (fit - one)
 
 
+@pytest.mark.costly
 def test_one_topic_that_has_all_words_is_told_of(global_random_seed):
     """Fractions of words that differ by chance alone, as TF-IDF may make them, tell no topics apart."""
     rng = np.random.default_rng(global_random_seed)

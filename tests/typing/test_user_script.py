@@ -43,6 +43,7 @@ def complaints(path, tmp_path):
     return found.stdout.splitlines()
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_script_runs(tmp_path, capsys):
     user_script.main(tmp_path)

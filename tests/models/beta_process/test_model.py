@@ -116,6 +116,7 @@ def test_gibbs_conditional_against_enumeration(K, missing, global_random_seed):
         assert abs(terms.value.mean() - evidence) <= error
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("local_step", ["mean-field", "spike-slab"])
 def test_coordinate_steps_never_lower_the_local_bound(local_step, global_random_seed, monkeypatch):
     K, D = 6, 5

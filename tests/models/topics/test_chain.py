@@ -44,6 +44,7 @@ def repeated(sampler, draws, n=40):
 
 
 # ---- a document given topics
+@pytest.mark.costly
 @pytest.mark.parametrize("few", [0, 16], ids=["all at once", "few topics"])
 def test_a_document_of_few_words_has_its_exact_posterior(few, monkeypatch):
     monkeypatch.setattr(lda_chain, "FEW", few)

@@ -305,6 +305,7 @@ def test_an_inflation_that_is_no_number_of_at_least_0_is_refused(inflation):
         model.importance_score(X[:2], inflation=inflation)
 
 
+@pytest.mark.costly
 def test_completion_agrees_with_importance_sampling(global_random_seed):
     """log p(both halves) - log p(known half), word by word, is what completion estimates."""
     from sksvi.estimators.completion import halved

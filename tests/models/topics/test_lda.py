@@ -91,6 +91,7 @@ def test_gibbs_is_the_enumeration(counts, global_random_seed):
     np.testing.assert_array_less(np.abs(np.mean(runs, 0) - wanted), 5.0 * error + 10.0 / (60 * 300))
 
 
+@pytest.mark.costly
 def test_gibbs_of_two_words_and_many_topics(global_random_seed):
     """So few of them occur that only these are visited; the exact p(z₁, z₂) is a matrix."""
     n_topics, rng, runs = 30, np.random.default_rng(global_random_seed), []
@@ -142,6 +143,7 @@ def test_local_steps_and_their_order(global_random_seed):
     assert np.mean(errors["cvb0"]) < np.mean(errors["mean-field"])
 
 
+@pytest.mark.costly
 def test_mean_field_never_lowers_the_bound(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     _, view, batch = document_of(rng, rng.integers(1, 9, V))
