@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 448,
-    "lines of code": 60_763,
+    "files": 449,
+    "lines of code": 60_863,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,

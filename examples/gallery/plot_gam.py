@@ -15,6 +15,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
 from sksvi import GMERegressor, PartialEffectDisplay
+from sksvi.inspection import partial_effect
 from sksvi.preprocessing import SmoothTransformer
 
 rng = np.random.default_rng(0)
@@ -45,13 +46,18 @@ print(regressor.summary().loc[["std(village, intercept)"], ["mean", "lower", "up
 print(f"standard deviation of the effects of these 20 villages: {effects.std():.2f}")
 
 # %%
-# The partial effect of either column: the mean count with all rows set to one value of it, and its 90 % interval.
-# Dashed is the curve that the counts were drawn from, averaged in the same way.
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for ax, (name, curve) in zip(axes, curves.items(), strict=True):
-    display = PartialEffectDisplay.from_estimator(model, X, name, max_rows=None, n_draws=200, ax=ax)
-    values, rest = np.array(display.values), np.exp(f - curve(X[name])).mean()
+# The partial effect of either column: the mean count with all rows set to one value of it, and its 90 % interval; and
+# what both do together, with lines where half the width of the interval is the same. Dashed are the curves that the
+# counts were drawn from, averaged in the same way.
+display = PartialEffectDisplay.from_estimator(
+    model, X, ["age", "distance", ("age", "distance")], max_rows=None, n_draws=200
+)
+for ax, (name, curve) in zip(display.ax_, curves.items(), strict=False):
+    values, rest = np.linspace(*X[name].quantile([0.01, 0.99])), np.exp(f - curve(X[name])).mean()
     ax.plot(values, rest * np.exp(curve(values)), "--", color="0.3", lw=1, label="truth")
-    ax.set(ylabel="visits, mean and 90 % interval", ylim=(0, None))
-axes[0].legend(frameon=False)
+display.ax_[0].legend(frameon=False)
 plt.show()
+
+# %%
+# The numbers of any panel are a table.
+print(partial_effect(model, X, ("age", "distance"), grid_resolution=6, n_draws=200).round(2))

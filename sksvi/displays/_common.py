@@ -34,14 +34,17 @@ def axes_for(ax: Any, size: tuple[float, float] | None = None) -> Any:
     return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def panels(axes: Any, n: int, what: str, most: int, size: tuple[float, float], margin: float) -> tuple[Any, bool]:
+def panels(
+    axes: Any, n: int, what: str, most: int, size: tuple[float, float], margin: float, sharex: bool = True
+) -> tuple[Any, bool]:
     """Axes of n panels, `most` at most side by side, each of this size, and whether they are of a new figure."""
     made = axes is None
     if made:
         across = min(n, most)
         down = math.ceil(n / across)
         whole = (size[0] * across, margin + down * size[1])
-        _, grid = pyplot().subplots(down, across, figsize=whole, layout="constrained", squeeze=False, sharex=True)
+        options: dict[str, Any] = {"layout": "constrained", "squeeze": False, "sharex": sharex}
+        _, grid = pyplot().subplots(down, across, figsize=whole, **options)
         for unused in grid.ravel()[n:]:
             unused.set_visible(False)
         for lowest in grid.ravel()[max(0, n - across) : n]:  # that is drawn of each column

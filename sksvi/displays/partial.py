@@ -1,162 +1,201 @@
-"""How the mean of y follows one column, averaged over rows."""
+"""How the mean of y follows one column, or two together, averaged over rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
-from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, PerRow, RandomState
-from sksvi.displays._common import COLORS, axes_for, legend_outside
-from sksvi.estimators.checks import check_count
-from sksvi.inspection._changed_rows import ChangedRowMeans, constant, frame_of, levelled_columns, with_column
-from sksvi.inspection._effects import LEAST_DRAWS
+from sksvi._names import shortened
+from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi.displays._common import COLORS, MARKERS, legend_outside, note_above, panels, scale_beside
+from sksvi.inspection._changed_rows import frame_of, label_of
+from sksvi.inspection._partial import partial_effect
 from sksvi.predictive.plain import tail_of
+from sksvi.predictive.wrappers import unwrapped
 
-#: Share of the data beyond the ends of the curve of a column of numbers, on either side.
-OUTSIDE = 0.01
+Array = np.ndarray
+
+#: Rows of the data that a picture marks at most.
+MOST_ROWS = 200
+#: Lines of curves, another for each round of the colours.
+LINES = ("-", "--", ":", "-.")
 
 
 class PartialEffectDisplay:
-    """Partial effect: the mean of y, all rows given one value of a column, averaged, against that value; with a band.
+    """Partial effect: the mean of y, all rows given one value of a column or of two, averaged, with its interval.
+
+    One column is a curve with a band; a column of numbers and one of categories are a curve for each category; two
+    columns of numbers are a map of the mean, with lines where half the interval's width is the same.
 
     Parameters
     ----------
-    values : sequence of shape (G,)
-        Values of the column: numbers in increasing order, or categories.
-
-    mean, lower, upper : ndarray of shape (G,) or (G, K)
-        Posterior mean of the average and its equal-tailed interval, of K labels where y has several.
-
-    feature : str
-        Name of the column.
+    effects : DataFrame or list of DataFrame
+        Tables of :func:`sksvi.inspection.partial_effect`, each a panel; of two columns and several labels of y a panel
+        for each label. Categorical values, words and truth values are categories, others are numbers on a line.
 
     response : str, default="Mean of y"
-        What the vertical axis shows, with its unit.
-
-    class_names : sequence of str or None
-        Name of each label; None for a single curve.
+        What the mean of y is, with its unit.
 
     coverage : float, default=0.9
-        Posterior probability of the band, in (0, 1).
+        Posterior probability of the intervals, in (0, 1).
 
-    rows : ndarray of shape (n,) or None
-        Values that the data have, drawn as ticks along the horizontal axis; None: no ticks.
+    rows : DataFrame or None
+        Rows of the data, marked as ticks along axes of numbers, in a map as dots; None: no marks.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes.
+    ax_ : matplotlib Axes or ndarray of them
+        The axes: of several panels one for each.
 
     figure_ : matplotlib Figure
         The figure.
 
     lines_ : list of matplotlib Line2D
-        One curve per label; of categories the points.
+        Curves, panel by panel; of categories the points.
 
     bands_ : list of matplotlib artists
-        The intervals.
+        Their intervals.
+
+    contours_ : list of matplotlib QuadContourSet
+        Maps of two columns of numbers.
+
+    See Also
+    --------
+    sksvi.inspection.partial_effect : The numbers.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import pandas as pd
     >>> from sksvi.displays import PartialEffectDisplay
-    >>> mean = np.array([1.0, 1.5, 2.5])
-    >>> PartialEffectDisplay([0.0, 1.0, 2.0], mean, mean - 0.2, mean + 0.2, "dose").plot().ax_.get_xlabel()
+    >>> mean = pd.Series([1.0, 1.5, 2.5], index=pd.Index([0.0, 1.0, 2.0], name="dose"))
+    >>> effect = pd.DataFrame({"mean": mean, "lower": mean - 0.2, "upper": mean + 0.2})
+    >>> PartialEffectDisplay(effect).plot().ax_.get_xlabel()
     'dose'
     """
 
     def __init__(
         self,
-        values: ArrayLike,
-        mean: ArrayLike,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        feature: str | int,
+        effects: DataFrame | Sequence[DataFrame],
         response: str = "Mean of y",
-        class_names: Names | None = None,
         *,
         coverage: float = 0.9,
-        rows: ArrayLike | None = None,
+        rows: DataFrame | None = None,
     ) -> None:
         tail_of(coverage)
-        self.values, self.feature, self.response = list(cast("Iterable[Any]", values)), str(feature), response
-        self.mean, self.lower, self.upper = (
-            np.asarray(part, float).reshape(len(np.asarray(part)), -1) for part in (mean, lower, upper)
-        )
-        shapes = {part.shape for part in (self.mean, self.lower, self.upper)}
-        if len(shapes) > 1 or len(self.values) != len(self.mean):
-            raise ValueError(
-                f"mean, lower and upper, of shapes {sorted(shapes)}, and the {len(self.values)} values must agree."
-            )
-        self.class_names = None if class_names is None else [str(name) for name in class_names]
-        self.coverage, self.rows = coverage, None if rows is None else np.asarray(rows, float)
+        self.effects = [effects] if isinstance(effects, pd.DataFrame) else list(effects)
+        self.response, self.coverage, self.rows = response, coverage, rows
+        for table in self.effects:
+            if {"mean", "lower", "upper"} - set(table.columns) or table.index.nlevels > 3 or not table.index.is_unique:
+                raise ValueError(
+                    "a table of an effect has columns mean, lower, upper, and a row for each value of a column or pair "
+                    f"(and each class); found columns {list(table.columns)}, levels {list(table.index.names)}."
+                )
 
     def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> PartialEffectDisplay:
-        """Draw the curves.
+        """Draw the effects.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        ax : matplotlib Axes, or of several panels a sequence of them, default=None
+            Axes to draw on; None makes a new figure, in which curves share their vertical scale.
 
         **line_kwargs : dict
-            Passed on to ``Axes.plot``, of categories to ``Axes.errorbar``.
+            Passed on to ``Axes.plot``, of categories to ``Axes.errorbar``, of maps to ``Axes.contourf``.
 
         Returns
         -------
         display : PartialEffectDisplay
             The display itself.
         """
-        ax = axes_for(ax)
-        names: list[Any] = self.class_names or [None] * self.mean.shape[1]
-        numbers = len(self.values) > 2 and not any(isinstance(value, bool | str) for value in self.values)
-        at = np.asarray(self.values, float) if numbers else np.arange(len(self.values))
-        self.lines_, self.bands_ = [], []
-        for k, name in enumerate(names):
-            mean, lower, upper = self.mean[:, k], self.lower[:, k], self.upper[:, k]
-            named = {"label": name} | ({} if "c" in line_kwargs else {"color": COLORS[k % len(COLORS)]})
+        parts = [part for table in self.effects for part in _by_label(table)]
+        size = (6.4, 4.8) if len(parts) == 1 else (4.8, 3.6)
+        axes, made = panels(ax, len(parts), "ax must hold one Axes per panel", 3, size, 0.0, sharex=False)
+        self.lines_: list[Any] = []
+        self.bands_: list[Any] = []
+        self.contours_: list[Any] = []
+        curves = []
+        for own, (label, table) in zip(axes, parts, strict=True):
+            if table.index.nlevels == 2 and all(_numbers(table.index.unique(j)) for j in range(2)):
+                self._plot_map(own, table, label, line_kwargs)
+                continue
+            self._plot_curves(own, table, line_kwargs)
+            note_above(own, label)
+            curves.append(own)
+        if made and len(curves) > 1:
+            low, high = zip(*(own.get_ylim() for own in curves), strict=True)
+            for own in curves:
+                own.set_ylim(min(low), max(high))
+        self.ax_, self.figure_ = axes[0] if len(axes) == 1 else axes, axes[0].figure
+        return self
+
+    def _plot_map(self, ax: Any, table: Any, label: str, kwargs: dict[str, Any]) -> None:
+        names = list(table.index.names)
+        x, y = (table.index.unique(j) for j in range(2))
+        mean, lower, upper = (_by_second(table[part]).to_numpy().T for part in ("mean", "lower", "upper"))
+        filled = ax.contourf(x, y, mean, **{"levels": 10, "cmap": "Blues"} | kwargs)
+        half = (upper - lower) / 2.0
+        if np.ptp(half) > 0.0:
+            ax.clabel(ax.contour(x, y, half, levels=4, colors=COLORS[1], linewidths=1.0), fontsize="small")
+        if self.rows is not None:
+            ax.plot(*self.rows[names].to_numpy(float).T, ".", color="0.2", markersize=3, alpha=0.5)
+        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+        ax.set(xlabel=shortened(names[0], 60), ylabel=shortened(names[1], 60))
+        scale_beside(filled, self.response)
+        note = f"lines: half the width of the {100 * self.coverage:g} % interval"
+        note_above(ax, f"{label}; {note}" if label else note)
+        self.contours_.append(filled)
+
+    def _plot_curves(self, ax: Any, table: Any, kwargs: dict[str, Any]) -> None:
+        if table.index.nlevels == 2 and _numbers(table.index.unique(1)):
+            table = table.swaplevel()
+        values = table.index.unique(0)
+        several = table.index.nlevels == 2
+        parts = [_by_second(table[part]) if several else table[[part]] for part in ("mean", "lower", "upper")]
+        numbers, count = _numbers(values), parts[0].shape[1]
+        at = np.asarray(values, float) if numbers else np.arange(len(values))
+        for k, name in enumerate(parts[0].columns):
+            mean, lower, upper = (part.iloc[:, k].to_numpy(float) for part in parts)
+            style = {"label": shortened(name)} if several else {}
+            style |= {} if "c" in kwargs else {"color": COLORS[k % len(COLORS)]}
+            round_of_colors = k // len(COLORS)
             if numbers:
-                (line,) = ax.plot(at, mean, **(named | line_kwargs))
-                self.bands_.append(ax.fill_between(at, lower, upper, alpha=0.25, color=line.get_color(), linewidth=0))
+                (line,) = ax.plot(at, mean, **style | {"linestyle": LINES[round_of_colors % len(LINES)]} | kwargs)
+                look = {"alpha": 0.5 / (1 + count), "color": line.get_color(), "linewidth": 0}
+                self.bands_.append(ax.fill_between(at, lower, upper, **look))
             else:
-                shift = (k - (len(names) - 1) / 2) * 0.5 / len(names)
-                style = {"fmt": "o"} | named | line_kwargs
+                style |= {"marker": MARKERS[round_of_colors % len(MARKERS)], "linestyle": "none"} | kwargs
+                shift = (k - (count - 1) / 2) * 0.5 / count
                 bars = ax.errorbar(at + shift, mean, yerr=[mean - lower, upper - mean], **style)
                 line, *_ = bars.lines
                 self.bands_.append(bars)
             self.lines_.append(line)
-        if not numbers:
-            turned = sum(len(str(value)) for value in self.values) > 60
-            ax.set_xticks(
-                at,
-                [str(value) for value in self.values],
-                rotation=45 if turned else 0,
-                ha="right" if turned else "center",
-            )
-            ax.set_xlim(-0.5, len(at) - 0.5)
-        elif self.rows is not None:
-            ends = (self.rows >= at[0]) & (self.rows <= at[-1])
-            ax.plot(
-                self.rows[ends], np.zeros(ends.sum()), "|", color="0.3", alpha=0.4, transform=ax.get_xaxis_transform()
-            )
-        ax.set_xlabel(self.feature)
+        if numbers:
+            self._mark_rows(ax, at, values.name)
+        else:
+            _name_places(ax, [str(value) for value in values])
+        ax.set_xlabel(shortened(values.name, 60))
         ax.set_ylabel(f"{self.response}, {100 * self.coverage:g} % interval")
-        if self.class_names is not None:
-            legend_outside(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        if several:
+            legend_outside(ax, title=shortened(table.index.names[1]))
+
+    def _mark_rows(self, ax: Any, at: Array, name: Any) -> None:
+        """Ticks along the axis of numbers where the rows lie."""
+        if self.rows is not None:
+            rows = self.rows[name].to_numpy(float)
+            rows = rows[(rows >= at[0]) & (rows <= at[-1])]
+            place = {"color": "0.3", "alpha": 0.4, "transform": ax.get_xaxis_transform()}
+            ax.plot(rows, np.zeros(len(rows)), "|", **place)
 
     @classmethod
     def from_estimator(
         cls,
         estimator: BaseEstimator,
         X: MatrixLike,
-        feature: str | int,
+        features: str | int | tuple[str | int, str | int] | Sequence[str | int | tuple[str | int, str | int]],
         *,
         coverage: float = 0.9,
         grid_resolution: int = 40,
@@ -168,25 +207,27 @@ class PartialEffectDisplay:
         ax: Axes | None = None,
         **line_kwargs: Any,
     ) -> PartialEffectDisplay:
-        """Draw the partial effect of a column of a fitted model.
+        """Draw partial effects of columns of a fitted model, or of pairs of columns.
 
         Parameters
         ----------
         estimator : fitted estimator
-            A linear model, one with mixed effects or a sparse Gaussian process; or a Pipeline or search around one,
-            whose transformers see the changed rows.
+            A linear model, one with mixed effects or a sparse Gaussian process; or a Pipeline, formula or search around
+            one, whose transformers see the changed rows.
 
         X : {DataFrame, array-like} of shape (n, D)
             Rows to average over, as `predict` takes them.
 
-        feature : str or int
-            The column, by name, or by number in an array. A surface of two columns is ``predict`` at a grid of both.
+        features : str, int, tuple of two, or list of these
+            A column, by name, or by number in an array; a tuple of two columns is what both do together; a list has a
+            panel for each.
 
         coverage : float, default=0.9
-            Posterior probability of the band, in (0, 1).
+            Posterior probability of the intervals, in (0, 1).
 
         grid_resolution : int, default=40
-            Values of a column of numbers, evenly between its 1st and 99th percentile; one of fewer values has those.
+            Values of a column of numbers, evenly between its 1st and 99th percentile, and half as many of either of two
+            such columns; one of fewer values has those, and whole numbers are always those of the data.
 
         max_rows : int or None, default=500
             The most rows to average over, drawn at random; None: all.
@@ -198,13 +239,13 @@ class PartialEffectDisplay:
             The same for all rows; None: an offset of 0, an exposure of 1.
 
         random_state : int, RandomState or None, default=0
-            Of rows and draws.
+            Of rows and draws; a number makes them the same for all panels.
 
-        ax : matplotlib Axes, default=None
+        ax : matplotlib Axes, or of several panels a sequence of them, default=None
             Axes to draw on; None makes a new figure.
 
         **line_kwargs : dict
-            Passed on to ``Axes.plot``, of categories to ``Axes.errorbar``.
+            Passed on to ``Axes.plot``, of categories to ``Axes.errorbar``, of maps to ``Axes.contourf``.
 
         Returns
         -------
@@ -216,7 +257,7 @@ class PartialEffectDisplay:
         TypeError
             If there is no estimator inside that has draws of its latents.
         ValueError
-            For a column that X does not have.
+            For a column that X does not have, and axes of another number than panels.
 
         Examples
         --------
@@ -224,54 +265,45 @@ class PartialEffectDisplay:
         >>> from sksvi import BayesianGLMClassifier, PartialEffectDisplay
         >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
         >>> X = X[["mean radius", "mean texture"]]
-        >>> display = PartialEffectDisplay.from_estimator(BayesianGLMClassifier().fit(X, y), X, "mean radius")
-        >>> display.ax_.get_ylabel()
-        'P(y = 1), 90 % interval'
+        >>> model, pair = BayesianGLMClassifier().fit(X, y), ("mean radius", "mean texture")
+        >>> display = PartialEffectDisplay.from_estimator(model, X, ["mean radius", pair], n_draws=50)
+        >>> [ax.get_ylabel() for ax in display.ax_]
+        ['P(y = 1), 90 % interval', 'mean texture']
         """
-        tail, rng = tail_of(coverage), check_random_state(random_state)
-        n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
-        answers = ChangedRowMeans(estimator, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
-        table, named = frame_of(X)
-        if feature not in list(table.columns):
-            raise ValueError(f"feature must be a column of X, one of {list(table.columns)[:20]}; found {feature!r}.")
-        column = table[feature]
-        if max_rows is not None and len(table) > check_count(max_rows, "max_rows"):
-            table = table.iloc[np.sort(rng.choice(len(table), max_rows, replace=False))]
-        grid = check_count(grid_resolution, "grid_resolution", least=2)
-        values, numbers = _grid(column, grid, feature in levelled_columns(answers.inner))
-        groups, draws = np.zeros(len(table), int), []
-        for value in values:
-            changed = constant(table[feature], value, numbers)
-            draws.append(answers.averages(with_column(table, feature, changed, named), groups, 1, None)[0])
-        lower, mean, upper = (part.reshape(len(values), -1) for part in _ends(np.stack(draws), tail))
-        labels = answers.names if answers.names[0] is not None else None
-        rows = column.to_numpy(float)[:: max(1, len(column) // 200)] if numbers else None
-        shown = values if numbers else [str(value) for value in values]
-        display = cls(
-            shown, mean, lower, upper, feature, _response(answers.inner), labels, coverage=coverage, rows=rows
-        )
+        options: dict[str, Any] = {"coverage": coverage, "grid_resolution": grid_resolution, "max_rows": max_rows}
+        options |= {"n_draws": n_draws, "offset": offset, "exposure": exposure, "random_state": random_state}
+        parts = [features] if isinstance(features, str | int | tuple) else list(features)
+        tables = [partial_effect(estimator, X, part, **options) for part in parts]
+        rows, named = frame_of(X)
+        rows = rows.iloc[:: max(1, len(rows) // MOST_ROWS)]
+        rows = rows.set_axis([label_of(name, named) for name in rows.columns], axis=1)
+        display = cls(tables, _response(unwrapped(estimator)[0]), coverage=coverage, rows=rows)
         return display.plot(ax, **line_kwargs)
 
 
-def _ends(draws: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lower end, mean and upper end over draws, the second axis."""
-    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=1)
-    return lower, draws.mean(axis=1), upper
+def _by_label(table: Any) -> list[tuple[str, Any]]:
+    """What of a table is a panel: all of it, or of two columns the part of each label of y, with the label."""
+    if table.index.nlevels < 3:
+        return [("", table)]
+    return [(str(label), table.xs(label, level=2)) for label in table.index.unique(2)]
 
 
-def _grid(column: Any, resolution: int, levels: bool) -> tuple[list[Any], bool]:
-    """Values to show, and whether they are numbers on a line; whole numbers, which may be names, are those of the data.
+def _by_second(column: Any) -> Any:
+    """A column with two levels of the index as a table, in their order: rows by the first, columns by the second."""
+    first, second = (column.index.unique(j) for j in range(2))
+    return column.unstack().reindex(index=first, columns=second)
 
-    levels: its values are names.
-    """
-    numbers = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column) and not levels
-    found = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.dropna().unique().tolist())
-    if len(found) > resolution and (not numbers or pd.api.types.is_integer_dtype(column)):
-        found = [found[int(i)] for i in np.linspace(0, len(found) - 1, resolution)]
-    elif numbers and len(found) > min(resolution, 10) and not pd.api.types.is_integer_dtype(column):
-        low, high = np.nanquantile(column.to_numpy(float), [OUTSIDE, 1.0 - OUTSIDE])
-        return np.linspace(low, high, resolution).tolist(), True
-    return found, bool(numbers) and len(found) > 2
+
+def _numbers(values: Any) -> bool:
+    """Whether values are numbers on a line."""
+    return bool(pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values))
+
+
+def _name_places(ax: Any, names: list[str]) -> None:
+    """Names of places along the horizontal axis, turned where they are long together."""
+    turned = sum(map(len, names)) > 60
+    ax.set_xticks(np.arange(len(names)), names, rotation=45 if turned else 0, ha="right" if turned else "center")
+    ax.set_xlim(-0.5, len(names) - 0.5)
 
 
 def _response(inner: Any) -> str:

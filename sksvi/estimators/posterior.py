@@ -301,7 +301,7 @@ def means_given(estimator: Any, latents: Array, left: Array) -> Array:
     likelihood, (n, s) = estimator.likelihood_, latents.shape[:2]
     flat = latents.reshape(n * s, *latents.shape[2:])
     certain = not estimator.noise_scale_ and not np.any(left)
-    variance = variance_besides(flat, np.repeat(left, s, axis=0))
+    variance = None if certain else variance_besides(flat, np.repeat(left, s, axis=0))
     if likelihood.traits.ordered:
         levels = (
             np.moveaxis(likelihood.probabilities(flat), 0, -1)

@@ -11,6 +11,7 @@ from sksvi.inspection._hypothesis import Hypothesis, hypothesis
 from sksvi.inspection._kfold import kfold
 from sksvi.inspection._loo import ElpdResult, loo
 from sksvi.inspection._n_components import n_components_curve
+from sksvi.inspection._partial import partial_effect
 from sksvi.inspection._posterior import PosteriorCheck, check_posterior
 from sksvi.inspection._power import power_scale
 from sksvi.inspection._simulation import RankResult, sbc
@@ -36,6 +37,7 @@ __all__ = [
     "loo",
     "marginal_effects",
     "n_components_curve",
+    "partial_effect",
     "power_scale",
     "sbc",
 ]

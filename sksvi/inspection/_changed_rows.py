@@ -115,8 +115,8 @@ class ChangedRowMeans:
         total = np.zeros((n_groups, self.n_draws, len(self.names)))
         for rows, means in self.of(X, effect):
             for g in np.unique(groups[rows]):
-                own = np.where(groups[rows] == g, weight[rows], 0.0)
-                total[g] += np.tensordot(own, means.astype(float), 1)
+                own = groups[rows] == g
+                total[g] += np.tensordot(weight[rows][own], means[own].astype(float), 1)
         return total / np.bincount(groups, weight, n_groups)[:, None, None]
 
 
@@ -150,6 +150,26 @@ def frame_of(X: Any) -> tuple[Any, bool]:
         return named, True
     X = as_table(X)
     return pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X), False
+
+
+def label_of(name: Any, named: bool) -> str:
+    """What tables and axes call a column: its name, or x0, x1, ... in an array."""
+    return str(name) if named else f"x{name}"
+
+
+def columns_of(features: Any, table: Any) -> list[Any]:
+    """The columns that a user names, one or several.
+
+    Raises
+    ------
+    ValueError
+        Naming one that is not there.
+    """
+    features = [features] if isinstance(features, str | int) else list(features)
+    for name in features:
+        if name not in list(table.columns):
+            raise ValueError(f"features has {name!r}, which is no column of X: {list(table.columns)[:20]}.")
+    return features
 
 
 def with_column(table: Any, feature: Any, values: Any, named: bool) -> Any:

@@ -18,6 +18,7 @@ from sksvi.inspection._changed_rows import (
     STEP,
     ChangedRowMeans,
     category_columns,
+    columns_of,
     constant,
     group_columns,
     groups_of,
@@ -154,9 +155,8 @@ def marginal_effects(
 
 
 def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
-    columns = list(table.columns)
     if features is None:
-        selected = [name for name in columns if name not in group_columns(inner)]
+        selected = [name for name in table.columns if name not in group_columns(inner)]
         missing = [name for name in selected if name not in category_columns(inner) and table[name].isna().any()]
         if missing:
             warn_user(
@@ -164,11 +164,7 @@ def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
                 "taken, or leave rows out."
             )
         return [name for name in selected if name not in missing]
-    features = [features] if isinstance(features, str | int) else list(features)
-    for name in features:
-        if name not in columns:
-            raise ValueError(f"features has {name!r}, which is no column of X: {columns[:20]}.")
-    return features
+    return columns_of(features, table)
 
 
 def differences(answers: ChangedRowMeans, table: Any, name: Any, named: bool) -> Iterator[tuple[str, Any, Any, float]]:

@@ -19,7 +19,7 @@ from sksvi import (
     PartialEffectDisplay,
     SparseGPRegressor,
 )
-from sksvi.inspection import marginal_effects
+from sksvi.inspection import marginal_effects, partial_effect
 
 N, DRAWS = 600, 400
 
@@ -183,18 +183,52 @@ def test_the_curve_is_the_average_over_rows(table):
     pytest.importorskip("matplotlib")
     X, f, rng = table
     model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, rng.random(N) < expit(f))
-    display = PartialEffectDisplay.from_estimator(model, X, "age", max_rows=None, grid_resolution=5, n_draws=DRAWS)
-    for value, mean, low, high in zip(display.values, display.mean, display.lower, display.upper):
+    for value, row in partial_effect(model, X, "age", max_rows=None, grid_resolution=5, n_draws=DRAWS).iterrows():
         expected = model.predict_proba(X.assign(age=value))[:, 1].mean()
-        assert abs(mean[0] - expected) < (high[0] - low[0]) / 3.29 * 4 / np.sqrt(DRAWS) + 1e-3
+        assert abs(row["mean"] - expected) < 4 * row["std"] / np.sqrt(DRAWS) + 1e-3
     display = PartialEffectDisplay.from_estimator(model, X, "sex", n_draws=20)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["f", "m"]
     codes = X.assign(day=np.arange(N) % 60)
     days = pipeline(BayesianGLMClassifier(random_state=0)).fit(codes, rng.random(N) < expit(f))
     display = PartialEffectDisplay.from_estimator(days, codes, "day", n_draws=20)
-    assert set(display.values) <= set(codes["day"]) and len(display.values) == 40  # never between whole numbers
-    with pytest.raises(ValueError, match="feature must be a column of X"):
+    shown = display.effects[0].index
+    assert set(shown) <= set(codes["day"]) and len(shown) == 40  # never between whole numbers
+    with pytest.raises(ValueError, match="features has 'height', which is no column of X"):
         PartialEffectDisplay.from_estimator(model, X, "height")
+
+
+def test_two_columns_together(table):
+    """A pair of numbers is a map, a pair with categories a curve for each, and panels stand beside each other."""
+    pytest.importorskip("matplotlib")
+    X, f, rng = table
+    model = pipeline(BayesianGLMClassifier(random_state=0)).fit(X, rng.random(N) < expit(f))
+    options = {"max_rows": None, "grid_resolution": 6, "n_draws": 100}
+    parts = ["dose", ("age", "dose"), ("sex", "age"), ("sex", "dose")]
+    display = PartialEffectDisplay.from_estimator(model, X, parts, **options)
+    for pair in (("age", "dose"), ("sex", "age")):
+        effect = partial_effect(model, X, pair, **options)
+        pd.testing.assert_frame_equal(effect, display.effects[parts.index(pair)])
+        assert effect.index.names == list(pair) and len(effect) == (9 if pair[0] == "age" else 12)
+        for values, row in list(effect.iterrows())[::4]:
+            expected = model.predict_proba(X.assign(**dict(zip(pair, values))))[:, 1].mean()
+            assert abs(row["mean"] - expected) < 4 * row["std"] / np.sqrt(100) + 1e-3
+    assert len(display.ax_) == 4 and len(display.contours_) == 1 and len(display.lines_) == 1 + 2 + 2
+    assert [ax.get_xlabel() for ax in display.ax_] == ["dose", "age", "age", "dose"]  # numbers along the axis
+    assert display.ax_[1].get_ylabel() == "dose" and len({ax.get_ylim() for ax in display.ax_[[0, 2, 3]]}) == 1
+    for wrong in (("age", "age"), ("age", "dose", "sex")):
+        with pytest.raises(ValueError, match="features must be a column or a pair of two"):
+            partial_effect(model, X, wrong)
+
+
+def test_pairs_of_several_labels_have_a_panel_each(table):
+    pytest.importorskip("matplotlib")
+    X, f, rng = table
+    y = np.digitize(f + rng.standard_normal(N), [-0.5, 0.5])
+    model = BayesianGLMClassifier(random_state=0).fit(X[["age", "dose"]].to_numpy(), y)
+    display = PartialEffectDisplay.from_estimator(model, X[["age", "dose"]].to_numpy(), [(0, 1), 1], n_draws=20)
+    assert len(display.contours_) == 3 and len(display.lines_) == 3 and len(display.ax_) == 4
+    assert [table.index.names for table in display.effects] == [["x0", "x1", "class"], ["x1", "class"]]
+    np.testing.assert_allclose(display.effects[0]["mean"].groupby(level=[0, 1]).sum(), 1.0, rtol=1e-9)
 
 
 # ---- effects under a weak prior of their own

@@ -26,6 +26,7 @@ from sksvi.inspection import (
     check_posterior,
     fixed_point_certificate,
     marginal_effects,
+    partial_effect,
 )
 
 
@@ -66,13 +67,14 @@ def functions(X: np.ndarray, y: np.ndarray, folder: Path) -> None:
     density: np.ndarray = sksvi.log_predictive_density(model, X, y)
     table: pd.DataFrame = sksvi.summary(model)
     effects: pd.DataFrame = marginal_effects(model, X)
+    curve: pd.DataFrame = partial_effect(model, X, 0)
     check: PosteriorCheck = check_posterior(model, X, y, n_draws=100)
     certificate: FixedPointCertificate = fixed_point_certificate(model, X, y, mean="fixed")
     evidence: float = check.log_evidence
     assert np.isfinite(evidence) and len(check.coefficients) and certificate.largest_rate > 0
     sksvi.save(model, folder / "again.sksvi")
     sksvi.show_versions()
-    assert all(len(found) > 0 for found in (interval, quantiles, spread, draws, density, table, effects))
+    assert all(len(found) > 0 for found in (interval, quantiles, spread, draws, density, table, effects, curve))
 
 
 def labels(X: np.ndarray, y: np.ndarray) -> np.ndarray:
