@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 449,
-    "lines of code": 60_863,
+    "lines of code": 60_896,
     "functions of more than 40 lines": 25,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,

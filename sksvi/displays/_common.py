@@ -156,6 +156,24 @@ def unwrapped(estimator: Any) -> tuple[Any, Any]:
     return inner, steps[-1] if steps else None
 
 
+def name_of(column: Any, otherwise: str = "y") -> str:
+    """Name of a pandas column, else another one."""
+    name = getattr(column, "name", None)
+    return otherwise if name is None else str(name)
+
+
+def target_name(model: Any, y: Any = None) -> str:
+    """What axes call the target of a fitted model: by the y of its fit, else by the one given, else y."""
+    return str(getattr(model, "target_name_", None) or name_of(y))
+
+
+def outcome_name(model: Any, y: Any = None) -> str:
+    """What probabilities of a fitted model of two labels are of, else the name of the target."""
+    likelihood, labels = model.likelihood_, getattr(model, "classes_", (0, 1))
+    two = likelihood.traits.classifies and likelihood.n_latents == 1
+    return target_name(model, y) + (f" = {labels[1]}" if two else "")
+
+
 #: What axes call the units of effects on the latent where nothing is known of it.
 LATENT = "units of the latent"
 
@@ -165,9 +183,10 @@ def latent_unit(model: Any) -> str:
     likelihood = getattr(model, "likelihood_", None)
     if likelihood is None:
         return LATENT
-    if likelihood.ratio is not None:
-        return "log odds" if likelihood.ratio == "odds" else "log rate" if likelihood.traits.discrete else "log mean"
-    return "units of y" if likelihood.traits.additive else LATENT
+    if likelihood.ratio is None:
+        return f"units of {target_name(model)}" if likelihood.traits.additive else LATENT
+    unit = "log odds" if likelihood.ratio == "odds" else "log rate" if likelihood.traits.discrete else "log mean"
+    return f"{unit} of {outcome_name(model)}" if hasattr(model, "target_name_") else unit
 
 
 def refuse_several(model: Any) -> None:

@@ -130,12 +130,6 @@ def table(rows: Any, n: int, name: str) -> Array:
     return found
 
 
-def name_of(y: Any, otherwise: str = "y") -> str:
-    """Name of a pandas column, else another one."""
-    name = getattr(y, "name", None)
-    return otherwise if name is None else str(name)
-
-
 def generator(random_state: Any) -> np.random.Generator:
     """NumPy's generator for a user's `random_state`."""
     return np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))

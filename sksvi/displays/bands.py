@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
 from sksvi._typing.arrays import REAL, WHOLE, ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above, note_above
-from sksvi.displays._predicted import Unwrapped, name_of, unwrap_predictor
+from sksvi.displays import _common as common
+from sksvi.displays._common import COLORS
+from sksvi.displays._predicted import Unwrapped, unwrap_predictor
 from sksvi.estimators.checks import check_row_values, n_rows
 from sksvi.predictive.plain import tail_of
 
@@ -129,7 +130,7 @@ class PredictionBandDisplay:
         display : PredictionBandDisplay
             The display itself.
         """
-        ax = axes_for(ax, (7.0, 4.2))
+        ax = common.axes_for(ax, (7.0, 4.2))
         style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.5, "label": self.what} | line_kwargs
         self.bands_ = []
         for k, (each, ends) in enumerate(self.bands.items()):
@@ -144,9 +145,9 @@ class PredictionBandDisplay:
             (self.points_,) = ax.plot(*self.data, ".", **look, alpha=1.0 if size > 2 else 0.4)
         ax.set_xlabel(shortened(self.x_name, 60))
         ax.set_ylabel(shortened(self.y_name, 40))
-        note_above(ax, self.note)
+        common.note_above(ax, self.note)
         ax.margins(x=0.01)
-        legend_above(ax)
+        common.legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -227,12 +228,12 @@ class PredictionBandDisplay:
             shift, note = _common_offset(given, offset, exposure, rows.shape[1] > 1)
             given = unwrap_predictor(estimator, rows)
             data = None if y is None else (at, _shares(given, y))
-            y_name = name_of(y)
+            y_name = common.target_name(given.model, y)
         what, centre, bands = _bands(given, coverages, shift)
         if given.likelihood.traits.paired:
             y_name = "Probability of a success"
         elif given.likelihood.traits.classifies:
-            y_name = f"Probability of {given.classes[1]}"
+            y_name = f"Probability of {common.outcome_name(given.model, y)}"
         names = {"x_name": x_name, "y_name": y_name, "what": what, "note": note}
         return cls(x, centre, bands, data, **names).plot(ax, **line_kwargs)
 
@@ -289,7 +290,7 @@ class PredictionBandDisplay:
         order = np.argsort(places, kind="stable")
         bands = {round(1.0 - 2.0 * level, 9): found[order][:, [at[level], at[round(1.0 - level, 9)]]] for level in low}
         data = None if y is None else (places, np.asarray(y, float))
-        names = {"x_name": name_of(x, "x"), "y_name": name_of(y), "what": "median"}
+        names = {"x_name": common.name_of(x, "x"), "y_name": common.name_of(y), "what": "median"}
         return cls(places[order], found[order, at[0.5]], bands, data, **names).plot(ax, **line_kwargs)
 
 
@@ -351,7 +352,7 @@ def _times(model: Any) -> tuple[Array, tuple[Array, Array], str, str]:
         raise ValueError(f"{type(model).__name__} needs X: rows whose column gives the places.")
     observed = model._observed()
     at = axis_of(model.index_, None)
-    return at, (at, observed.to_numpy(float)), time_name(model.index_), str(observed.name or "y")
+    return at, (at, observed.to_numpy(float)), time_name(model.index_), str(observed.name)
 
 
 def _places(column: Array, dtype: Any, n_points: int) -> Array:
@@ -364,7 +365,7 @@ def _places(column: Array, dtype: Any, n_points: int) -> Array:
 
 def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]:
     """Places, rows of X there, the column as it is, and its name."""
-    n_points = check_whole("n_points", n_points, 2)
+    n_points = common.check_whole("n_points", n_points, 2)
     if sp.issparse(X) or (not hasattr(X, "iloc") and np.ndim(X) != 2):
         raise ValueError("X must be a table of shape (n, D) that is not sparse: places lie along one of its columns.")
     frame = X if hasattr(X, "iloc") else pd.DataFrame(np.asarray(X))

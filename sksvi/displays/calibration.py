@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import shortened
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow
-from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above
+from sksvi.displays._common import COLORS, axes_for, check_whole, legend_above, name_of, target_name, unwrapped
 from sksvi.displays._predicted import steps, table, values
 from sksvi.likelihoods.count_quantiles import binomial_quantile
 from sksvi.predictive.plain import tail_of
@@ -41,6 +42,9 @@ class IntervalCoverageDisplay:
 
     randomized : array-like of shape (m,), default=None
         The shares with random ends, on average over these, where observations are whole numbers.
+
+    name : str, default="y"
+        Name of what is observed.
 
     Attributes
     ----------
@@ -82,7 +86,9 @@ class IntervalCoverageDisplay:
     (array([0.5]), array([0.5]))
     """
 
-    def __init__(self, nominal: ArrayLike, observed: ArrayLike, n: int, randomized: ArrayLike | None = None) -> None:
+    def __init__(
+        self, nominal: ArrayLike, observed: ArrayLike, n: int, randomized: ArrayLike | None = None, name: str = "y"
+    ) -> None:
         self.nominal, self.observed = values(nominal, "nominal"), values(observed, "observed")
         self.randomized = None if randomized is None else values(randomized, "randomized")
         for coverage in self.nominal:
@@ -93,7 +99,7 @@ class IntervalCoverageDisplay:
                 raise ValueError(
                     f"shares must be {len(self.nominal)} numbers in [0, 1], one for each coverage; found {share!r}."
                 )
-        self.n = check_whole("n, the number of observations,", n)
+        self.n, self.name = check_whole("n, the number of observations,", n), name
         self.lower, self.upper = (binomial_quantile(end, self.n, self.nominal) / self.n for end in (0.025, 0.975))
 
     def plot(self, ax: Axes | None = None, **line_kwargs: Any) -> IntervalCoverageDisplay:
@@ -129,7 +135,7 @@ class IntervalCoverageDisplay:
         self.line_ = ax.plot(x[order], 100 * self.observed[order], **style)[0]
         ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
         ax.set_xlabel("Coverage of the interval (%)")
-        ax.set_ylabel(f"Share of {self.n:,} observations inside (%)")
+        ax.set_ylabel(f"Share of {self.n:,} observations of {shortened(self.name)} inside (%)")
         legend_above(ax, ncols=2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -207,7 +213,9 @@ class IntervalCoverageDisplay:
             width = np.where(at_most > below, at_most - below, 1.0)
             inside = np.minimum(at_most, 1.0 - tails) - np.maximum(below, tails)
             randomized = np.mean(np.where(at_most > below, np.maximum(inside, 0.0) / width, 0.0), axis=1)
-        return cls(nominal, observed, len(below), randomized).plot(ax, **line_kwargs)
+        return cls(nominal, observed, len(below), randomized, target_name(unwrapped(estimator)[0], y)).plot(
+            ax, **line_kwargs
+        )
 
     @classmethod
     def from_predictions(
@@ -242,7 +250,7 @@ class IntervalCoverageDisplay:
         ValueError
             For levels that are not in pairs, and shapes that do not belong together.
         """
-        y, levels = values(y), values(levels, "levels")
+        name, y, levels = name_of(y), values(y), values(levels, "levels")
         quantiles = table(quantiles, len(y), "quantiles")
         if quantiles.shape[1] != len(levels):
             raise ValueError(f"quantiles has {quantiles.shape[1]} columns for the {len(levels)} levels.")
@@ -258,4 +266,4 @@ class IntervalCoverageDisplay:
         ):
             raise ValueError(f"levels must come in pairs p and 1 - p, an interval's two ends; found {levels.tolist()}.")
         inside = (y[:, None] >= quantiles[:, at_low]) & (y[:, None] <= quantiles[:, at_high])
-        return cls(1.0 - 2.0 * lower, inside.mean(axis=0), len(y)).plot(ax, **line_kwargs)
+        return cls(1.0 - 2.0 * lower, inside.mean(axis=0), len(y), name=name).plot(ax, **line_kwargs)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import Axes, DataFrame
-from sksvi.displays._common import axes_for
+from sksvi.displays._common import LATENT, axes_for, latent_unit, target_name, unwrapped
 from sksvi.inspection import Contrasts, contrasts
 
 #: Ends of the two kinds of interval, and how their lines are drawn.
@@ -26,6 +26,9 @@ class ContrastDisplay:
     ----------
     result : Contrasts
         Of `sksvi.inspection.contrasts`.
+
+    unit : str, default=None
+        What contrasts are in; None: units of the latent, or the mean of y.
 
     Attributes
     ----------
@@ -54,8 +57,8 @@ class ContrastDisplay:
     ['A - B', 'A - C', 'B - C']
     """
 
-    def __init__(self, result: Contrasts) -> None:
-        self.result = result
+    def __init__(self, result: Contrasts, unit: str | None = None) -> None:
+        self.result, self.unit = result, unit or (LATENT if result.scale == "link" else "mean of y")
 
     @property
     def table(self) -> DataFrame:
@@ -93,8 +96,7 @@ class ContrastDisplay:
         ax.hlines(np.array(firsts) - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6)
         ax.set_yticks(at, apart(names))
         ax.set_ylim(len(table) - 0.4, -0.6)
-        what = "units of the latent" if self.result.scale == "link" else "mean of y"
-        of = f"Contrast of {shortened(str(self.result.feature))} ({what})"
+        of = f"Contrast of {shortened(str(self.result.feature))} ({self.unit})"
         ax.set_xlabel(
             f"{of}, {100 * self.result.coverage:g} % intervals:\nthick one by one, thin all together", loc="right"
         )
@@ -148,4 +150,5 @@ class ContrastDisplay:
         display : ContrastDisplay
             The display, drawn.
         """
-        return cls.from_result(contrasts(estimator, feature, **options), ax=ax)
+        result, inner = contrasts(estimator, feature, **options), unwrapped(estimator)[0]
+        return cls(result, latent_unit(inner) if result.scale == "link" else f"mean of {target_name(inner)}").plot(ax)

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import shortened
 from sksvi._typing.arrays import Axes, DataFrame, MatrixLike, PerRow, RandomState
-from sksvi.displays._common import COLORS, MARKERS, legend_outside, note_above, panels, scale_beside
+from sksvi.displays import _common as common
+from sksvi.displays._common import COLORS, MARKERS
 from sksvi.inspection._changed_rows import frame_of, label_of
 from sksvi.inspection._partial import partial_effect
 from sksvi.predictive.plain import tail_of
@@ -113,7 +114,7 @@ class PartialEffectDisplay:
         """
         parts = [part for table in self.effects for part in _by_label(table)]
         size = (6.4, 4.8) if len(parts) == 1 else (4.8, 3.6)
-        axes, made = panels(ax, len(parts), "ax must hold one Axes per panel", 3, size, 0.0, sharex=False)
+        axes, made = common.panels(ax, len(parts), "ax must hold one Axes per panel", 3, size, 0.0, sharex=False)
         self.lines_: list[Any] = []
         self.bands_: list[Any] = []
         self.contours_: list[Any] = []
@@ -123,7 +124,7 @@ class PartialEffectDisplay:
                 self._plot_map(own, table, label, line_kwargs)
                 continue
             self._plot_curves(own, table, line_kwargs)
-            note_above(own, label)
+            common.note_above(own, label)
             curves.append(own)
         if made and len(curves) > 1:
             low, high = zip(*(own.get_ylim() for own in curves), strict=True)
@@ -144,9 +145,9 @@ class PartialEffectDisplay:
             ax.plot(*self.rows[names].to_numpy(float).T, ".", color="0.2", markersize=3, alpha=0.5)
         ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
         ax.set(xlabel=shortened(names[0], 60), ylabel=shortened(names[1], 60))
-        scale_beside(filled, self.response)
+        common.scale_beside(filled, self.response)
         note = f"lines: half the width of the {100 * self.coverage:g} % interval"
-        note_above(ax, f"{label}; {note}" if label else note)
+        common.note_above(ax, f"{label}; {note}" if label else note)
         self.contours_.append(filled)
 
     def _plot_curves(self, ax: Any, table: Any, kwargs: dict[str, Any]) -> None:
@@ -180,7 +181,7 @@ class PartialEffectDisplay:
         ax.set_xlabel(shortened(values.name, 60))
         ax.set_ylabel(f"{self.response}, {100 * self.coverage:g} % interval")
         if several:
-            legend_outside(ax, title=shortened(table.index.names[1]))
+            common.legend_outside(ax, title=shortened(table.index.names[1]))
 
     def _mark_rows(self, ax: Any, at: Array, name: Any) -> None:
         """Ticks along the axis of numbers where the rows lie."""
@@ -268,7 +269,7 @@ class PartialEffectDisplay:
         >>> model, pair = BayesianGLMClassifier().fit(X, y), ("mean radius", "mean texture")
         >>> display = PartialEffectDisplay.from_estimator(model, X, ["mean radius", pair], n_draws=50)
         >>> [ax.get_ylabel() for ax in display.ax_]
-        ['P(y = 1), 90 % interval', 'mean texture']
+        ['P(target = 1), 90 % interval', 'mean texture']
         """
         options: dict[str, Any] = {"coverage": coverage, "grid_resolution": grid_resolution, "max_rows": max_rows}
         options |= {"n_draws": n_draws, "offset": offset, "exposure": exposure, "random_state": random_state}
@@ -309,9 +310,9 @@ def _name_places(ax: Any, names: list[str]) -> None:
 def _response(inner: Any) -> str:
     """What the mean of y is."""
     likelihood = inner.likelihood_
+    name = common.target_name(inner)
     if inner._response_names()[0] is not None:
-        return "Probability"
+        return "Probability" if name == "y" else f"Probability of {shortened(name)}"
     if likelihood.traits.classifies:
-        classes = getattr(inner, "classes_", [0, 1])
-        return f"P(y = {classes[1]})"
-    return "Share of successes" if likelihood.traits.paired else "Mean of y"
+        return f"P({shortened(common.outcome_name(inner), 40)})"
+    return "Share of successes" if likelihood.traits.paired else f"Mean of {shortened(name)}"

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sksvi._names import shortened
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
-from sksvi.displays._common import COLORS, axes_for, check_most
+from sksvi.displays._common import COLORS, axes_for, check_most, name_of, target_name, unwrapped
 from sksvi.displays._predicted import generator, steps, table, values
 from sksvi.inspection import ElpdResult
 from sksvi.likelihoods.count_quantiles import binomial_quantile
@@ -31,6 +32,9 @@ class PITDisplay:
 
     bins : int, default=None
         Bars of equal width; None: 20, fewer where that leaves less than 20 observations to a bar, at least 5.
+
+    name : str, default="y"
+        Name of what is observed.
 
     Attributes
     ----------
@@ -73,8 +77,8 @@ class PITDisplay:
     array([1., 1., 1., 1., 1.])
     """
 
-    def __init__(self, pit: ArrayLike, *, bins: int | None = None) -> None:
-        self.pit = values(pit, "pit")
+    def __init__(self, pit: ArrayLike, *, bins: int | None = None, name: str = "y") -> None:
+        self.pit, self.name = values(pit, "pit"), name
         if not np.all((self.pit >= 0) & (self.pit <= 1)):
             row = int(np.argmax((self.pit < 0) | (self.pit > 1)))
             raise ValueError(f"pit must lie in [0, 1]; found {self.pit[row]:g} in row {row}.")
@@ -111,7 +115,7 @@ class PITDisplay:
         self.uniform_line_ = ax.plot([0, 1], [1, 1], color="0.2", linewidth=1.0, linestyle="--", label="uniform")[0]
         top = max(float(self.density.max()), self.upper)
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.3 * top))  # room for the legend
-        ax.set_xlabel("Probability that the prediction gives to smaller values, F(y)")
+        ax.set_xlabel(f"Probability that the prediction gives to smaller values, F({shortened(self.name)})")
         ax.set_ylabel(f"Density of {len(self.pit):,} observations")
         ax.legend(loc="upper center", ncols=2, fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
@@ -184,7 +188,8 @@ class PITDisplay:
         (20,)
         """
         below, at_most = steps(estimator, X, y, offset, exposure)
-        return cls(_drawn(below, at_most, random_state), bins=bins).plot(ax, **bar_kwargs)
+        name = target_name(unwrapped(estimator)[0], y)
+        return cls(_drawn(below, at_most, random_state), bins=bins, name=name).plot(ax, **bar_kwargs)
 
     @classmethod
     def from_result(
@@ -276,12 +281,12 @@ class PITDisplay:
         ValueError
             For shapes that do not belong together, and numbers that are not finite.
         """
-        y = values(y)
+        name, y = name_of(y), values(y)
         draws = table(draws, len(y), "draws")
         n_draws = draws.shape[1]
         below = (draws < y[:, None]).sum(axis=1) / (n_draws + 1)
         at_most = ((draws <= y[:, None]).sum(axis=1) + 1) / (n_draws + 1)
-        return cls(_drawn(below, at_most, random_state), bins=bins).plot(ax, **bar_kwargs)
+        return cls(_drawn(below, at_most, random_state), bins=bins, name=name).plot(ax, **bar_kwargs)
 
 
 def _drawn(below: Array, at_most: Array, random_state: Any) -> Array:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sksvi._names import apart, shortened
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, PerRow, RandomState
 from sksvi.displays import _predicted as predicted
-from sksvi.displays._common import COLORS, axes_for, check_kind
+from sksvi.displays._common import COLORS, axes_for, check_kind, name_of, target_name
 from sksvi.estimators.checks import check_count
 
 Array = np.ndarray
@@ -273,7 +273,7 @@ class PosteriorPredictiveDisplay:
         draws = given.outside(given.predictive(offset).sample(n_draws, predicted.generator(random_state)))
         if kind == "auto":
             kind = "rootogram" if likelihood.traits.discrete and not given.inverses else "histogram"
-        return cls.from_predictions(y, draws, kind=kind, ax=ax, **kwargs)
+        return cls.from_predictions(y, draws, kind=kind, name=target_name(given.model, y), ax=ax, **kwargs)
 
     @classmethod
     def _of_labels(
@@ -285,7 +285,7 @@ class PosteriorPredictiveDisplay:
             successes, failures = likelihood.outcomes(given.target(y))
             parts = predicted.reliability(probabilities[:, 1], successes, successes + failures)
             return cls("reliability", *parts, name="a success").plot(ax, **kwargs)
-        names = {"classes": given.classes, "kind": kind, "ax": ax}
+        names = {"classes": given.classes, "kind": kind, "name": target_name(given.model, y), "ax": ax}
         return cls.from_predictions(y, probabilities=probabilities, **names, **kwargs)
 
     @classmethod
@@ -297,6 +297,7 @@ class PosteriorPredictiveDisplay:
         probabilities: ArrayLike | None = None,
         classes: ArrayLike | None = None,
         kind: str = "auto",
+        name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> PosteriorPredictiveDisplay:
@@ -320,6 +321,9 @@ class PosteriorPredictiveDisplay:
             "auto": of draws "rootogram" where y and they are whole and not negative, else "histogram"; of
             probabilities "reliability" for two classes, else "frequencies".
 
+        name : str, default=None
+            Name of the target; None: that of y.
+
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
 
@@ -339,7 +343,7 @@ class PosteriorPredictiveDisplay:
         """
         if (draws is None) == (probabilities is None):
             raise ValueError("give either draws or probabilities, of the n rows of y.")
-        name = predicted.name_of(y)
+        name = name_of(y) if name is None else name
         if probabilities is not None:
             codes, probabilities, classes = predicted.coded(y, probabilities, classes)
             kind = ("reliability" if len(classes) == 2 else "frequencies") if kind == "auto" else kind
@@ -350,7 +354,7 @@ class PosteriorPredictiveDisplay:
             chance = probabilities[:, 1] if two else probabilities.max(axis=1)
             occurred = codes == (1 if two else probabilities.argmax(axis=1))
             parts = predicted.reliability(chance, occurred.astype(float), np.ones(len(occurred)))
-            return cls(kind, *parts, name=str(classes[1]) if two else "the likeliest label").plot(ax, **kwargs)
+            return cls(kind, *parts, name=f"{name} = {classes[1]}" if two else "the likeliest label").plot(ax, **kwargs)
         y = predicted.values(y)
         draws = predicted.table(draws, len(y), "draws")
         counts = all(np.all((part >= 0) & (part == np.floor(part))) for part in (y, draws))

@@ -42,6 +42,9 @@ class TimeSeriesDisplay:
     coverage : float, default=0.9
         Of the bands of `smoothed` and of the components, in (0, 1).
 
+    unit : str, default="units of the latent"
+        What the components are in.
+
     Attributes
     ----------
     ax_ : matplotlib Axes or ndarray of them
@@ -87,6 +90,7 @@ class TimeSeriesDisplay:
         components: DataFrame | None = None,
         *,
         coverage: float = 0.9,
+        unit: str = common.LATENT,
     ) -> None:
         tail_of(coverage)
         for each in forecasts or {}:
@@ -95,7 +99,7 @@ class TimeSeriesDisplay:
             raise ValueError(f"observed has {len(observed)} points and smoothed {len(smoothed)}: give both for all.")
         self.observed, self.smoothed, self.coverage = observed, smoothed, coverage
         self.forecasts = dict(sorted((forecasts or {}).items(), reverse=True))
-        self.components = components
+        self.components, self.unit = components, unit
 
     def plot(self, ax: Axes | None = None, *, kind: str = "series", last: int | None = None) -> TimeSeriesDisplay:
         """Draw the series, or its components.
@@ -155,7 +159,7 @@ class TimeSeriesDisplay:
             now, self.observed.iloc[start:], "k.", markersize=size, label="observed", linestyle="none"
         )
         ax.margins(x=0.01)
-        ax.set_ylabel(str(self.observed.name or "y"))
+        ax.set_ylabel(common.name_of(self.observed))
         ax.set_xlabel(time_name(self.observed.index))
         common.legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -183,7 +187,8 @@ class TimeSeriesDisplay:
             own.set_ylabel(name)
             own.margins(x=0.01)
         axes[-1].set_xlabel(time_name(self.components.index))
-        axes[0].set_title(f"Parts of the latent, {100 * self.coverage:g} % intervals", fontsize="medium")
+        title = f"Parts of the latent ({self.unit}), {100 * self.coverage:g} % intervals"
+        axes[0].set_title(title, fontsize="medium")
         self.ax_, self.figure_ = axes, axes[0].figure
         return self
 
@@ -260,7 +265,8 @@ class TimeSeriesDisplay:
             low, high = model.predict_interval(None, coverage).T
         smoothed = pd.DataFrame({"mean": model.predict(), "lower": low, "upper": high}, index=observed.index)
         forecasts = {float(each): ahead(steps, X, offset, each) for each in fan} if steps else None
-        return cls(observed, smoothed, forecasts, components, coverage=coverage).plot(ax, kind=kind, last=last)
+        display = cls(observed, smoothed, forecasts, components, coverage=coverage, unit=common.latent_unit(model))
+        return display.plot(ax, kind=kind, last=last)
 
 
 def _forecast_probabilities(model: Any, *arguments: Any) -> Any:

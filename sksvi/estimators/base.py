@@ -33,6 +33,7 @@ from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import check_parameters
 from sksvi.estimators.refit import NO_FIT, SHARED, FitRecord, ParameterChange, check_changes, kept_choices
 from sksvi.estimators.summary_text import counted, summary_text
+from sksvi.estimators.targets import name_of_target
 from sksvi.estimators.validation import StrOptions
 from sksvi.families import NotPositiveDefinite
 from sksvi.inference import plan
@@ -98,7 +99,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     LAYOUT = """
         state_ State; _record FitRecord; likelihood_? Likelihood
-        n_features_in_ count d; feature_names_in_? labels d
+        n_features_in_ count d; feature_names_in_? labels d; target_name_? text
         n_iter_ count; n_steps_ count; n_samples_seen_ number >=0; converged_ flag
         lower_bound_ number; lower_bounds_ (b) f where b == len(self.state_.bounds)
         levels_? labels L where L >= 2 and np.size(getattr(self.likelihood_, 'cut_points', it[1:])) == L - 1
@@ -115,6 +116,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     summary: Callable[..., DataFrame]
     score: Callable[..., float]
     feature_names_in_: np.ndarray
+    target_name_: str
 
     _parameter_constraints: dict[str, list[Any]] = {
         "algorithm": [StrOptions(set(algorithms.VARIATIONAL)), algorithms.Algorithm],
@@ -223,6 +225,10 @@ class BaseSVI(CallbackSupport, BaseEstimator):
                 self._encoding = fixed.updated(self, summary, 0.0 if part.whole else self._fade(rows.total_weight))
             data = self._encoding.encode(self, rows, part)
         self.__dict__.update(self._encoding.exposed)
+        if fresh or part.whole:
+            self.__dict__.pop("target_name_", None)
+            name = name_of_target(given.y)
+            self.__dict__.update({} if name is None else {"target_name_": name})
         return data
 
     def _in_partitions(self, given: GivenRows, fixed: Encoding | None) -> tuple[Any, Encoding, bool]:

@@ -361,6 +361,12 @@ class LabelTarget(TargetEncoding):
         return {"likelihood_": self.likelihood, "classes_": self.names}
 
 
+def name_of_target(y: Any) -> str | None:
+    """Name of a Series, of pandas, polars or Dask; None where there is none."""
+    name = getattr(y, "name", None) if hasattr(y, "to_frame") else None  # a Dask array is named by its tasks
+    return name if isinstance(name, str) and name else None
+
+
 # ---- classes
 def codes_of_labels(classes: Array, y: Array) -> Array:
     """Position of each label among the classes.

@@ -116,6 +116,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     history_ : DataFrame
         One row per pass.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
+    target_name_ : str
+        Name of y, where it is a named Series.
     n_features_in_, feature_names_in_ : int, ndarray
 
     See Also

@@ -108,7 +108,7 @@ def _classifier(
     for name, value in vars(regression).items():
         if name not in parameters and name not in OF_REGRESSION:
             setattr(new, name, value)
-    for name in ("classes_", "feature_names_in_", "n_samples_seen_"):
+    for name in ("classes_", "feature_names_in_", "target_name_", "n_samples_seen_"):
         if hasattr(model, name):
             setattr(new, name, getattr(model, name))
     new.likelihood_, new.noise_variance_ = model.likelihood_, model.likelihood_.scales.noise

@@ -76,7 +76,9 @@ class Diagnostics(Forecasts):
         elif self.likelihood_.traits.ordered:
             y = np.asarray(self.levels_)[y.astype(int)]
         index = self._series.stored_index("what was observed")
-        return pd.Series(np.where(self._series.observed, y, np.nan), index=index, name="y")
+        return pd.Series(
+            np.where(self._series.observed, y, np.nan), index=index, name=getattr(self, "target_name_", "y")
+        )
 
     def filter(self, coverage: float = 0.9) -> DataFrame:
         """Each fitted observation predicted from those before it, with the parameters as they were learned from all.

@@ -204,6 +204,8 @@ class DynamicGLM(Online):
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
         Sweeps, steps, the sum of weights. Of a long series those of its first eighth, which cost an eighth each, are
         not among them.
+    target_name_ : str
+        Name of y, where it is a named Series.
     n_features_in_, feature_names_in_ : int, ndarray
 
     See Also

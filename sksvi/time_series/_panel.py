@@ -64,7 +64,7 @@ ANSWERS = (
 #: Fitted attributes that a fit to one series, and one to several, have alike.
 TOTALS = (
     "groups_", "lower_bound_", "n_iter_", "n_steps_", "n_samples_seen_", "converged_", "n_features_in_",
-    "feature_names_in_",
+    "feature_names_in_", "target_name_",
 )  # fmt: skip
 
 
@@ -128,6 +128,8 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         Sum of the bounds of all series, nats.
     n_iter_, n_steps_, n_samples_seen_, converged_ : int, int, float, bool
         The most sweeps of a series; steps and weights of all; whether all converged.
+    target_name_ : str
+        Name of y, where it is a named Series.
     n_features_in_, feature_names_in_ : int, ndarray
         Of X with the column that `groups` names.
 
@@ -238,7 +240,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
             remember_exposure(member, exposure)
         self._labels, self._members, self._rows = list(parts), members, [rows for rows, _ in parts.values()]
         self._new = new_series(members) if self.share_variances == "partial" else None
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "target_name_"):
             self.__dict__.pop(name, None)
         self._set_totals(arguments.get("X"))
         return self
@@ -455,6 +457,8 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
                 self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         elif "n_features_in_" not in vars(self):
             self.n_features_in_ = 0
+        if hasattr(members[0], "target_name_"):
+            self.target_name_ = members[0].target_name_
         self.groups_ = np.array(self._labels, dtype=object) if are_mixed(self._labels) else np.array(self._labels)
         self.lower_bound_ = float(sum(member.lower_bound_ for member in members))
         self.n_iter_ = max(member.n_iter_ for member in members)

@@ -93,7 +93,7 @@ def test_probabilities_have_the_bands_of_their_latent(curve):
     assert_allclose(display.bands[0.9], wanted, rtol=1e-6)
     assert_allclose(display.centre, model.predict_proba(display.x[:, None])[:, 1])
     assert_array_equal(display.points_.get_ydata(), y > 0)
-    assert display.ax_.get_ylabel() == "Probability of up"
+    assert display.ax_.get_ylabel() == "Probability of y = up"
 
 
 def test_transformed_targets_have_a_median(curve):
@@ -140,7 +140,7 @@ def test_given_quantiles():
 def test_series_of_labels_and_of_several(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     model = DynamicGLM(likelihood="logit", level_variance=0.1).fit(None, rng.integers(0, 2, 40))
-    assert PredictionBandDisplay.from_estimator(model).ax_.get_ylabel() == "Probability of 1"
+    assert PredictionBandDisplay.from_estimator(model).ax_.get_ylabel() == "Probability of y = 1"
     rows = pd.DataFrame({"shop": np.repeat(["a", "b"], 30)})
     panel = DynamicGLM(groups="shop", level_variance=0.1).fit(rows, rng.poisson(4, 60))
     for display in (PredictionBandDisplay, PITDisplay):

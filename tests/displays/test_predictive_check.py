@@ -127,7 +127,7 @@ def test_labels_levels_and_trials_of_models(global_random_seed):
     labels = np.where(rng.random(600) < p, "b", "a")
     model = make_pipeline(StandardScaler(), BayesianGLMClassifier()).fit(X, labels)
     display = PosteriorPredictiveDisplay.from_estimator(model, X, labels)
-    assert display.kind == "reliability" and "Predicted probability of b" in display.ax_.get_xlabel()
+    assert display.kind == "reliability" and "Predicted probability of y = b" in display.ax_.get_xlabel()
     assert np.all(np.abs(display.observed - display.at) < 4 * np.sqrt(0.25 / 60) + 0.02)
     names = np.array(["low", "mid", "high"])[np.digitize(X[:, 0] + rng.standard_normal(600), [-1, 1])]
     several = BayesianGLMClassifier(max_iter=20).fit(X, names)
@@ -146,7 +146,7 @@ def test_labels_levels_and_trials_of_models(global_random_seed):
     assert display.kind == "reliability" and np.all(np.abs(display.observed - display.at) < 0.1)
     liked = GeneralizedPMF(1, likelihood="logit", max_iter=2).fit(np.c_[trials, k], (labels == "b").astype(int))
     display = PosteriorPredictiveDisplay.from_estimator(liked, np.c_[trials, k], (labels == "b").astype(int))
-    assert display.kind == "reliability" and "probability of 1" in display.ax_.get_xlabel()
+    assert display.kind == "reliability" and "probability of y = 1" in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match="kind='rootogram' is unknown: choose 'reliability'"):
         PosteriorPredictiveDisplay.from_estimator(rates, X, pairs, kind="rootogram")
 
