@@ -213,6 +213,10 @@ FITS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
         lambda d: fit_in_chunks(GammaPoissonFactorization(**_FACTORS), d["words"]),
     ),
     "pairs": ("pairs", lambda d: PoissonFactorization(**_FACTORS).fit(d["pairs"], np.abs(d["rating"]) * 4)),
+    "pairs-features": (
+        "pairs",
+        lambda d: PoissonFactorization(user_features=d["users"], **_FACTORS).fit(d["pairs"], np.abs(d["rating"]) * 4),
+    ),
     "components": ("words", lambda d: GammaProcessNMF(search_passes=2, **_FACTORS).fit(d["words"])),
     "components-stream": ("words", lambda d: fit_in_chunks(GammaProcessNMF(**_FACTORS), d["words"])),
     "classes-of-bits": ("bits", lambda d: BernoulliMixture(**_FACTORS).fit(d["bits"])),

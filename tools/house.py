@@ -26,9 +26,9 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 449,
-    "lines of code": 60_896,
-    "functions of more than 40 lines": 25,
+    "files": 450,
+    "lines of code": 61_071,
+    "functions of more than 40 lines": 26,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,
     "writes to a model from outside": 0,

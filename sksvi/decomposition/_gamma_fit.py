@@ -45,6 +45,7 @@ from sksvi.models.nmf.cells import (
 from sksvi.models.nmf.chain import CountChain, activations, draws_of
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
+from sksvi.models.nmf.side_information import COEFFICIENTS
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -210,7 +211,7 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         """Means and variances (n, S, K) of the activations of rows at draws of the components, from a start (n, K)."""
         model = self._chain_model(found.shape[1])
         with parallel.working():
-            rate, threads = model.row_rate(self._row_blocks), parallel.n_threads(self.n_jobs)
+            rate, threads = model.row_rates(self._row_blocks, found), parallel.n_threads(self.n_jobs)
             return activations(model, rate, bases, found, start, threads)
 
     # ---- rows
@@ -381,7 +382,8 @@ class PoissonFit(GammaFit):
     def _expose(self, model: Any, state: State) -> None:
         q = state.q["components"]
         shares, order = in_order((q.shape - float(self.component_shape)).sum(1))
-        self.posterior_ = Posterior({"components": q[order]})
+        coefficients = {name: state.q[name][order] for name in COEFFICIENTS if name in state.q}
+        self.posterior_ = Posterior({"components": q[order], **coefficients})
         self.components_ = self.posterior_["components"].mean.astype(self._dtype)
         self.component_shares_, self.n_components_ = shares[order], len(order)
         self.activation_rate_, self.component_rate_ = (

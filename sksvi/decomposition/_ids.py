@@ -8,10 +8,13 @@ import numpy as np
 
 from sksvi.estimators.checks import check_magnitudes
 from sksvi.estimators.tables import framed, hashed
-from sksvi.estimators.unseen import check_added_ids
+from sksvi.estimators.unseen import check_added_ids, check_table
 from sksvi.estimators.validation import validate_data
 
 Array = np.ndarray
+
+#: Parameters with the features of each side.
+FEATURES_OF = {"users": "user_features", "items": "item_features"}
 
 
 def id_columns(estimator: Any, X: Any, reset: bool) -> tuple[Any, ...]:
@@ -172,6 +175,19 @@ class Features:
         """Features of some ids, (n, p): the mean, 0, where an id has no row."""
         rows = positions(self.ids, column)
         return np.where((rows >= 0)[:, None], self.values[rows], 0.0)
+
+
+def features_by_side(
+    estimator: Any, ids: dict[str, Array], old: dict[str, Features | None] | None
+) -> dict[str, Features | None]:
+    """Tables of features of both sides, standardised by the ids of the first fit; None where there is none."""
+    found: dict[str, Features | None] = {}
+    for side, name in FEATURES_OF.items():
+        table, like = getattr(estimator, name), None if old is None else old[side]
+        found[side] = read = None if table is None else Features.read(table, name, ids[side], like)
+        if read is not None:
+            check_table(estimator.on_unseen, name, side, read.ids, ids[side], positions(read.ids, ids[side]) >= 0)
+    return found
 
 
 def _moments(values: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
-from sksvi.decomposition._ids import grown_ids, id_columns, positions
+from sksvi.decomposition._ids import Features, features_by_side, grown_ids, id_columns, positions
 from sksvi.estimators.checks import check_magnitudes, check_numbers, check_row_values, check_same_rows
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.models.data import Table
@@ -123,13 +123,16 @@ class PairCountEncoding(Encoding):
         Of the cells that the components began with.
     dtype : str
         Of answers.
+    features : dict
+        Standardised features by side, or None.
     """
 
-    LAYOUT = "ids dict; mean number >0; dtype text where it in ('float32', 'float64')"
+    LAYOUT = "ids dict; mean number >0; dtype text where it in ('float32', 'float64'); features? dict"
 
     ids: dict[str, Array]
     mean: float = 1.0
     dtype: str = "float64"
+    features: dict[str, Features | None] | None = None
 
     sums_over_rows: ClassVar[bool] = False
 
@@ -166,7 +169,7 @@ class PairCountEncoding(Encoding):
         """The encoding with the ids of these rows after some users and items."""
         policy, (of_user, of_item) = estimator.on_unseen, rows.ids
         ids = {"users": grown_ids(policy, "users", of_user, users), "items": grown_ids(policy, "items", of_item, items)}
-        return replace(self, ids=ids)
+        return replace(self, ids=ids, features=features_by_side(estimator, ids, self.features))
 
     @property
     def exposed(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, cast, overload
 
 import numpy as np
@@ -34,6 +35,7 @@ from sksvi.models.factorization.columns import SIDES
 from sksvi.models.nmf import density
 from sksvi.models.nmf.cells import CountMatrix, cells
 from sksvi.models.nmf.overdispersed import OverdispersedPoisson, jump
+from sksvi.models.nmf.side_information import Columns
 from sksvi.predictive.plain import tail_of
 
 Array = np.ndarray
@@ -80,7 +82,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             model = cast(OverdispersedPoisson, self._chain_model(found.shape[1]))
             c = found.counts
             events = sp.csr_matrix((model.events(self._row_blocks, c, start), c.indices, c.indptr), shape=c.shape)
-            bases, found = bases / np.float32(self._unit), CountMatrix(events)
+            bases, found = bases / np.float32(self._unit), replace(found, counts=events)
         return super()._moments_at(bases, found, start)
 
     @property
@@ -88,25 +90,31 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         """The counts of the fit."""
         assert self.seen_ is not None
         starts, items = self.seen_
-        return CountMatrix(
-            sp.csr_matrix((self._counted.counts, items, starts), shape=(len(self.users_), len(self.items_)))
-        )
+        counts = sp.csr_matrix((self._counted.counts, items, starts), shape=(len(self.users_), len(self.items_)))
+        return self._with_columns(CountMatrix(counts), self.users_)
+
+    def _with_columns(self, found: CountMatrix, users: Array) -> CountMatrix:
+        """Counts with the features of their users, if there are any."""
+        features = self._features_of("users")
+        return found if features is None else replace(found, columns=features.of(users))
 
     # ---- plates of ids
-    def _prior_of(self, side: str) -> tuple[float, float]:
-        """Shape and rate of the prior of a user's or an item's factors."""
-        if side == "users":
-            return float(self.activation_shape), self.activation_rate_
-        return float(self.component_shape), self.component_rate_
+    def _prior(self, side: str, ids: Any) -> Gamma:
+        """The prior of the factors of some users or items, given their features, (n, K)."""
+        name = "activation" if side == "users" else "component"
+        shape, rate = getattr(self, f"{name}_shape"), getattr(self, f"{name}_rate_")
+        features, n = self._features_of(side), (len(ids), self._k)
+        tilts = 1.0 if features is None else Columns(features.of(ids)).tilts(self.posterior_[f"{name}_coefficients"])
+        return Gamma(np.full(n, float(shape)), np.broadcast_to(rate * tilts, n))
 
     def _rows(self, side: str, column: Any, folded: Any = None) -> Gamma:
         """The factors of each id of a column: their posterior, or the prior where the fit did not see it."""
         if side == "users" and folded is not None:
             return folded._rows(column)
         where, q = positions(self._ids(side), column), self._factors_of(side)
-        new = (where < 0)[:, None]
-        both = zip(self._prior_of(side), (q.shape, q.rate), strict=True)
-        return Gamma(*(np.where(new, prior, posterior[np.maximum(where, 0)]) for prior, posterior in both))
+        new, prior = (where < 0)[:, None], self._prior(side, column)
+        both = zip((prior.shape, prior.rate), (q.shape, q.rate), strict=True)
+        return Gamma(*(np.where(new, own, posterior[np.maximum(where, 0)]) for own, posterior in both))
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         names = {"users": self.users_, "items": self.items_}
@@ -247,7 +255,7 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         same = sp.csr_matrix((np.ones(len(again)), (again, old[again])), shape=(len(names), len(self.users_)))
         table = sp.csr_matrix(new + same @ self._fitted_cells.counts if len(again) else new)
         table.sort_indices()  # as those of a fit are: sums of a row in one order
-        found = cells(table)
+        found = self._with_columns(cells(table), names)
         q = Gamma(*self._activations(found))
         draws = None
         if self.draws_ is not None:

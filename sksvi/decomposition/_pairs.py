@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, RandomState
-from sksvi.decomposition._ids import id_columns, positions
+from sksvi.decomposition._ids import Features, id_columns, positions
 from sksvi.decomposition._joint_draws import JointDraws, about
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_count, check_flag, n_rows
@@ -151,6 +151,8 @@ class PairMethods(BaseSVI):
     on_unseen: str
     n_jobs: int | None
     draws_: JointDraws | None
+    #: Has `features`, a table by side or None.
+    _encoding: Any
 
     @property
     def _k(self) -> int:
@@ -203,8 +205,15 @@ class PairMethods(BaseSVI):
         return self.users_ if side == "users" else self.items_
 
     def _known(self, side: str, column: Any) -> Array:
-        """Which ids of a column were in the fit, (n,) bool."""
-        return positions(self._ids(side), column) >= 0
+        """Which ids of a column the fit or its table of features has, (n,) bool."""
+        in_fit = positions(self._ids(side), column) >= 0
+        features = self._features_of(side)
+        return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
+
+    def _features_of(self, side: str) -> Features | None:
+        """The fit's table of features of a side, if there is one."""
+        by_side = self._encoding.features
+        return None if by_side is None else by_side[side]  # files of early versions have none
 
     def _check_known(self, side: str, column: Any, what: str) -> None:
         """Warn or raise, as `on_unseen` says, about ids to be predicted that the fit does not know."""

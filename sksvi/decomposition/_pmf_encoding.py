@@ -9,12 +9,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from sksvi.decomposition._ids import Features, check_has_ids, grown_ids, id_columns, plates_of, positions, unique_ids
+from sksvi.decomposition._ids import (
+    Features,
+    check_has_ids,
+    features_by_side,
+    grown_ids,
+    id_columns,
+    plates_of,
+    positions,
+    unique_ids,
+)
 from sksvi.estimators.checks import check_numbers, check_numeric_target, check_row_values, check_same_rows
 from sksvi.estimators.encoding import FEATURES, Encoding, GivenRows, Part
 from sksvi.estimators.levels import levels_in_use
 from sksvi.estimators.targets import TargetRows, ValueTarget
-from sksvi.estimators.unseen import check_table
 from sksvi.likelihoods import Likelihood
 from sksvi.likelihoods.scales import weighted_median
 from sksvi.models.data import Table
@@ -32,8 +40,6 @@ TYPICAL, ROUNDING = 1.4826, 1e-9
 #: Share of the excess variance of counts that a fit leaves to their dispersion at first: with all that a few columns
 #: would leave, factors are shrunk away before they have learned anything.
 LEFT = 0.02
-#: Parameters with the features of each side.
-FEATURES_OF = {"users": "user_features", "items": "item_features"}
 
 
 @dataclass(frozen=True)
@@ -223,18 +229,8 @@ class PairEncoding(Encoding):
         ids = {}
         for side, column in columns.items():
             ids[side] = grown_ids(estimator.on_unseen, side, column, None if old is None else old.ids[side])
-        return replace(self, ids=ids).with_features(estimator, None if old is None else old.features)
-
-    def with_features(self, estimator: Any, old: dict[str, Features | None] | None) -> Self:
-        """The encoding with tables of features, standardised by the ids of the first fit."""
-        features: dict[str, Features | None] = {}
-        for side, name in FEATURES_OF.items():
-            table, ids = getattr(estimator, name), self.ids[side]
-            like = None if old is None else old[side]
-            features[side] = read = None if table is None else Features.read(table, name, ids, like)
-            if read is not None:
-                check_table(estimator.on_unseen, name, side, read.ids, ids, positions(read.ids, ids) >= 0)
-        return replace(self, features=features)
+        features = features_by_side(estimator, ids, None if old is None else old.features)
+        return replace(self, ids=ids, features=features)
 
     def n_coefficients(self, side: str, constant: Any = False) -> int:
         """Rows of the coefficients of a side's mean: one per feature, and a constant, which those without may lack."""
@@ -279,7 +275,9 @@ class PairEncoding(Encoding):
 
     def by_stored(self, estimator: Any, rows: Table) -> Self:
         """The encoding with scales and features by all ratings so far."""
-        return self.in_scales(estimator, rows.y, rows.weight).with_features(estimator, None)
+        return replace(
+            self.in_scales(estimator, rows.y, rows.weight), features=features_by_side(estimator, self.ids, None)
+        )
 
     def entries(
         self, estimator: Any, given: Iterator[tuple[int, GivenRows]], summary: DataSummary, part: Part

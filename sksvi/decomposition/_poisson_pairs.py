@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 
-from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike
 from sksvi.callbacks import FitMonitor
 from sksvi.decomposition._gamma_fit import PoissonFit, in_order
 from sksvi.decomposition._pair_count_encoding import CountedPairs, CountRecord, PairCountEncoding, items_of
 from sksvi.decomposition._pair_counts import PairCounts
 from sksvi.estimators.encoding import GivenRows, Part
-from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED, stays
+from sksvi.estimators.refit import ANEW, STREAMED, UNCHECKED, given_or_not, stays
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families import Gamma, Point
@@ -28,9 +28,11 @@ from sksvi.inference.start import restarted
 from sksvi.inference.state import NO_LOCALS, Locals, State
 from sksvi.inference.stream_state import StreamState
 from sksvi.models.data import Table
+from sksvi.models.factorization.columns import SIDES
 from sksvi.models.nmf.cells import CountMatrix, table
 from sksvi.models.nmf.overdispersed import OverdispersedPoisson, dispersion_gain, jump
 from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.side_information import Columns, SideInformation
 
 Array = np.ndarray
 
@@ -55,7 +57,7 @@ class PoissonFactorization(PairCounts):
     the place of the priors of hierarchical Poisson factorization (Gopalan, Hofman and Blei 2015), with a rate for each
     user and item, there is one rate for all users and one for all items, learned from the data. Counts that vary more,
     as plays do, are negative binomial with the same means and a learned variance, ``dispersion_`` times the mean: sums
-    of jumps, whose number is Poisson.
+    of jumps, whose number is Poisson. What is known of users and items may move their prior means (`user_features`).
 
     Parameters
     ----------
@@ -68,11 +70,19 @@ class PoissonFactorization(PairCounts):
     overdispersion : {"auto", "none", "negative-binomial"}, default="auto"
         Whether counts vary more than Poisson ones. "auto": `fit` begins with "none", and where whole counts have a
         larger bound under "negative-binomial", by more than the logarithm of their number, begins anew with that.
+    user_features, item_features : DataFrame, default=None
+        Numbers, indexed by id: log prior means of factors are linear in them, log E H_uk = log(activation_shape /
+        ``activation_rate_``) + x_uᵀ w_k, a gamma regression with a log link (McCullagh and Nelder 1989; side
+        information of Poisson factors: Hu, Rai and Carin 2016). Coefficients have a Gaussian posterior, and each column
+        a learned prior precision, which shrinks one that says nothing away. So users and items without counts are
+        predicted from what is known of them. Columns are standardised; a missing value or row counts as the mean.
+        Shapes are those of what features leave: where these say much, larger ones than 0.3 may predict better.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
-        What is said of users and items to be predicted that the fit has not seen. "warn": a warning, with ids of both
-        sides, where a column has several and none of them is known, or one of another type than all of the fit ("501"
-        where that had 501); single new ids are ordinary. "error": any of them is refused. The same values say what is
-        said of items of another type that a warm start would add. Missing ids are never told of.
+        What is said of users and items to be predicted that neither the fit nor a table of features has. "warn": a
+        warning, with ids of both sides, where a column has several and none of them is known, or one of another type
+        than all of the fit ("501" where that had 501); single new ids are ordinary. "error": any of them is refused.
+        The same values say what is said of a table of features without a row for most ids of the fit, and of items of
+        another type that a warm start would add. Missing ids are never told of.
     init : {"groups", "rows", "random"} or array-like of shape (n_components, n_items), default="groups"
         First components: means of groups of users alike (k-means) or users that differ, with all users in a step half
         as many again, of which those alike are merged after a few passes; noise; or given ones.
@@ -129,7 +139,8 @@ class PoissonFactorization(PairCounts):
         Draws that variances are of, single precision: ``users`` (n_users, S, K), ``items``; ``n_draws``,
         and ``k_hats``, how far q is from them. None: variances are those of q.
     posterior_ : Posterior
-        Blocks ``users`` (n_users, K) and ``components`` (K, n_items).
+        Blocks ``users`` (n_users, K) and ``components`` (K, n_items); with features ``activation_coefficients`` and
+        ``component_coefficients``, a Gaussian per component over the columns of users and of items.
     lower_bound_, lower_bounds_ : float, ndarray
         Bound on the log evidence at `posterior_` and per pass, nats.
     history_ : DataFrame
@@ -149,8 +160,9 @@ class PoissonFactorization(PairCounts):
     -----
     A pair that occurs several times adds up. A row of weight w stands for w copies of it: it adds w y to the count of
     its pair. A pair with y = 0 is one that is absent, but for naming a user or an item. An id that the fit did not see,
-    or a missing one (None, NaN), is predicted from the prior. In ``partial_fit`` new users and items join, and what a
-    pair has adds to what it had. The chunk is fitted beside what earlier counts were split into, and together with all
+    or a missing one (None, NaN), is predicted from the prior. An item that a row with y = 0 names has had its chances
+    with all users: what nobody could have yet is left out. In ``partial_fit`` new users and items join, and what a pair
+    has adds to what it had. The chunk is fitted beside what earlier counts were split into, and together with all
     of them once a quarter of the pairs has come since that was done last; so the counts are kept. With
     ``save(training_rows=False)`` they stay behind, and every later chunk is fitted beside the others.
 
@@ -173,6 +185,8 @@ class PoissonFactorization(PairCounts):
         + """
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
         dispersion_? number >=1
+        posterior_._blocks.activation_coefficients? Gaussian where len(it.mean) == k
+        posterior_._blocks.component_coefficients? Gaussian where len(it.mean) == k
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
         _counted CountRecord; draws_? JointDraws; draws_.items? (I,_,k) x; draws_.users? (U,_,k) x
         _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
@@ -191,11 +205,15 @@ class PoissonFactorization(PairCounts):
         **{name: rule for name, rule in PoissonFit._parameter_constraints.items() if name not in WITHOUT},
         "on_unseen": [StrOptions(set(ON_UNSEEN))],
         "overdispersion": [StrOptions({"auto", "none", "negative-binomial"})],
+        "user_features": [None, object],
+        "item_features": [None, object],
     }
     _changes = {
         **{name: change for name, change in {**STREAMED, **PoissonFit._changes}.items() if name not in WITHOUT},
         "on_unseen": UNCHECKED,
         "overdispersion": stays("components count the events of the first fit"),
+        "user_features": stays("the prior of factors has weights for them, or none", given_or_not),
+        "item_features": stays("the prior of factors has weights for them, or none", given_or_not),
     }
 
     def __init__(
@@ -205,6 +223,8 @@ class PoissonFactorization(PairCounts):
         component_shape: float = 0.3,
         activation_shape: float = 0.3,
         overdispersion: str = "auto",
+        user_features: DataFrame | None = None,
+        item_features: DataFrame | None = None,
         on_unseen: str = "warn",
         init: str | ArrayLike = "groups",
         uncertainty: str = "corrected",
@@ -224,6 +244,8 @@ class PoissonFactorization(PairCounts):
         self.component_shape = component_shape
         self.activation_shape = activation_shape
         self.overdispersion = overdispersion
+        self.user_features = user_features
+        self.item_features = item_features
         self.on_unseen = on_unseen
         self.init = init
         self.uncertainty = uncertainty
@@ -261,12 +283,13 @@ class PoissonFactorization(PairCounts):
         Raises
         ------
         ValueError, TypeError
-            An id that is missing, negative or infinite counts, bad weights, and an `init` of another shape.
+            An id that is missing, negative or infinite counts, bad weights or features, and an `init` of another shape.
         """
         return self._fit(X, y, sample_weight, None)
 
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> CountedPairs:
         data: CountedPairs = super()._encoded(given, fresh, part)
+        data = replace(data, X=self._with_columns(data.X, self.users_))
         found = data.X
         if fresh:
             self.dispersion_ = 1.0
@@ -307,6 +330,12 @@ class PoissonFactorization(PairCounts):
 
     # ---- counts that vary more than Poisson ones
     def _model(self, n_features: int) -> GammaPoisson:
+        of_users, of_items = (self._features_of(side) for side in SIDES)
+        cells = None if of_items is None else Columns(of_items.of(self.items_[:n_features]))
+        side = SideInformation(0 if of_users is None else len(of_users.columns), cells)
+        return self._forming_model(n_features).replaced(side=side)
+
+    def _forming_model(self, n_features: int) -> GammaPoisson:
         overdispersed = self.overdispersion == "negative-binomial" or self._dispersion > 1.0
         return self._made(OverdispersedPoisson if overdispersed else GammaPoisson, n_features)
 
@@ -381,7 +410,7 @@ class PoissonFactorization(PairCounts):
 
     def _begun(self, problem: Problem, before: State) -> State:
         """q of the stream, with new items at the prior."""
-        q = {**before.q, "components": self._row_blocks["components"]}
+        q = {name: self._row_blocks.get(name, block) for name, block in before.q.items()}
         return restarted(problem, State(problem.model.grown(q, problem.data), before.seed))
 
     # ---- what earlier chunks counted
@@ -396,6 +425,7 @@ class PoissonFactorization(PairCounts):
         of_users, of_items = self._counts_of("users"), self._counts_of("components")
         model, earlier = self._model(of_items.shape[1]), stream_state_of(of_items, 0.0)
         without = CountMatrix(sp.csr_matrix((len(of_users), of_items.shape[1])), before=of_users)
+        without = self._with_columns(without, self.users_[: len(of_users)])
         rest = plan.changed(problem, model=model, data=table(without), prior_factors=earlier)
         constant = self.lower_bound_ - exact_bound(rest, self._begun(rest, before))
         n_users, n_items = found.shape

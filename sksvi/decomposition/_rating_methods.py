@@ -306,12 +306,6 @@ class RatingMethods(RegressionMethods, PairMethods):
         return prior_draws(self, X, n, rng)
 
     # ---- plates of ids
-    def _known(self, side: str, column: Any) -> Array:
-        """Which ids of a column the fit or its table of features has."""
-        in_fit = super()._known(side, column)
-        features = self._encoding.features[side]
-        return in_fit if features is None else in_fit | (positions(features.ids, column) >= 0)
-
     def _unseen(self, side: str, ids: Any) -> GaussianPlates:
         """Prior of ids without ratings given their features, the coefficients' spread included."""
         prior = self._prior(side, ids)

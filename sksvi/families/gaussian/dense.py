@@ -140,6 +140,10 @@ class PreciseGaussian(Normal):
         except FloatingPointError:
             return None
 
+    def beyond(self, before: Any, share: float) -> Any:
+        """The block itself: a natural step of rate 1 is Newton's, beyond which nothing is gained."""
+        return self
+
     @staticmethod
     def natural_gradient(gradient: tuple[Array, Any]) -> tuple[Array, Any]:
         """(g, H), the gradient in mean and covariance, as gradient in the (centred) mean parameters."""

@@ -26,6 +26,7 @@ class CountMatrix:
     """Counts (n, F) as a CSR matrix without stored zeros, and the mask of observed cells (`seen`; None: all).
 
     before (n, K): expected counts of each row from each component in earlier chunks of a stream; None: there were none.
+    columns (n, p): what is known of each row besides; None: nothing.
     """
 
     LAYOUT = """
@@ -36,6 +37,7 @@ class CountMatrix:
     counts: Any
     seen: Array | None = None
     before: Array | None = None
+    columns: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -43,9 +45,8 @@ class CountMatrix:
         return self.counts.shape
 
     def __getitem__(self, rows: Any) -> CountMatrix:
-        return CountMatrix(
-            self.counts[rows], *(None if part is None else part[rows] for part in (self.seen, self.before))
-        )
+        beside = (None if part is None else part[rows] for part in (self.seen, self.before, self.columns))
+        return CountMatrix(self.counts[rows], *beside)
 
     @property
     def nbytes(self) -> int:

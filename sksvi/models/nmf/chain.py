@@ -76,15 +76,16 @@ class CountChain(ConditionalDraws[CountPoint]):
         """Where counts came from, activations, components, and then what these share."""
         model, observed = self.model, self._observed
         of_rows, of_cells = self._allocated(point, rng)
+        rates = model.row_rates(point.scales, self.found)
         bases = point.components * point.weights
         exposed = bases.sum(0) if observed is None else observed @ bases
-        own = _positive(rng.standard_gamma(model.activation_shape + of_rows) / (model.row_rate(point.scales) + exposed))
-        prior = model.prior(point.scales)["components"]
+        own = _positive(rng.standard_gamma(model.activation_shape + of_rows) / (rates + exposed))
+        prior = model.component_prior(point.scales)
         exposed = own.sum(0) if observed is None else observed.T @ own
         components = rng.standard_gamma(prior.shape.T + of_cells) / (prior.rate.T + exposed * point.weights)
         moved = replace(point, activations=own, components=_positive(components))
         covered = (moved.components * exposed).sum(0)
-        return model.drawn_scales(moved, of_cells.sum(0), covered, rng)
+        return model.drawn_scales(moved, of_cells.sum(0), covered, rates, rng)
 
     def _allocated(self, point: CountPoint, rng: np.random.Generator) -> tuple[Array, Array]:
         """Counts of every row (n, K), and of every column (F, K), from each component."""
@@ -139,22 +140,23 @@ def draws_of(chain: CountChain, length: ChainLength, seed: int, rows: bool) -> d
 
 
 def activations(
-    model: CountRows, rate: float, bases: Array, found: CountMatrix, start: Array, threads: int
+    model: CountRows, rate: Any, bases: Array, found: CountMatrix, start: Array, threads: int
 ) -> tuple[Array, Array]:
     """Moments (n, S, K) of rows' activations at draws (F, S, K) of the bases, given draws of where counts came from.
 
-    A row's are the same in whatever company; `rate` is that of the prior.
+    A row's are the same in whatever company; `rate` is that of the prior, of all rows or of each (n, K).
     """
     from sksvi.models.nmf.chain_loops import row_draws
 
     F, S, K = bases.shape
     out = tuple(np.empty((found.shape[0], S, K), np.float32) for _ in range(2))
-    whole = rate + bases.sum(0, dtype=float)[None]
+    whole = bases.sum(0, dtype=float)[None]
 
     def one(rows: slice) -> None:
         own, rates = found[rows], whole
         if own.seen is not None:
-            rates = rate + (own.seen.astype(np.float32) @ bases.reshape(F, -1)).reshape(-1, S, K).astype(float)
+            rates = (own.seen.astype(np.float32) @ bases.reshape(F, -1)).reshape(-1, S, K).astype(float)
+        rates = rates + (rate if np.ndim(rate) == 0 else rate[rows, None])
         c = _in_order(own.counts)
         row_draws(
             *(c.indptr, c.indices, c.data, np.maximum(start[rows], LEAST), bases, rates),

@@ -16,6 +16,7 @@ import numpy as np
 from sksvi.families import Gamma
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.data import Table
+from sksvi.models.nmf.cells import CountMatrix
 from sksvi.models.nmf.rows import VISIT, CountChunk, CountRows, FactorView, RowTerms
 from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro
@@ -66,11 +67,11 @@ class GammaProcess(CountRows):
         """b: activations have mean 1."""
         return self.activation_shape
 
-    def row_rate(self, q: Blocks) -> float:
+    def row_rates(self, q: Blocks, cells: CountMatrix) -> float:
         """b: activations have mean 1."""
         return self.activation_shape
 
-    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rates: Any, rng: np.random.Generator) -> Any:
         """The point with weights drawn given all else."""
         prior = self._prior["weights"]
         return replace(point, weights=rng.standard_gamma(prior.shape + counted) / (prior.rate + covered))

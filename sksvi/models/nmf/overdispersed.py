@@ -16,6 +16,7 @@ L. Carin, Negative binomial process count and mixture modeling, IEEE TPAMI 2015.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,14 +79,14 @@ class OverdispersedPoisson(GammaPoisson):
         gain = gammaln(y + rho) - gammaln(rho) - events * np.log(rho * log_dispersion)
         gain += y * np.log(-np.expm1(-log_dispersion))
         c = cells.counts
-        found = CountMatrix(sp.csr_matrix((events, c.indices, c.indptr), shape=c.shape), cells.seen, cells.before)
+        found = replace(cells, counts=sp.csr_matrix((events, c.indices, c.indptr), shape=c.shape))
         constant = batch.constant - np.bincount(row_of(c), gain, c.shape[0])
         return super().settled(view, CountChunk(found, constant, batch.start), effort, rng, sums)
 
     def _shapes(self, view: FactorView, cells: CountMatrix, start: Array) -> Array:
         """exp(E log ν) of every cell that is not 0, summed over components, (nnz,)."""
         shape = self.activation_shape + start + (0.0 if cells.before is None else cells.before)
-        levels = np.exp(digamma(shape) - np.log(self._rates(view, cells)))
+        levels = np.exp(digamma(shape) - np.log(self._rates(view, cells, self.row_priors(view, cells)[1])))
         bases = np.exp(view.logs)[cells.counts.indices]
         return np.maximum(np.einsum("ek,ek->e", levels[row_of(cells.counts)], bases), TINY)
 

@@ -26,7 +26,9 @@ from sksvi.families import Gamma, Point
 from sksvi.families.base import Draw
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.data import Table
+from sksvi.models.nmf.cells import CountMatrix
 from sksvi.models.nmf.rows import CHUNKS, SETTLE, SINGLE, CountChunk, CountRows, FactorView, RowVisit
+from sksvi.models.nmf.side_information import SideInformation, columns_of
 from sksvi.models.traits import StepTraits
 from sksvi.schedules import RobbinsMonro
 
@@ -49,13 +51,18 @@ SURPLUS = 1.5
 UNCOUNTED = 1e-3
 #: Rows of a chunk at least.
 LEAST_ROWS = 64
+NO_SIDE_INFORMATION = SideInformation()
 
 
 @dataclass
 class RatedView(FactorView):
-    """Components as rows use them, the prior rate of the activations, and where counts are overdispersed L."""
+    """Components as rows use them, the prior rate of the activations, and where counts are overdispersed L.
+
+    coefficients: of the columns of rows, if these have any.
+    """
 
     rate: float = 1.0
+    coefficients: Any = None
     log_dispersion: float = 0.0
 
 
@@ -71,6 +78,8 @@ class GammaPoisson(CountRows):
         First mean of components' cells: that of the counts over K, as activations begin at mean 1.
     start : ndarray of shape (K, F), optional
         First components, of mean 1.
+    side : SideInformation
+        Columns of rows and of cells.
     """
 
     #: The beginning of the path of a short fit is no part of where it is: there are no averages.
@@ -87,8 +96,9 @@ class GammaPoisson(CountRows):
         activation_shape: float = 0.3,
         mean: float = 1.0,
         start: Array | None = None,
+        side: SideInformation = NO_SIDE_INFORMATION,
     ) -> None:
-        self.shape, self.mean, self.start, self.visit = (n_components, n_features), mean, start, VISIT
+        self.shape, self.mean, self.start, self.visit, self.side = (n_components, n_features), mean, start, VISIT, side
         self.component_shape, self.activation_shape, self.surplus = component_shape, activation_shape, SURPLUS
 
     def prior_rate(self, view: FactorView) -> float:
@@ -96,19 +106,33 @@ class GammaPoisson(CountRows):
         assert isinstance(view, RatedView)
         return view.rate
 
-    def row_rate(self, q: Blocks) -> float:
-        """The prior rate r of the activations, at its block."""
-        return float(np.exp(q["activation_rate"].value[0]))
+    def row_priors(self, view: FactorView, cells: CountMatrix) -> tuple[Any, Any]:
+        """E log of the rate of activations a priori and its expectation, of each row (n, K) where it has columns."""
+        assert isinstance(view, RatedView)
+        log_rate, rate = super().row_priors(view, cells)
+        if view.coefficients is not None:
+            log_rate = log_rate - columns_of(cells).log_means(view.coefficients)
+        return log_rate, rate * self._tilts(view.coefficients, cells)
 
-    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+    def row_rates(self, q: Blocks, cells: CountMatrix) -> Any:
+        """The expected rate of activations a priori, of all rows or of each (n, K)."""
+        rate = float(np.exp(q["activation_rate"].value[0]))
+        return rate * self._tilts(q.get("activation_coefficients"), cells)
+
+    @staticmethod
+    def _tilts(coefficients: Any, cells: CountMatrix) -> Any:
+        """E exp(-cᵀw) of each row (n, K), 1 where there are no columns."""
+        return 1.0 if coefficients is None else columns_of(cells).tilts(coefficients)
+
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rates: Any, rng: np.random.Generator) -> Any:
         """The point with both rates drawn, under flat priors of their logarithms, and then r as it was.
 
         The data know r s alone: what multiplies H divides W, and r keeps the scale of q.
         """
         own, components = point.activations, point.components
-        drawn = rng.standard_gamma(self.activation_shape * own.size) / own.sum()
-        scale = drawn / self.row_rate(point.scales)
-        rate = scale * rng.standard_gamma(self.component_shape * components.size) / components.sum()
+        scale = rng.standard_gamma(self.activation_shape * own.size) / (rates * own).sum()
+        charged = (self.side.tilts_of_cells(point.scales) * components.T).sum()
+        rate = scale * rng.standard_gamma(self.component_shape * components.size) / charged
         scales = {**point.scales, "component_rate": Point(np.log([rate]))}
         return replace(point, activations=scale * own, components=components / scale, scales=scales)
 
@@ -129,20 +153,26 @@ class GammaPoisson(CountRows):
         """Components at their start, rates that make the prior means of both factors those of the start."""
         (K, F), a, s = self.shape, self.component_shape, self.certainty
         assert self.start is not None
+        shapes = {"activation": self.activation_shape, "component": a}
         return {
             "components": Gamma(a + s * self.start, np.full((K, F), (a + s) / self.mean)),
             "activation_rate": Point(np.log([self.activation_shape])),
             "component_rate": Point(np.log([a / self.mean])),
+            **self.side.begin(data.X, K, shapes),
         }
 
     def prior(self, q: Blocks) -> Blocks:
-        """Gamma of each cell, at the rate that is learned."""
-        rate = np.exp(q["component_rate"].value[0])
-        return {"components": Gamma(np.full(self.shape, self.component_shape), np.full(self.shape, rate))}
+        """Gamma of each cell, at the rate that is learned, and what coefficients of columns have."""
+        return {"components": self.component_prior(q), **self.side.prior(q)}
+
+    def component_prior(self, q: Blocks) -> Gamma:
+        """Gamma of each cell."""
+        rate = np.exp(q["component_rate"].value[0]) * self.side.tilts_of_cells(q)
+        return Gamma(np.full(self.shape, self.component_shape), np.broadcast_to(rate, self.shape))
 
     def grown(self, q: Blocks, data: Table) -> Blocks:
         """Blocks with new columns, after the others, at their prior."""
-        old, prior = q["components"], self.prior(q)["components"]
+        old, prior = q["components"], self.component_prior(q)
         new = slice(old.shape.shape[1], None)
         if not prior.shape[:, new].size:
             return q
@@ -152,11 +182,13 @@ class GammaPoisson(CountRows):
     @property
     def hyper(self) -> dict[str, Rule]:
         """Rules for the learned rates: r of the activations, s of the components."""
-        return {"activation_rate": Newton(), "component_rate": ClosedForm(self._component_rate_step)}
+        own = {"activation_rate": Newton(), "component_rate": ClosedForm(self._component_rate_step)}
+        return {**own, **self.side.hyper(self.component_shape)}
 
     def _component_rate_step(self, q: Blocks) -> tuple[Array, float]:
         """Step of log s to its best value, and what it gains: no data needed."""
-        have = float(np.exp(q["component_rate"].value[0]) * q["components"].mean.sum())
+        tilted = self.side.tilts_of_cells(q) * q["components"].mean
+        have = float(np.exp(q["component_rate"].value[0]) * tilted.sum())
         wanted = self.component_shape * self.shape[0] * self.shape[1]
         step = np.log(wanted / have)
         return np.array([step]), wanted * step - (wanted - have)
@@ -177,26 +209,48 @@ class GammaPoisson(CountRows):
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> RatedView:
         """Components as rows see them: expectations, or a draw."""
-        W, rate, ones = q["components"], float(np.exp(q["activation_rate"].value[0])), np.ones(self.shape[0])
+        W, ones = q["components"], np.ones(self.shape[0])
+        priors: dict[str, Any] = {
+            "rate": float(np.exp(q["activation_rate"].value[0])),
+            "coefficients": q.get("activation_coefficients"),
+        }
         if rng is None:
-            return RatedView(W.mean.T, ones, W.mean_log.T, rate=rate)
+            return RatedView(W.mean.T, ones, W.mean_log.T, **priors)
         own = W.drawn(rng)
         logs = own.source - np.log(W.rate)
-        return RatedView(own.value.T, ones, logs.T, True, {"components": own}, rate=rate)
+        return RatedView(own.value.T, ones, logs.T, True, {"components": own}, **priors)
 
     def pull_back(self, terms: Any, batch: CountChunk) -> Gradient:
         """Gradients in E log and E of components (K, F, 2), and in log r."""
         exposure = np.broadcast_to(terms.exposure, self.shape[::-1])
         components = np.stack([terms.counts.T, -exposure.T], -1)
-        return {"components": (components,), "activation_rate": self._rate_gradient(terms)}
+        found = {"components": (components,), "activation_rate": self._rate_gradient(terms, terms.prior)}
+        if terms.view.coefficients is not None:
+            charged = terms.prior * terms.activations
+            found["activation_coefficients"] = columns_of(batch.cells).gradient(self.activation_shape, charged)
+        return found
 
-    def _rate_gradient(self, terms: Any) -> tuple[Array, Array]:
+    def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
+        """With the gradient in coefficients of columns of cells, which no row has."""
+        return {**gradient, **self._of_cells(q)}
+
+    def in_turn(self, name: str, gradient: Gradient, before: Blocks, q: Blocks) -> Gradient:
+        """Coefficients of cells step at the components that have just moved."""
+        return self._of_cells(q) if name == "component_coefficients" else gradient
+
+    def _of_cells(self, q: Blocks) -> Gradient:
+        if self.side.cells is None:
+            return {}
+        charged = self.component_prior(q).rate * q["components"].mean
+        return {"component_coefficients": self.side.cells.gradient(self.component_shape, charged.T)}
+
+    def _rate_gradient(self, terms: Any, prior: Any) -> tuple[Array, Array]:
         """Slope of the bound in log r, and a curvature.
 
         The bound is A log r - S there, S = r Σ E H, at its best where both are equal. Its curvature is -S; with the
         mean of -A and -S a step, 2 (A - S) / (A + S), is log (A/S) to third order and never beyond.
         """
-        have = terms.view.rate * float(terms.activations.sum())
+        have = float((prior * terms.activations).sum())
         wanted = self.activation_shape * terms.activations.size
         return np.array([wanted - have]), np.array([[-0.5 * (wanted + have)]])
 
@@ -293,7 +347,7 @@ class TightGammaPoisson(GammaPoisson):
         from sksvi.models.nmf.loops import drawn_rows
 
         K, b, local = self.shape[0], self.activation_shape, self.started(view, batch)
-        own = self._rates(view, batch.cells)
+        own = self._rates(view, batch.cells, view.rate)
         prior = Gamma(np.full(own.shape, b), np.full(own.shape, view.rate))
         q = Gamma(b + local[:, :K], own * (1.0 - local[:, K:]))
         draws = self._drawn_activations(q, batch.names, rng)
@@ -316,4 +370,4 @@ class TightGammaPoisson(GammaPoisson):
         view = terms.view
         (gradient,) = view.block.of_draws(view.several, np.swapaxes(terms.slopes, 1, 2))
         gradient[..., 1] -= np.broadcast_to(terms.exposure, self.shape[::-1]).T
-        return {"components": (gradient,), "activation_rate": self._rate_gradient(terms)}
+        return {"components": (gradient,), "activation_rate": self._rate_gradient(terms, view.rate)}

@@ -131,7 +131,8 @@ class CountChunk:
 class RowTerms:
     """Per row its term of the bound, N and q(H): rate and E H (or a draw); expected counts (F, K), Σ H by cell or one.
 
-    exposure (K,) or (F, K): Σ_n H_nk over the rows that saw the cell; without missing cells the same for all.
+    exposure (K,) or (F, K): Σ_n H_nk over the rows that saw the cell; without missing cells the same for all. prior:
+    expected rate of H a priori, of all rows or of each (n, K).
     """
 
     value: Array
@@ -141,11 +142,12 @@ class RowTerms:
     counts: Array
     exposure: Array
     view: FactorView
+    prior: Any
     repairs: ClassVar[int] = 0
 
 
 class CountRows(Local):
-    """Needs `shape` (K, F), `activation_shape`, `visit` and `prior_rate`."""
+    """Needs `shape` (K, F), `activation_shape`, `visit`, `prior_rate` and `row_rates`."""
 
     globals: str | None = None
     traits = Traits(
@@ -165,14 +167,24 @@ class CountRows(Local):
         """r, the rate of activations a priori."""
         raise AttributeError(f"{type(self).__name__} has no prior of activations")
 
-    def row_rate(self, q: Blocks) -> float:
-        """The rate of activations a priori, at blocks."""
+    def row_priors(self, view: FactorView, cells: CountMatrix) -> tuple[Any, Any]:
+        """E log of the rate of activations a priori and its expectation, of all rows or of each (n, K)."""
+        rate = self.prior_rate(view)
+        return np.log(rate), rate
+
+    def row_rates(self, q: Blocks, cells: CountMatrix) -> Any:
+        """The expected rate of activations a priori, at blocks, of all rows or of each (n, K)."""
         raise AttributeError(f"{type(self).__name__} has no prior of activations")
 
-    def drawn_scales(self, point: Any, counted: Array, covered: Array, rng: np.random.Generator) -> Any:
+    def component_prior(self, q: Blocks) -> Any:
+        """The prior of the components."""
+        return self.prior(q)["components"]
+
+    def drawn_scales(self, point: Any, counted: Array, covered: Array, rates: Any, rng: np.random.Generator) -> Any:
         """A `CountPoint` after a draw of what its components share.
 
-        counted, covered (K,): counts from each component, and what they would be on average were its weight 1.
+        counted, covered (K,): counts from each component, and what they would be on average were its weight 1. rates:
+        those of activations a priori (`row_rates`).
         """
         raise AttributeError(f"{type(self).__name__} draws no scales")
 
@@ -209,7 +221,8 @@ class CountRows(Local):
         """The local step of every row, and its term of the bound where it ended."""
         b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
         earlier_counts = 0.0 if cells.before is None else cells.before
-        rate = self._rates(view, cells)
+        log_prior, prior = self.row_priors(view, cells)
+        rate = self._rates(view, cells, prior)
         counts = np.zeros((self.shape[1] if sums else 0, self.shape[0]))
         if view.drawn:
             shape, log_h, logs = self._drawn(view, cells, rate, local, counts, effort, rng)
@@ -219,16 +232,17 @@ class CountRows(Local):
             log_h, activations = digamma(shape) - np.log(rate), shape / rate
         # E log p(y, H) - log q(H); what is linear in H cancels, as its rate is that of its own posterior. Counts of
         # earlier chunks are a factor of p that H has to their power.
-        at = b * np.log(self.prior_rate(view))
-        value = (b + earlier_counts - shape) * log_h + gammaln(shape) - gammaln(b) + at - shape * np.log(rate)
+        at = b * log_prior - shape * np.log(rate)
+        value = (b + earlier_counts - shape) * log_h + gammaln(shape) - gammaln(b) + at
         exposure = activations.sum(0) if cells.seen is None else cells.seen.T.astype(float) @ activations
-        return RowTerms(logs + value.sum(1) - batch.constant, local, rate, activations, counts, exposure, view)
+        value = logs + value.sum(1) - batch.constant
+        return RowTerms(value, local, rate, activations, counts, exposure, view, prior)
 
-    def _rates(self, view: FactorView, cells: CountMatrix) -> Array:
-        """r + θ_k Σ_f W_fk of each row, (n, K)."""
+    def _rates(self, view: FactorView, cells: CountMatrix, prior: Any) -> Array:
+        """r + θ_k Σ_f W_fk of each row, (n, K), from the `prior` rate r."""
         if cells.seen is None:
-            return np.broadcast_to(self.prior_rate(view) + view.totals, (cells.shape[0], self.shape[0]))
-        return self.prior_rate(view) + view.weights * (cells.seen.astype(float) @ view.components)
+            return np.broadcast_to(prior + view.totals, (cells.shape[0], self.shape[0]))
+        return prior + view.weights * (cells.seen.astype(float) @ view.components)
 
     def _ascended(
         self, view: FactorView, cells: CountMatrix, rate: Array, local: Array, counts: Array, effort: RowVisit
@@ -241,7 +255,8 @@ class CountRows(Local):
         if view.scaled is None:  # as large as the components, and the same for every chunk
             view.scaled = _bases(view.logs - whole, self.precision)
         bases, offset = view.scaled
-        factor = np.empty((0, self.shape[0])) if cells.seen is None else np.exp(whole - np.log(rate))
+        alike = cells.seen is None and cells.columns is None
+        factor = np.empty((0, self.shape[0])) if alike else np.exp(whole - np.log(rate))
         shape = np.full(self.shape[0], self.activation_shape)
         before = np.empty((0, self.shape[0])) if cells.before is None else cells.before
         mean_field_rows(

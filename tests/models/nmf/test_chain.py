@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sksvi.families import Gamma, Point
+from sksvi.families import Gamma, Gaussian, Point
 from sksvi.models.nmf.cells import cells
 from sksvi.models.nmf.chain import CountChain, CountPoint, activations
 from sksvi.models.nmf.chain_loops import allocate
 from sksvi.models.nmf.model import GammaProcess
 from sksvi.models.nmf.poisson import GammaPoisson
+from sksvi.models.nmf.side_information import COEFFICIENTS, Columns, SideInformation
 
 
 @pytest.mark.parametrize("count", [1.0, 3.0, 12.0, 700.0])
@@ -43,27 +46,37 @@ def test_fractions_are_rounded_up_as_often_as_they_say(global_random_seed):
 def simulated(kind, rng):
     """A model, a point drawn from its prior, and counts given it, some of them not seen."""
     n, K, F = 3, 2, 4
+    columns = None
     if kind == "poisson":
         model = GammaPoisson(K, F, component_shape=0.8, activation_shape=0.7)
         scales = {"activation_rate": Point(np.log([0.5])), "component_rate": Point(np.log([0.6]))}
         own, W, theta = rng.gamma(0.7, 2.0, (n, K)), rng.gamma(0.8, 1 / 0.6, (F, K)), np.ones(K)
+    elif kind == "columns":
+        columns, cell_columns = np.array([[-1.0], [0.0], [1.0]]), Columns(np.array([[1.0], [0.5], [-0.5], [-1.0]]))
+        coefficients = Gaussian(np.array([[0.8], [-0.4]]), np.full((K, 1, 1), 1e6))
+        side = SideInformation(1, cell_columns)
+        model = GammaPoisson(K, F, component_shape=0.8, activation_shape=0.7, side=side)
+        scales = {"activation_rate": Point(np.log([0.5])), "component_rate": Point(np.log([0.6]))}
+        scales |= dict.fromkeys(COEFFICIENTS, coefficients)
+        own = rng.gamma(0.7, 2.0, (n, K)) * np.exp(columns @ coefficients.mean.T)
+        W, theta = rng.gamma(0.8, 1 / 0.6, (F, K)) * np.exp(cell_columns.values @ coefficients.mean.T), np.ones(K)
     else:
         model = GammaProcess(K, F, component_shape=0.8, activation_shape=0.7, concentration=2.0, mean=3.0)
         scales = {}
         own, W, theta = rng.gamma(0.7, 1 / 0.7, (n, K)), rng.gamma(0.8, 1 / 0.8, (F, K)), rng.gamma(1.0, 1.5, K)
     y = rng.poisson((own * theta) @ W.T).astype(float)
     y[0, 1] = y[2, 3] = np.nan
-    return model, CountPoint(own, W, theta, scales), cells(y)
+    return model, CountPoint(own, W, theta, scales), replace(cells(y), columns=columns)
 
 
-@pytest.mark.parametrize("kind", ["poisson", "process"])
+@pytest.mark.parametrize("kind", ["poisson", "process", pytest.param("columns", marks=pytest.mark.costly)])
 def test_a_sweep_leaves_the_joint_distribution_as_it_is(kind, global_random_seed):
     """Drawn from the prior, with counts given them, all numbers are so distributed after a sweep as before."""
     rng, gaps = np.random.default_rng(global_random_seed), []
     for _ in range(1500):
         model, before, found = simulated(kind, rng)
-        if kind == "poisson":  # rates stay: they have an improper prior
-            model.drawn_scales = lambda point, counted, covered, rng: point
+        if kind != "process":  # rates stay: they have an improper prior
+            model.drawn_scales = lambda point, counted, covered, rates, rng: point
         gaps.append(functionals(CountChain(model, found, {}).sweep(before, rng, 0)) - functionals(before))
     moved = np.std(gaps, axis=0) > 0  # weights of components without any are 1
     z = np.mean(gaps, axis=0)[moved] / (np.std(gaps, axis=0)[moved] / np.sqrt(len(gaps)))
@@ -83,7 +96,7 @@ def test_rates_have_their_conditional_distribution(global_random_seed):
     model, before, _ = simulated("poisson", rng)
     found = []
     for _ in range(2000):
-        after = model.drawn_scales(before, None, None, rng)
+        after = model.drawn_scales(before, None, None, 0.5, rng)
         np.testing.assert_allclose(after.activations @ after.components.T, before.activations @ before.components.T)
         found.append(np.exp(after.scales["component_rate"].value[0]))
     rates = [
