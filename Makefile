@@ -43,6 +43,7 @@ figures: $(VENV)/.installed-plot
 	MPLBACKEND=Agg $(BIN)/python -m examples.group_effects --output doc/_static
 	MPLBACKEND=Agg $(BIN)/python -m examples.gp_bands --output doc/_static
 	MPLBACKEND=Agg $(BIN)/python -m examples.van_drivers --output doc/_static
+	MPLBACKEND=Agg $(BIN)/python -m tools.desks
 
 PYTEST = $(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
