@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 
 #: Rows, and what makes fits of them short.
 N = 24
@@ -46,22 +47,28 @@ def small_table(name: str) -> tuple[Any, ...]:
     return X, (f > 0).astype(int) if name.endswith("Classifier") else counts if name == "DynamicGLM" else f
 
 
-def compile_loops(name: str) -> float:
-    """Fit an estimator and let it predict, so that its loops are compiled; the CPU seconds that it took."""
+def small_fit(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """An estimator of this name, unfitted, whose fits are short, and its `small_table`."""
     import sksvi
 
-    started, cls = time.process_time(), getattr(sksvi, name)
+    cls = getattr(sksvi, name)
     own: dict[str, Any] = {key: value for key, value in SHORT.items() if key in cls().get_params()}
     own |= {"groups": [2]} if name.startswith("GME") else {}
-    table = small_table(name)
+    return cls(**own), small_table(name)
+
+
+def compile_loops(name: str) -> float:
+    """Fit an estimator and let it predict, so that its loops are compiled; the CPU seconds that it took."""
+    started = time.process_time()
+    model, table = small_fit(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of short fits
-        model = cls(**own).fit(*table)
+        model.fit(*table)
         for method in ("predict", "transform", "score"):
             if hasattr(model, method):
                 getattr(model, method)(*(table if method == "score" else table[:1]))
         if hasattr(model, "partial_fit"):
-            cls(**own).partial_fit(*table, **({"classes": [0, 1]} if name.endswith("Classifier") else {}))
+            clone(model).partial_fit(*table, **({"classes": [0, 1]} if name.endswith("Classifier") else {}))
     return time.process_time() - started
 
 

@@ -1,12 +1,16 @@
-"""Start-up: import time beside scikit-learn's; first fit of a fresh process with a cold and a warm compile cache."""
+"""Start-up: import time beside scikit-learn's, and what the first fit of an empty compile cache costs.
+
+The second table has the first fit of every estimator: a fresh process and an empty cache each, a small table.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from typing import Any
 
-from benchmarks._lib.tables import arguments, report
+from benchmarks._lib.tables import arguments, progress, report
 from benchmarks._lib.timing import fresh_process, median
+from sksvi.precompile import estimators
 
 IMPORT = """
 import json, time
@@ -32,6 +36,38 @@ def fit():
 first = fit()
 print(json.dumps(dict(first=first, steady=sorted(fit() for _ in range(5))[2])))
 """
+
+COLD_FIT = """
+import json, time, warnings
+warnings.simplefilter("ignore")
+import sksvi
+from sksvi.precompile import small_fit
+from numba.core import event
+compiled = event.RecordingListener()
+event.register("numba:compile", compiled)
+model, table = small_fit("{name}")
+spent = []
+for _ in range(2):
+    start = time.process_time()
+    model.fit(*table)
+    spent.append(time.process_time() - start)
+functions = sum(one.is_end for _, one in compiled.buffer)
+print(json.dumps(dict(functions=functions, cold=spent[0], warm=spent[1])))
+"""
+
+
+def cold_fits(quick: bool) -> list[dict[str, Any]]:
+    """CPU seconds of the first fit of each estimator with an empty compile cache, and of the second."""
+    names = estimators()[:2] if quick else estimators()
+    rows = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as cache:
+            found = fresh_process(COLD_FIT.format(name=name), {"NUMBA_CACHE_DIR": cache})
+        row = {"functions": found["functions"], "first fit, CPU s": found["cold"], "second, CPU s": found["warm"]}
+        rows.append({"estimator": name, **row})
+        progress(rows[-1])
+    columns = [key for key in rows[0] if key != "estimator"]
+    return [*rows, {"estimator": "sum", **{key: sum(row[key] for row in rows) for key in columns}}]
 
 
 def main(quick: bool = False) -> None:
@@ -65,6 +101,8 @@ def main(quick: bool = False) -> None:
     report(
         "product/startup", "Start-up", [{"ratio": None, "over steady state": None, **row} for row in rows], notes, quick
     )
+    notes = ["One thread. Functions: compiled ones with numba's own, each for the types of its arguments."]
+    report("product/startup_cold", "First fits with an empty compile cache", cold_fits(quick), notes, quick)
 
 
 if __name__ == "__main__":
