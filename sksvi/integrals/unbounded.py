@@ -95,8 +95,7 @@ class Unbounded:
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):
             room = low[k] - mode[k], high[k] - mode[k]
-            directions[:, k] = _better(density, mode, peak, directions[:, k], np.eye(len(mode))[k], *room)
-            lines[int(k)] = _line(density, mode, peak, directions[:, k], *room)
+            directions[:, k], lines[int(k)] = _better(density, mode, peak, directions[:, k], np.eye(len(mode))[k], *room)
         return cls(mode, lines, directions)
 
     def at(self, x: Array) -> Array:
@@ -155,16 +154,19 @@ def regression(curvature: Array, ended: Array, least: float) -> Array:
 
 def _better(
     density: Density, mode: Array, peak: float, following: Array, alone: Array, low: float, high: float
-) -> Array:
-    """The direction along which the density falls less: where others follow, or where they stay.
+) -> tuple[Array, Line]:
+    """The direction along which the density falls less, where others follow or where they stay, and its line.
 
     Regression by differences can lead off a ridge that is narrow and bent; the true one is never the lower of the two.
     """
-    if np.array_equal(following, alone):
-        return alone
     line = _line(density, mode, peak, alone, low, high)
+    if np.array_equal(following, alone):
+        return alone, line
     step = line.std if high >= -low else -line.std  # into the longer side of the support
-    return following if density(mode + step * following) >= density(mode + step * alone) else alone
+    too_far = np.abs(step * following).max() > LONGEST  # by differences of rounding alone
+    if too_far or density(mode + step * following) < density(mode + step * alone):
+        return alone, line
+    return following, _line(density, mode, peak, following, low, high)
 
 
 def _length(room: float, direction: Array) -> float:

@@ -115,7 +115,7 @@ class ColumnScaling:
             return X
         if is_compressed(X) and self._keep_zeros(X):
             scaled = X.copy()
-            scaled.data = ((X.data - self.centre[X.indices]) / self.scale[X.indices]).astype(X.dtype)
+            scaled.data = ((X.data - self.centre[X.indices]) * (1.0 / self.scale)[X.indices]).astype(X.dtype)
             return scaled
         out = np.empty(X.shape, X.dtype)
         for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):

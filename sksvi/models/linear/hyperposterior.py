@@ -121,13 +121,13 @@ class LinearHyperposterior:
         values = {name: Point(h[at].reshape(self.q[name].value.shape)) for name, at in self.places.items()}
         return {**self.q, **values}
 
-    def information(self, h: Array) -> float:
-        """What the data weigh at h, over what they weigh in the fit."""
+    def information(self, q: dict[str, Any]) -> float:
+        """What the data weigh under the hyperparameters of q, over what they weigh in the fit."""
         if "likelihood" not in self.places:
             return 1.0
         if self.noise is None:
-            return self.looks(h[self.places["likelihood"]])[1]  # type: ignore[misc]
-        return float(self.noise / self.model.current_likelihood(self.blocks_at(h)).noise_variance)
+            return self.looks(q["likelihood"].value)[1]  # type: ignore[misc]
+        return float(self.noise / self.model.current_likelihood(q).noise_variance)
 
     # ---- the density
     @cached_property
@@ -148,20 +148,21 @@ class LinearHyperposterior:
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
 
-    def _log_evidence(self, h: Array, power: float = 1.0, prior_power: Array | float = 1.0) -> float:
-        """Log evidence of the data at h, nats, weights and noise integrated out, up to a constant.
+    def _log_evidence(self, q: dict[str, Any], power: float = 1.0, prior_power: Array | None = None) -> float:
+        """Log evidence of the data under the hyperparameters of q, nats, weights and noise integrated out, up to a
+        constant.
 
         `power`: of the likelihood. `prior_power`: of the prior of every weight.
         """
-        q = self.blocks_at(h)
-        prior, information = self.model.prior(q)[self.model.main], self.information(h)
-        prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
+        prior, information = self.model.prior(q)[self.model.main], self.information(q)
+        if prior_power is not None:
+            prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
         share = power * information
         post = prior.times(self.message.faded(share))
         quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
         total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
         if "likelihood" in self.places and self.noise is None:
-            value = self.looks(h[self.places["likelihood"]])[0]  # type: ignore[misc]
+            value = self.looks(q["likelihood"].value)[0]  # type: ignore[misc]
             total += power * value - share * self._expected_message
         elif "likelihood" in self.places:
             total += 0.5 * power * self.n * np.log(information) - 0.5 * share * self._squares
@@ -169,7 +170,7 @@ class LinearHyperposterior:
 
     @cached_property
     def _reference(self) -> float:
-        return self._log_evidence(self.mode)
+        return self._log_evidence(self.q)
 
     @cached_property
     def _prior_paid(self) -> float:
@@ -191,12 +192,12 @@ class LinearHyperposterior:
 
     def _by_messages(self, h: Array) -> float:
         """The density as the messages of the fit have it."""
+        q = self.blocks_at(h)
         try:
-            moved = self._log_evidence(h) - self._reference
+            moved = self._log_evidence(q) - self._reference
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
-        q = self.blocks_at(h)
-        return self.bound + moved + self._log_prior(q) + self._noise_prior(h) - self._prior_paid
+        return self.bound + moved + self._log_prior(q) + self._noise_prior(q) - self._prior_paid
 
     def log_stated_prior(self, h: Array) -> float:
         """Log density of the hyperparameters in the coordinates of their prior, deviations, nats, up to a constant.
@@ -208,21 +209,22 @@ class LinearHyperposterior:
         log_jacobian -= 0.5 * float(np.sum(h[self.places.get("prior_precision", slice(0))]))
         if "group_std" in self.places:
             log_jacobian += self.model.groups.log_jacobian(h[self.places["group_std"]])
-        return self._log_prior(q) + self._noise_prior(h) - log_jacobian
+        return self._log_prior(q) + self._noise_prior(q) - log_jacobian
 
     def log_ratio(self, h: Array, prior: float, likelihood: float, scaled: Array) -> float:
         """Log of the density at h under powers of prior and likelihood over that without, nats, up to a constant.
 
         `scaled`: which weights have a prior that the power is of, bool of their shape.
         """
-        moved = self._log_evidence(h, likelihood, np.where(scaled, prior, 1.0)) - self._log_evidence(h)
+        q = self.blocks_at(h)
+        moved = self._log_evidence(q, likelihood, np.where(scaled, prior, 1.0)) - self._log_evidence(q)
         return moved + (prior - 1.0) * self.log_stated_prior(h)
 
-    def _noise_prior(self, h: Array) -> float:
+    def _noise_prior(self, q: dict[str, Any]) -> float:
         """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""
         if "likelihood" not in self.places or self.noise is None:
             return 0.0
-        noise = self.model.current_likelihood(self.blocks_at(h)).noise_variance
+        noise = self.model.current_likelihood(q).noise_variance
         ratio = noise / (NOISE_SCALE * self.model.unit) ** 2
         return float(log_half_cauchy(ratio) - np.log(np.pi))
 
@@ -300,11 +302,12 @@ class LinearHyperposterior:
 
     def under(self, nodes: Nodes) -> NodeBlocks:
         """The weights' block under every node."""
-        priors = [self.model.prior(self.blocks_at(h))[self.model.main].precision for h in nodes.values]
-        shares = np.array([self.information(h) for h in nodes.values])
+        blocks = [self.blocks_at(h) for h in nodes.values]
+        priors = [self.model.prior(q)[self.model.main].precision for q in blocks]
+        shares = np.array([self.information(q) for q in blocks])
         precision, mean = self.prior.precision, self.prior.mean
         by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
-        found = None if self.levels is None else [self.levels.weights(self.blocks_at(h)) for h in nodes.values]
+        found = None if self.levels is None else [self.levels.weights(q) for q in blocks]
         return NodeBlocks(
             self.block, mean, precision, by_node, shares, nodes.weights, found, self.model.widening(self.q)
         )

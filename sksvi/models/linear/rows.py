@@ -172,7 +172,7 @@ class Rescaled(Design):
     def filled(self, out: Array) -> None:
         """The columns, written to `out` (n, D); differences are of doubles."""
         off = np.subtract(self.X, self.centre, out=out if out.dtype == np.float64 else None)
-        np.divide(off, self.scale, out=out, casting="same_kind")
+        np.multiply(off, 1.0 / self.scale, out=out, casting="same_kind")  # divisions take thrice the time
 
     def rows(self, intercept: bool) -> DenseRows:
         """The row block."""

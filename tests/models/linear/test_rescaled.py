@@ -17,10 +17,11 @@ from sksvi.models.linear.rows import DenseRows, Rescaled
 def test_a_block_is_that_of_rescaled_rows(dtype, intercept, rows, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X, centre, scale = rng.standard_normal((40, 5)).astype(dtype), rng.standard_normal(5), rng.random(5) + 0.5
-    wanted = ((X - centre) / scale).astype(dtype)
+    wanted = ((X - centre) * (1.0 / scale)).astype(dtype)  # as it is made: roundings from the quotient
     found = Rescaled(X, centre, scale)
     assert len(found) == 40 and found.shape == X.shape and found.dtype == dtype
     np.testing.assert_array_equal(np.asarray(found), wanted)
+    np.testing.assert_array_max_ulp(wanted, ((X - centre) / scale).astype(dtype), 2)
     block = found[rows].rows(intercept).dense()
     assert block.dtype == dtype and block.flags.c_contiguous
     np.testing.assert_array_equal(block, DenseRows(wanted[rows], intercept).dense())
