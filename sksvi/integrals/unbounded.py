@@ -94,8 +94,9 @@ class Unbounded:
             ended[k] = min(falls) < NEGLIGIBLE
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):
-            room = low[k] - mode[k], high[k] - mode[k]
-            directions[:, k], lines[int(k)] = _better(density, mode, peak, directions[:, k], np.eye(len(mode))[k], *room)
+            ways = directions[:, k], np.eye(len(mode))[k]
+            found = _better(density, mode, peak, *ways, low[k] - mode[k], high[k] - mode[k])
+            directions[:, k], lines[int(k)] = found
         return cls(mode, lines, directions)
 
     def at(self, x: Array) -> Array:
