@@ -111,7 +111,7 @@ class DynamicGLM(Online):
     seasonal : int, float, list of them, dict or None, default=None
         Periods of seasons, in points in time. A dict from each period to "full" or to its number of waves, as
         ``{24: "full", 168: 40}``, has profiles that stay as they are, unless `seasonal_variance` is a number: hours of
-        a week in seconds. Of hours (or parts of them) in a time zone, seasons of days follow its clock.
+        a week in seconds. In a time zone, seasons of days follow its clock, in steps of less than a day.
     seasonal_type : {"dummy", "trigonometric"}, default="dummy"
         How a season moves: point by point or wave by wave. Seasons longer than 31 points are six waves, of which
         "dummy" warns; those whose period is no whole number are waves.

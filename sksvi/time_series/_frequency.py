@@ -14,8 +14,8 @@ Array = np.ndarray
 MOST_STEPS = 2**16
 #: Least share of the times of a frequency that there must be for it to be that of the times that are there.
 OBSERVED_TIMES = 0.5
-#: Nanoseconds of an hour, by which clocks change, and of a day.
-HOUR, DAY = 3_600 * 10**9, 86_400 * 10**9
+#: Nanoseconds of a day.
+DAY = 86_400 * 10**9
 #: A zone of dateutil, which knows the file that it is from; the name of one.
 _OF_DATEUTIL, _NAME = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(.+)'\)"), re.compile(r"[\w+-]+(/[\w+-]+)*")
 
@@ -170,13 +170,13 @@ def clock_of(index: Any, periods: list[float]) -> dict[str, Any] | None:
 
 
 def _clock_step(index: Any) -> int:
-    """Nanoseconds between times of a zone whose clocks change, where an hour has whole steps; else 0."""
+    """Nanoseconds between times of a zone whose clocks change, if less than a day and all the same; else 0."""
     import pandas as pd
 
     if not isinstance(index, pd.DatetimeIndex) or index.tz is None or index.tz.utcoffset(None) is not None:
         return 0
     steps = np.unique(np.diff(index.as_unit("ns").asi8))
-    return int(steps[0]) if len(steps) == 1 and HOUR % steps[0] == 0 else 0
+    return int(steps[0]) if len(steps) == 1 and steps[0] < DAY else 0
 
 
 def follows_clock(period: float, step: int) -> bool:
@@ -186,25 +186,13 @@ def follows_clock(period: float, step: int) -> bool:
 
 
 def clock_shifts(clock: dict[str, Any], at: Array) -> Array:
-    """By how many steps the clock is ahead of the count of points at these places, since ``clock["place"]``.
-
-    Raises
-    ------
-    ValueError
-        Where that is no whole number.
-    """
+    """By how many steps the clock is ahead of the count of points at these places, since ``clock["place"]``."""
     import pandas as pd
 
     times = clock["start"] + clock["step"] * np.append(clock["place"], at)
     local = pd.DatetimeIndex(times, tz="UTC").tz_convert(zone_of(clock["zone"])).tz_localize(None)
     ahead = np.asarray(local.as_unit("ns").asi8 - times)
-    shifts, rest = np.divmod(ahead[1:] - ahead[0], clock["step"])
-    if np.any(rest):
-        raise ValueError(
-            f"clocks of {clock['zone']} change by no whole number of steps before {local[1 + int(np.argmax(rest))]}, "
-            "and seasons of days follow the clock: take shorter steps, or times in UTC, index.tz_convert('UTC')."
-        )
-    return shifts
+    return (ahead[1:] - ahead[0]) / clock["step"]
 
 
 def clock_warning(index: Any, periods: list[float]) -> str:
@@ -213,13 +201,15 @@ def clock_warning(index: Any, periods: list[float]) -> str:
 
     if not periods or not isinstance(index, pd.DatetimeIndex) or index.tz is None or len(index) < 2:
         return ""
-    shifts = (index.tz_localize(None) - index.tz_convert("UTC").tz_localize(None)).unique()
-    if len(shifts) < 2 or index[1] - index[0] >= pd.Timedelta(hours=23):
+    local = index.tz_localize(None)
+    shifts = (local - index.tz_convert("UTC").tz_localize(None)).unique()
+    by_clock = len(np.unique(np.diff(local.asi8))) == 1  # points of 0, 6, 12 and 18 hours every day are the clock's
+    if by_clock or len(shifts) < 2 or index[1] - index[0] >= pd.Timedelta(hours=23):
         return ""
     return (
-        f"clocks of {index.tz} change between {index[0]!r} and {index[-1]!r}, and seasons count points, since an hour "
-        "has no whole number of steps, or a day of seasons: from then on they are off by it. For a season by the clock "
-        "give columns of index.hour as X in place of seasonal."
+        f"clocks of {index.tz} change between {index[0]!r} and {index[-1]!r}, and seasons count points, since none "
+        "has whole days, nor a day whole seasons: from then on they are off by it. For a season by the clock give "
+        "columns of index.hour as X in place of seasonal."
     )
 
 

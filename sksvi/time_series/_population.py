@@ -147,9 +147,8 @@ def _states_after(member: Any, steps: int) -> tuple[Array, Array]:
     for level in fit.dynamics.groups.get("level", [])[:1]:  # constants are of the level, or of its mean
         shift[level], units[level, columns] = encoding.mean, -encoding.centre / encoding.scale
     if encoding.clock is not None:  # seasons as the clock has them at that time
-        units = units @ fit.dynamics.advanced(
-            int(clock_shifts(encoding.clock, len(fit.index) - 1 + np.array([steps]))[0])
-        )
+        ahead = clock_shifts(encoding.clock, len(fit.index) - 1 + np.array([steps]))
+        units = units @ fit.dynamics.advanced(float(ahead[0]))
     return units @ mean + shift, units @ cov @ units.T
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import sksvi
 from sksvi import DynamicGLM
@@ -91,6 +92,25 @@ def test_seasons_follow_the_clock(first, own, global_random_seed, tmp_path):
     assert np.abs(seen - HOURS[times.hour[n : n + 30]]).max() < 0.3
 
 
+@pytest.mark.parametrize("first", ["2024-03-11", "2024-10-07"])
+@pytest.mark.parametrize("hours", [3, 6])
+def test_seasons_of_several_hours_follow_the_clock(first, hours, global_random_seed):
+    """After a change points fall on other hours, where the profile is what its waves are there."""
+    times = pd.date_range(first, periods=35 * 24 // hours, freq=f"{hours}h", tz="Europe/Berlin")
+    turn = 2 * np.pi * times.hour.to_numpy() / 24
+    profile = 3.0 + np.cos(turn - 2.0) + (0.5 * np.sin(2.0 * turn) if hours == 3 else 0.0)
+    y = pd.Series(profile + 0.1 * np.random.default_rng(global_random_seed).standard_normal(len(times)), times)
+    n = int(np.argmax(times.map(lambda at: at.utcoffset()) != times[0].utcoffset()))  # 20 days of it have been
+    own = {"likelihood": sksvi.likelihoods.Gaussian(variance=0.01), "level": "constant"}
+    model = DynamicGLM(seasonal={24 // hours: "full"}, **own)
+    before, after = (clone(model).fit(None, y[:m]).forecast(len(times) - m)["mean"] for m in (n, n + 40 // hours))
+    error = 0.1 * np.sqrt(24 / hours / n)
+    assert np.abs(before - profile[n:]).max() < 5.0 * error and after.index[-1] == times[-1]
+    assert np.abs(after - profile[-len(after) :]).max() < 5.0 * error
+    late = model.fit(None, y[:n]).partial_fit(None, y[n : n + 40 // hours])
+    assert_allclose(late.forecast(len(after))["mean"], after, atol=2e-3)
+
+
 def test_without_a_change_of_clocks_points_are_counted(global_random_seed):
     """By the clock or by the count, in winter."""
     y = 5.0 + np.random.default_rng(global_random_seed).standard_normal(100)
@@ -110,7 +130,10 @@ def test_clocks_that_change_in_columns():
     y = pd.Series(HOURS[times.hour] + 0.1 * rng.standard_normal(len(times)), times)
     slow = pd.Series(y.to_numpy()[:64], pd.date_range("2020-03-24", periods=64, freq="3h", tz="Europe/London"))
     with pytest.warns(UserWarning, match="clocks of Europe/London change"):
-        DynamicGLM(likelihood="gaussian", seasonal={8: 2}, level="constant").fit(None, slow)
+        DynamicGLM(likelihood="gaussian", seasonal={10: 2}, level="constant").fit(None, slow)
+    local = pd.date_range("2020-03-24", periods=64, freq="3h").tz_localize("Europe/London")
+    with pytest.warns(UserWarning, match="has no single frequency"):  # and of the clock nothing
+        DynamicGLM(likelihood="gaussian", seasonal={8: 2}, level="constant").fit(None, slow.set_axis(local))
     hours = lambda at: pd.get_dummies(pd.Categorical(at.hour, range(24))).set_axis(at).iloc[:, 1:]  # noqa: E731
     model = DynamicGLM(likelihood="gaussian", level="constant").fit(hours(times), y)
     ahead = pd.date_range(times[-1], periods=49, freq="h")[1:]

@@ -124,6 +124,15 @@ def turn(angle: float) -> Array:
     return np.array([[c, s], [-s, c]])
 
 
+def part_of_step(transition: Array, part: float) -> Array:
+    """The matrix (n, n) by which states that turn, at distinct angles, have turned in a part of a step, in (0, 1).
+
+    Of a wave of two points, whose sine no point shows, it is the cosine.
+    """
+    values, vectors = np.linalg.eig(transition.astype(complex))
+    return np.real(vectors * values**part @ np.linalg.inv(vectors))
+
+
 @dataclass
 class Dynamics:
     """The states of a latent, and how they depend on a vector of parameters.
@@ -314,19 +323,21 @@ class Dynamics:
 
         Parameters
         ----------
-        shifts : ndarray of int of shape (T,)
-            By how many steps the clock is ahead of the count of points.
+        shifts : ndarray of shape (T,)
+            By how many steps, or parts of one, the clock is ahead of the count of points.
         """
         distinct, place = np.unique(shifts, return_inverse=True)
-        rows = [np.array(self.h) @ self.advanced(int(shift))[: len(self.h), : len(self.h)] for shift in distinct]
+        rows = [np.array(self.h) @ self.advanced(float(shift))[: len(self.h), : len(self.h)] for shift in distinct]
         return np.array(rows).reshape(len(distinct), len(self.h))[:, self.first_column :][place]
 
-    def advanced(self, steps: int) -> Array:
+    def advanced(self, steps: float) -> Array:
         """The matrix (n, n) that moves the states of seasons by the clock so many steps on, and no other."""
         out, template = np.eye(self.n_states), self.template.transition()
+        whole, part = divmod(steps, 1.0)
         for name in self.by_clock:
             own = np.ix_(self.groups[name], self.groups[name])
-            out[own] = np.linalg.matrix_power(template[own], steps)
+            out[own] = np.linalg.matrix_power(template[own], int(whole))
+            out[own] = out[own] @ part_of_step(template[own], part) if part else out[own]
         return out
 
     def diffuse(self) -> Array:
