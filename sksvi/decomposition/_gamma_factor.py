@@ -248,7 +248,7 @@ class GammaFactorModel(GammaFactorMethods):
         -----
         UserWarning
             Where noise variances end at their least, or one for all columns explains rows worse than independent
-            columns would.
+            columns would; for constant columns beside others in units that are far apart.
         """
         self._validate_params()
         return self._fit(X, None, None, None)
@@ -295,8 +295,9 @@ class GammaFactorModel(GammaFactorMethods):
         """A fit to all rows so far, started at the previous estimates (if any), and its state; one row of history."""
         scatter, before = self._encoding.scatter, None if first else self.state_
         problem = self._problem(*self._build_model(scatter))
-        # Few rows' optimum may be no place to go on from.
-        if before is None or scatter.n >= ANEW * (self._record.began_among or scatter.n):
+        # The optimum of few rows, or of a column that had no unit yet, may be no place to go on from.
+        few = scatter.n >= ANEW * (self._record.began_among or scatter.n)
+        if before is None or few or self._encoding.varies_anew:
             self._record = replace(self._record, began_among=scatter.n)
             problem, state = self._initialized(problem, False)
         else:

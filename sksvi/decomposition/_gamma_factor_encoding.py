@@ -32,13 +32,19 @@ class ScatterEncoding(RowEncoding):
     scatter : Scatter
     scale : ndarray of shape (D,)
         Units in which the prior holds.
+    varies_anew : bool
+        Whether the last chunk made a column vary that had been constant, and had no unit of its own.
     """
 
-    LAYOUT = "dtype text where it in ('float32', 'float64'); scatter Scatter; scatter.mean (d) f; scale (d) f >0"
+    LAYOUT = """
+        dtype text where it in ('float32', 'float64'); scatter Scatter; scatter.mean (d) f; scale (d) f >0
+        varies_anew? flag
+    """
 
     dtype: str
     scatter: Scatter
     scale: Array
+    varies_anew: bool = False
 
     @classmethod
     def read(cls, estimator: Any, given: GivenRows, fixed: Self | None, part: Part) -> TypedTable:
@@ -64,7 +70,8 @@ class ScatterEncoding(RowEncoding):
         if not share:
             return replace(self, scatter=scatter)
         scatter = self.scatter.faded(share).merged(scatter)
-        return replace(self, scatter=scatter, scale=units(scatter, estimator.noise_variance))
+        anew = bool(np.any(scatter.informed & ~self.scatter.informed))
+        return replace(self, scatter=scatter, scale=units(scatter, estimator.noise_variance), varies_anew=anew)
 
     @property
     def exposed(self) -> dict[str, Any]:

@@ -34,6 +34,8 @@ POINTS, DRAWN_ROWS = 64, 256
 NOISE_FLOOR = 1e-4
 #: A fixed noise variance is far off below and above these shares of the columns' mean variance.
 TOO_SMALL, TOO_LARGE = 1e-4, 2.0
+#: Standard deviations of columns that differ by such a factor have no unit in common.
+FAR_APART = 1e3
 
 
 class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
@@ -323,6 +325,8 @@ def noise_warnings(model: GammaFactorMethods) -> Iterator[str]:
         yield from common_noise_warnings(model)
     if isinstance(model.noise_variance, str):
         yield from least_noise_warnings(model, NOISE_FLOOR)
+    if model.noise_variance == "per-feature":
+        yield from constant_column_warnings(model)
 
 
 def common_noise_warnings(model: GammaFactorMethods) -> Iterator[str]:
@@ -363,6 +367,20 @@ def densities(model: GammaFactorMethods) -> tuple[float, float]:
     constant = size * np.log(2.0 * np.pi)
     alone = constant + float(np.log(data.variances[informed]).sum()) + size
     return -0.5 * (constant + log_det + square), -0.5 * alone - size / data.freedom
+
+
+def constant_column_warnings(model: GammaFactorMethods) -> Iterator[str]:
+    """Warning about columns without a unit of their own, where there is no common one either."""
+    informed = model._encoding.scatter.informed
+    scale = model.scale_[informed]
+    if not informed.all() and len(scale) and scale.max() > FAR_APART * scale.min():
+        names = np.asarray(feature_names(model))[~informed]
+        yield (
+            f"{len(names)} columns ({', '.join(map(repr, names[:5].tolist()))}) are constant, which says nothing of "
+            f"their units, and standard deviations of the others are {scale.min():.3g} to {scale.max():.3g}: noise and "
+            f"loadings of constant columns are measured in {model.scale_[~informed][0]:.3g}. Drop them, or give all "
+            "columns units in which they are alike."
+        )
 
 
 def least_noise_warnings(model: GammaFactorMethods, floor: float) -> Iterator[str]:

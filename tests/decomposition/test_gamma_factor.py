@@ -136,6 +136,52 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
     )
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("first", [0, 200])
+def test_units_of_columns_change_nothing_in_a_stream(first, global_random_seed):
+    """Thousands and thousandths; of a column that is constant at first the chunks to come say in which unit it is."""
+    X, _ = rows(global_random_seed, 300, d=8)
+    X[:first, :2] = 7.0
+    unit = np.array([1e3, 1e-3, 1.0, 1e3, 1e-3, 1.0, 1e-3, 1e3])
+    options = {"noise_variance": "per-feature", "uncertainty": "variational", "tol": 1e-7, "random_state": 0}
+    found, options = [], {"fit_mean": True, "max_iter": 500, **options}
+    for u in (np.ones(8), unit):
+        model = GammaFactorModel(2, **options)
+        for part in (slice(0, 200), slice(200, 250), slice(250, 300)):
+            model.partial_fit(X[part] * u)
+        found.append(model)
+    whole = GammaFactorModel(2, **options).fit(X)
+    plain, scaled = found
+    np.testing.assert_allclose(scaled.scale_, plain.scale_ * unit)
+    for one, u in ((scaled, unit), (plain, np.ones(8))):
+        assert one.lower_bound_ + 299 * np.log(u).sum() > whole.lower_bound_ - 2.0
+        rows_at = one.score_samples(X * u) + np.log(u).sum()
+        assert abs(np.mean(rows_at - whole.score_samples(X))) < 0.01
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_column_that_another_determined_gets_noise_once_it_has_some(global_random_seed):
+    X, _ = rows(global_random_seed, 350)
+    X[:200, 1] = X[:200, 0]
+    options = {"noise_variance": "per-feature", "uncertainty": "variational", "tol": 1e-7, "random_state": 0}
+    whole = GammaFactorModel(2, max_iter=500, **options).fit(X)
+    stream = GammaFactorModel(2, max_iter=500, **options).partial_fit(X[:200]).partial_fit(X[200:])
+    assert stream.lower_bound_ > whole.lower_bound_ - 15.0  # 40 to 370 where it stays at the least
+
+
+def test_a_constant_column_beside_different_units_is_told(global_random_seed):
+    X, _ = rows(global_random_seed, 60)
+    X[:, 1] = 2.0
+    options = {"noise_variance": "per-feature", "uncertainty": "variational", "max_iter": 3, "random_state": 0}
+    message = r"1 columns \('x1'\) are constant.*Drop them"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.warns(UserWarning, match=message):
+            GammaFactorModel(2, **options).fit(X * [1e3, 1.0, 1.0, 1e-3, 1.0, 1.0])
+        warnings.filterwarnings("error", message)
+        GammaFactorModel(2, **options).fit(X)
+
+
 @pytest.mark.costly
 @pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
 def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):

@@ -249,12 +249,12 @@ class GammaFactors(Model):
     def from_start(self, loadings: Array, noise: Array, near_mode: bool = False) -> GammaFactors:
         """The model whose search for the mode begins at loadings (K, D) and noise variances (D,).
 
-        With `near_mode` it is a short search.
+        With `near_mode` it is a short search. Noise at its floor begins beside it, where the density has a slope.
         """
         model = self.replaced(loadings=loadings, near_mode=near_mode)
         if not self.learns_noise:
             return model
-        above = np.maximum(noise - self.noise_floor, np.finfo(float).tiny)
+        above = np.maximum(noise - self.noise_floor, np.maximum(self.noise_floor, np.finfo(float).tiny))
         return model.replaced(log_noise=np.log(above if self.noise_size > 1 else above[:1]))
 
     def prior(self, q: Blocks) -> Blocks:
