@@ -3,8 +3,8 @@
 Effects of thousands of levels meet each other only through what their rows share: a row touches one level of a factor,
 so that two levels of one factor are independent given everything else. Ordering the largest factor first,
 
-    P = [ D  Bᵀ ]   D block-diagonal, (L, r, r)        C = [ A         0 ]   A D Aᵀ = I
-        [ B  K  ]   B (P2, L r), K (P2, P2)                [ -T B D⁻¹  T ]   T (K - B D⁻¹ Bᵀ) Tᵀ = I
+    P = [ D  Bᵀ ]   D block-diagonal, (L, r, r)        C = [ A           0   ]   A D Aᵀ = I
+        [ B  K  ]   B (P2, L r), K (P2, P2)                [ -F⁻¹ B D⁻¹  F⁻¹ ]   F Fᵀ = K - B D⁻¹ Bᵀ
 
 with S = CᵀC: no P x P array is ever formed. Variances of latents and traces against P need S on the pattern of P alone.
 Coordinates are in the model's order throughout; the diagonal part is the range [start, start + L r).
@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 
 from sksvi._runtime.parallel import working
 from sksvi.families.base import NotPositiveDefinite
+from sksvi.families.gaussian import arrow_loops as loops
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix, by_level, join, split
 from sksvi.families.gaussian.dense import PreciseGaussian
 from sksvi.families.gaussian.structures import PIVOT_ROUNDINGS, Structure
@@ -36,49 +37,75 @@ SPARSE_SHARE = 0.1
 class ArrowRoot:
     """C with S = CᵀC for an arrow-shaped precision: see the module.
 
-    ``inverse`` (L, r, r) holds A, ``cross`` (L r, P2) the product D⁻¹Bᵀ (CSR where the border is sparse), ``tail`` T.
-    Standard coordinates have the order of the model's coordinates.
+    ``inverse`` (L, r, r) holds A, ``across`` (L r, P2) is Bᵀ (CSR where the border is sparse), ``factor`` F. Standard
+    coordinates have the order of the model's coordinates.
     """
 
-    def __init__(self, inverse: Array, cross: Any, tail: Array, start: int) -> None:
-        self.inverse, self.cross, self.tail, self.start = inverse, cross, tail, start
+    def __init__(self, inverse: Array, across: Any, factor: Array, start: int) -> None:
+        self.inverse, self.across, self.factor, self.start = inverse, across, factor, start
 
     def coloured(self, z: Array) -> Array:
         """Cᵀz for z (P,) or (m, P)."""
-        a, b = split(z, self.start, self.cross.shape[0])
-        b = b @ self.tail
-        a = by_level(self.inverse.transpose(0, 2, 1), a) - _rows_times(b, self.cross.T)
+        a, b = split(z, self.start, self.across.shape[0])
+        b = self._over_factor(b, 1)
+        a = by_level(self.inverse.transpose(0, 2, 1), a) - by_level(self._given, _rows_times(b, self.across.T))
         return join(a, b, self.start)
 
     def uncoloured(self, g: Array) -> Array:
         """C g for g (P,) or (m, P)."""
-        a, b = split(g, self.start, self.cross.shape[0])
-        return join(by_level(self.inverse, a), (b - _rows_times(a, self.cross)) @ self.tail.T, self.start)
+        a, b = split(g, self.start, self.across.shape[0])
+        b = b - _rows_times(by_level(self._given, a), self.across)
+        return join(by_level(self.inverse, a), self._over_factor(b, 0), self.start)
+
+    def _over_factor(self, b: Array, transposed: int) -> Array:
+        """F⁻¹ b, or F⁻ᵀ b, of vectors (P2,) or (m, P2)."""
+        if not b.size:
+            return b
+        # LAPACK reads the rows of F as columns.
+        return np.asarray(lapack.dtrtrs(self.factor.T, b.T, lower=0, trans=1 - transposed)[0].T)
+
+    @cached_property
+    def _given(self) -> Array:
+        """D⁻¹: covariances of the diagonal part given the others, (L, r, r)."""
+        return self.inverse.transpose(0, 2, 1) @ self.inverse
 
     @cached_property
     def log_det(self) -> float:
         """log |C|."""
         levels = np.log(np.diagonal(self.inverse, axis1=1, axis2=2)).sum()
-        return float(levels + np.log(np.diagonal(self.tail)).sum())
+        return float(levels - np.log(np.diagonal(self.factor)).sum())
+
+    @cached_property
+    def _corner(self) -> Array:
+        """S of the others."""
+        with working():
+            return self.factor if not len(self.factor) else _mirrored(lapack.dpotri(self.factor.T, lower=0)[0].T)
+
+    @cached_property
+    def _diag(self) -> Array:
+        """S of each level, (L, r, r)."""
+        if isinstance(self.across, np.ndarray):
+            rows = self.across.reshape(*self.inverse.shape[:2], -1)
+            found = rows @ self._corner @ rows.transpose(0, 2, 1)
+        else:
+            found = np.empty(self.inverse.shape)
+            loops.forms(self.across.indptr, self.across.indices, self.across.data, self._corner, found)
+        return self._given + self._given @ found @ self._given
+
+    @property
+    def variance(self) -> Array:
+        """Diagonal of S, (P,)."""
+        levels = np.diagonal(self._diag, axis1=1, axis2=2).reshape(-1)
+        return join(levels, np.diagonal(self._corner), self.start)
 
     @cached_property
     def within(self) -> ArrowMatrix:
         """S on the pattern of the precision."""
-        n_levels, r, _ = self.inverse.shape
+        shape = self.across.shape
         with working():
-            corner = self.tail if not len(self.tail) else _mirrored(lapack.dlauum(self.tail, lower=1)[0])
-            across = self.cross @ corner
-        np.negative(across, out=across)
-        diag = self.inverse.transpose(0, 2, 1) @ self.inverse
-        if isinstance(self.cross, np.ndarray):
-            shape = (n_levels, r, self.cross.shape[1])
-            diag -= across.reshape(shape) @ self.cross.reshape(shape).transpose(0, 2, 1)
-        else:
-            for j in range(r):
-                column = self.cross[j::r]
-                for k in range(r):
-                    diag[:, k, j] -= column.multiply(across[k::r]).sum(1)
-        return ArrowMatrix(diag, across.T, corner, self.start)
+            border = np.asarray(self.across @ self._corner)
+        border = -(self._given @ border.reshape(*self.inverse.shape[:2], -1)).reshape(shape)
+        return ArrowMatrix(self._diag, border.T, self._corner, self.start)
 
 
 def _rows_times(x: Array, matrix: Any) -> Array:
@@ -131,34 +158,40 @@ def arrow_root(precision: ArrowMatrix) -> ArrowRoot:
         worst = int(np.argmin(scale))
         raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {worst}", worst)
     inverse = _level_factors(precision.diag, start)
-    across = precision.border.T
-    if np.count_nonzero(across) < SPARSE_SHARE * across.size:
-        levels = np.arange(n_levels + 1)
-        half = sp.bsr_array((inverse, levels[:-1], levels), shape=(n_levels * r,) * 2).tocsr() @ sp.csr_array(across)
-        back = sp.bsr_array((inverse.transpose(0, 2, 1).copy(), levels[:-1], levels), shape=(n_levels * r,) * 2)
-        cross, gram = back.tocsr() @ half, (half.T @ half).toarray()
+    given, across = inverse.transpose(0, 2, 1) @ inverse, _sparse_or_dense(precision.border.T)
+    if isinstance(across, np.ndarray):
+        rows = across.reshape(n_levels, r, -1)
+        gram = across.T @ (given @ rows).reshape(across.shape)
     else:
-        half = (inverse @ across.reshape(n_levels, r, -1)).reshape(across.shape)
-        cross = (inverse.transpose(0, 2, 1) @ half.reshape(n_levels, r, -1)).reshape(across.shape)
-        gram = half.T @ half
+        gram = np.zeros(precision.corner.shape)
+        loops.gram(across.indptr, across.indices, across.data, given, gram)
     _, others = split(np.arange(len(scale)), start, n_levels * r)
-    return ArrowRoot(inverse, cross, _tail(precision.corner - gram, scale, others), start)
+    return ArrowRoot(inverse, across, _factor(precision.corner - gram, scale, others), start)
 
 
-def _tail(schur: Array, scale: Array, others: Array) -> Array:
-    """T with T schur Tᵀ = I: pivots are judged against the diagonal of the whole precision."""
+def _sparse_or_dense(across: Array) -> Any:
+    """The border as CSR where few of its entries are not zero."""
+    across = np.ascontiguousarray(across)
+    indptr = np.empty(len(across) + 1, np.int32)
+    loops.count(across, indptr)
+    if not indptr[-1] < SPARSE_SHARE * across.size:
+        return across
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    loops.store(across, indptr, indices, data)
+    return sp.csr_array((data, indices, indptr), shape=across.shape)
+
+
+def _factor(schur: Array, scale: Array, others: Array) -> Array:
+    """F with F Fᵀ = schur, of its lower triangle: pivots are judged against the diagonal of the whole precision."""
     if not len(others):
         return schur
-    factor, info = lapack.dpotrf(schur, lower=1, clean=1)
+    factor, info = lapack.dpotrf(schur.T, lower=0, clean=1, overwrite_a=1)
+    factor = factor.T
     if info:
         at = int(others[info - 1])
         raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {at}", at)
     _check_pivots(np.square(np.diagonal(factor)) / scale[others], others)
-    tail, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    if info:
-        at = int(others[info - 1])
-        raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {at}", at)
-    return np.ascontiguousarray(tail)
+    return factor
 
 
 class Arrow(Structure):
@@ -237,9 +270,13 @@ class Arrow(Structure):
         """log |S|."""
         return 2.0 * C.log_det
 
+    def variance(self, C: ArrowRoot) -> Array:
+        """Diagonal of S, without its border."""
+        return C.variance
+
     def cov(self, C: ArrowRoot) -> Array:
         """S: formed only when asked for."""
-        root = C.uncoloured(np.eye(C.within.shape[0]))
+        root = C.uncoloured(np.eye(len(C.variance)))
         return root @ root.T
 
     def within(self, C: ArrowRoot) -> ArrowMatrix:

@@ -66,9 +66,10 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
     @classmethod
     def of_diagonal(cls, vector: Array, like: ArrowMatrix) -> ArrowMatrix:
-        """diag(vector) with the layout of `like`."""
+        """diag(vector) with the layout of `like`; nothing is stored of the border."""
         n_levels, r, _ = like.diag.shape
         out = cls.zeros(n_levels, r, len(like.corner), like.start)
+        out.border = np.broadcast_to(0.0, out.border.shape)
         a, b = split(vector, like.start, n_levels * r)
         index = np.arange(r)
         out.diag[:, index, index] = a.reshape(n_levels, r)
@@ -118,9 +119,13 @@ class ArrowMatrix(NDArrayOperatorsMixin):
             return NotImplemented
         if any(not self.alike(x) for x in inputs if isinstance(x, ArrowMatrix)):
             raise ValueError("arrow matrices of different layouts have no elementwise result")
-        columns = zip(*(x.parts if isinstance(x, ArrowMatrix) else (x,) * 3 for x in inputs), strict=True)
-        diag, border, corner = (ufunc(*each) for each in columns)
-        return ArrowMatrix(diag, border, corner, self.start)
+        diags, borders, corners = zip(
+            *(x.parts if isinstance(x, ArrowMatrix) else (x,) * 3 for x in inputs), strict=True
+        )
+        if ufunc is np.add:  # what is added to a diagonal has its border
+            borders = tuple(x for x in borders if np.ndim(x) and any(x.strides)) or borders[:1]
+        border = borders[0] if ufunc is np.add and len(borders) == 1 else ufunc(*borders)
+        return ArrowMatrix(ufunc(*diags), border, ufunc(*corners), self.start)
 
     def all(self, axis: None = None, out: None = None) -> bool:
         """Whether every entry on the pattern is true."""
