@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 450,
-    "lines of code": 61_101,
+    "files": 451,
+    "lines of code": 61_176,
     "functions of more than 40 lines": 26,
     "names that inference reads off a model": 25,
     "names of Likelihood": 54,
