@@ -29,6 +29,22 @@ EPILEPSY_LEVELS: dict[str, tuple[Any, ...]] = {
     "treatment": ("placebo", "progabide"),
     "subject": tuple(range(1, 60)),
 }
+OCCUPATIONS: tuple[str, ...] = (
+    "armed forces",
+    "clerical",
+    "craft and repair",
+    "farming and fishing",
+    "handlers and cleaners",
+)
+OCCUPATIONS += ("machine operators", "managers", "other services", "private households", "professionals")
+OCCUPATIONS += ("protective services", "sales", "technical support", "transport")
+CENSUS_LEVELS: dict[str, tuple[Any, ...]] = {
+    "sex": ("man", "woman"),
+    "age": ("17-24", "25-34", "35-44", "45-54", "55-64", "65+"),
+    "education": ("no high school", "high school", "some college", "bachelor", "graduate"),
+    "occupation": OCCUPATIONS,
+}
+INAUGURAL_LEVELS: dict[str, tuple[Any, ...]] = {"party": ("Democratic", "Republican")}
 
 
 def _load_frame(file_name: str, description: str, target: str, levels: dict, return_X_y: bool, as_frame: bool) -> Any:
@@ -52,7 +68,7 @@ def _load_frame(file_name: str, description: str, target: str, levels: dict, ret
         target=y,
         frame=frame if as_frame else None,
         feature_names=feature_names,
-        categorical_features=list(levels),
+        categorical_features=[name for name in levels if name != target],
         target_names=[target],
         DESCR=(package / "descr" / description).read_text(encoding="utf-8"),
         filename=f"data/{file_name}",
@@ -181,3 +197,123 @@ def load_epilepsy(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch |
     return _load_frame(
         "epilepsy.csv.gz", "epilepsy.md", "seizures", EPILEPSY_LEVELS, return_X_y=return_X_y, as_frame=as_frame
     )
+
+
+@overload
+def load_census_income(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bunch: ...
+
+
+@overload
+def load_census_income(*, return_X_y: Literal[True], as_frame: Literal[True] = ...) -> tuple[DataFrame, Series]: ...
+
+
+@overload
+def load_census_income(*, return_X_y: Literal[True], as_frame: Literal[False]) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def load_census_income(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | Rows: ...
+
+
+def load_census_income(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch | Rows:
+    """Persons of the census of 1994 by sex, age, education and occupation, and how many earn above 50,000 dollars.
+
+    ==================   ==============
+    Samples total                   669
+    Features                          5
+    Categorical                       4
+    Target                  0 - persons
+    ==================   ==============
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Give the data as a pandas DataFrame and the target as a Series, with categorical columns. If False, they
+        are NumPy arrays, the data of dtype object because columns are words.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (669, 5), ``target``, ``frame`` (data and target; None unless ``as_frame``),
+        ``feature_names``, ``categorical_features``, ``target_names``, ``DESCR`` (columns, changes to the source,
+        licence) and ``filename`` (inside the package).
+    (data, target) : tuple, if ``return_X_y``
+        As above.
+
+    Notes
+    -----
+    Source: UCI Machine Learning Repository, "Adult", https://doi.org/10.24432/C5XW20 (CC BY 4.0), of Becker and Kohavi
+    (1996). ``persons`` is the size of a row's cell, of which the target counts a part.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import load_census_income
+    >>> X, y = load_census_income(return_X_y=True)
+    >>> int(X["persons"].sum()), int(y.sum())
+    (30162, 7508)
+    >>> X["education"].cat.categories.tolist()
+    ['no high school', 'high school', 'some college', 'bachelor', 'graduate']
+    """
+    return _load_frame("census_income.csv.gz", "census_income.md", "above_50k", CENSUS_LEVELS, return_X_y, as_frame)
+
+
+@overload
+def load_inaugural(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bunch: ...
+
+
+@overload
+def load_inaugural(*, return_X_y: Literal[True], as_frame: Literal[True] = ...) -> tuple[DataFrame, Series]: ...
+
+
+@overload
+def load_inaugural(*, return_X_y: Literal[True], as_frame: Literal[False]) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@overload
+def load_inaugural(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | Rows: ...
+
+
+def load_inaugural(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch | Rows:
+    """Paragraphs of the inaugural addresses of presidents of the United States, 1861 to 2005: texts with columns.
+
+    ==================   ==============
+    Samples total                  1175
+    Features                          3
+    Categorical                       0
+    Target                    2 parties
+    ==================   ==============
+
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=True
+        Give the data as a pandas DataFrame and the target as a Series, with categories. If False, they
+        are NumPy arrays, the data of dtype object because columns are words.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the attributes ``data`` (1175, 3), ``target``, ``frame`` (data and target; None unless ``as_frame``),
+        ``feature_names``, ``categorical_features``, ``target_names``, ``DESCR`` (columns, changes to the source,
+        licence) and ``filename`` (inside the package).
+    (data, target) : tuple, if ``return_X_y``
+        As above.
+
+    Notes
+    -----
+    Source: the C-Span Inaugural Address Corpus of NLTK, compiled by Kathleen Ahrens; the texts are in the public
+    domain. Paragraphs of one address are alike: split them by ``year``, not by row.
+
+    Examples
+    --------
+    >>> from sksvi.datasets import load_inaugural
+    >>> X, y = load_inaugural(return_X_y=True)
+    >>> X["year"].nunique(), y.cat.categories.tolist()
+    (37, ['Democratic', 'Republican'])
+    >>> X["text"][X["year"] == 1933].str.contains("fear itself").sum()
+    np.int64(1)
+    """
+    return _load_frame("inaugural.csv.gz", "inaugural.md", "party", INAUGURAL_LEVELS, return_X_y, as_frame)

@@ -74,7 +74,8 @@ def marginal_effects(
         most where they are numbers with fractions.
     kind : {"effects", "means"}, default="effects"
         "means": in the place of differences E[y | x] itself, or f, with the column at each of its levels in turn, under
-        the joint posterior: estimated marginal means.
+        the joint posterior: estimated marginal means. With ``features=[]`` rows stay as they are: with `by` and counts
+        of a population as `sample_weight` that is poststratification.
     grid : {"observed", "balanced"}, default="observed"
         Average over the rows of X, or over every combination of the levels that they have (of up to 20,000), numbers at
         their means and groups without a level: the reference grid of emmeans.
@@ -193,6 +194,8 @@ def differences(answers: ChangedRowMeans, table: Any, name: Any, named: bool) ->
 
 def _table(found: dict[Any, Array], tail: float, by: Any, labels: Sequence[Any]) -> Any:
     """Mean, spread and interval of every average."""
+    if not found:
+        raise ValueError("features names no column: name one, or set kind='means' for averages over rows as they are.")
     draws = np.stack(list(found.values()))
     mean = draws.mean(axis=1)
     lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=1)

@@ -55,23 +55,30 @@ class MeansByLevel:
 
     def table(self, features: list[Any], coverage: float) -> Any:
         """Mean, spread and interval by column, level, group and class."""
-        return pd.concat([part for feature in features for part in self._of(feature, coverage)])
+        if not features:
+            rows = self.rows if self.named else self.rows.to_numpy()
+            return self._averages([rows], [()], [], coverage)
+        return pd.concat([self._of(feature, coverage) for feature in features])
 
-    def _of(self, feature: Any, coverage: float) -> list[Any]:
-        codes, groups, by = self.groups
+    def _of(self, feature: Any, coverage: float) -> Any:
         levels = compared_levels(self.answers, self.rows, feature)
         column = self.rows[feature]
         changed = [with_column(self.rows, feature, constant(column, level), self.named) for level in levels]
-        question = ChangedLevels(self.answers, changed, np.eye(len(levels)), codes, len(groups), self.weight)
+        return self._averages(changed, [(feature, level) for level in levels], ["feature", "level"], coverage)
+
+    def _averages(self, changed: list[Any], keys: list[tuple[Any, ...]], names: list[str], coverage: float) -> Any:
+        codes, groups, by = self.groups
+        question = ChangedLevels(self.answers, changed, np.eye(len(keys)), codes, len(groups), self.weight)
         if self.latent or identity_link(self.answers.inner):
             found: Any = question.linear("joint", None).plus(question.mean_offset())
         else:
             found = question.draws("joint")
+        names = [*names, *[by] * (by is not None), *["class"] * (found.classes[0] is not None)]
         parts = []
         for c, label in enumerate(found.classes):
-            keys = [(feature, level, group, label) for group in groups for level in levels]
-            at = [0, 1] + [2] * (by is not None) + [3] * (label is not None)
-            names = ["feature", "level", by, "class"]
-            index = pd.MultiIndex.from_tuples([tuple(key[i] for i in at) for key in keys], names=[names[i] for i in at])
-            parts.append(found.pointwise(c, slice(None), coverage).drop(columns="direction").set_axis(index, axis=0))
-        return parts
+            of_class = [label] * (label is not None)
+            index = [(*key, *[group] * (by is not None), *of_class) for group in groups for key in keys]
+            rows: Any = pd.MultiIndex.from_tuples(index, names=names) if names else ["rows"]
+            rows = rows.get_level_values(0) if len(names) == 1 else rows
+            parts.append(found.pointwise(c, slice(None), coverage).drop(columns="direction").set_axis(rows, axis=0))
+        return pd.concat(parts)

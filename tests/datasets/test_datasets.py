@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 
 from sksvi import likelihoods
-from sksvi.datasets import load_bike_sharing, load_epilepsy, make_glm, make_gme, make_pmf, make_wide_logistic
+from sksvi.datasets import (
+    load_bike_sharing,
+    load_census_income,
+    load_epilepsy,
+    load_inaugural,
+    make_glm,
+    make_gme,
+    make_pmf,
+    make_wide_logistic,
+)
 from tests.chance import errors_allowed
 
 NAMES = [
@@ -90,6 +99,29 @@ def test_epilepsy_agrees_with_its_source(shared_data):
     names = {"treatment": "trt", "baseline": "base", "age": "age", "period": "period", "subject": "subject"}
     for ours, theirs in (names | {"seizures": "y"}).items():
         assert frame[ours].tolist() == source[theirs].tolist()
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [(load_census_income, "CC BY 4.0"), (load_inaugural, "public domain")],
+    ids=["census", "inaugural"],
+)
+def test_counts_of_persons_and_texts_follow_scikit_learn(load, words):
+    bunch = load()
+    assert bunch.feature_names == list(bunch.data.columns) and words in bunch.DESCR
+    assert list(bunch.frame.columns) == [*bunch.feature_names, *bunch.target_names]
+    assert bunch.categorical_features == list(bunch.data.select_dtypes("category").columns)
+    assert not bunch.frame.isna().any(axis=None)
+    data, target = load(return_X_y=True, as_frame=False)
+    np.testing.assert_array_equal(data[:, 0], bunch.data.iloc[:, 0].to_numpy())
+    np.testing.assert_array_equal(target, bunch.target.to_numpy())
+
+
+def test_cells_of_the_census_are_disjoint():
+    frame = load_census_income().frame
+    assert not frame.duplicated(["sex", "age", "education", "occupation"]).any()
+    assert (frame["above_50k"] <= frame["persons"]).all() and (frame["persons"] > 0).all()
+    assert frame["persons"].sum() == 30162 and frame["above_50k"].sum() == 7508
 
 
 @pytest.mark.parametrize("name", NAMES)

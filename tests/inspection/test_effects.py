@@ -275,3 +275,23 @@ def test_numbers_with_fractions_make_no_groups(table):
     assert found.index.get_level_values("by").tolist() == quarters.cat.categories.tolist()
     for groups in (X["age"].round(-1) / 4, np.arange(N) // 6 * 1.0, np.arange(N) // 6):  # few, or whole numbers
         assert len(marginal_effects(model, numbers, ["dose"], by=groups, n_draws=2)) == len(np.unique(groups))
+
+
+def test_rows_as_they_are_are_averaged_by_their_weight():
+    """Poststratification: the mean of a linear model is that of its predictions, and intervals hold for the average."""
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame({"place": rng.choice(list("abc"), 60), "x": rng.normal(size=60)})
+    model = BayesianGLMRegressor().fit(cells, cells["x"] + rng.normal(size=60))
+    people = rng.integers(1, 50, 60)
+    found = marginal_effects(model, cells, [], by="place", kind="means", sample_weight=people)
+    totals = pd.DataFrame({"sum": model.predict(cells) * people, "people": people}).groupby(cells["place"]).sum()
+    np.testing.assert_allclose(found["mean"], totals["sum"] / totals["people"], rtol=1e-6)
+    assert found.index.tolist() == list("abc") and found.index.name == "place"
+    everyone = marginal_effects(model, cells, [], kind="means", sample_weight=people)
+    assert len(everyone) == 1 and everyone["std"].item() < found["std"].min()
+    labels = BayesianGLMClassifier().fit(cells, rng.choice(list("xyz"), 60))
+    shares = marginal_effects(labels, cells, [], kind="means")
+    assert shares.index.tolist() == list("xyz")
+    np.testing.assert_allclose(shares["mean"].sum(), 1.0)
+    with pytest.raises(ValueError, match="features names no column"):
+        marginal_effects(model, cells, [])
