@@ -11,12 +11,20 @@ Array = np.ndarray
 
 
 @njit()
+def _add(row: Array, factor: float, total: Array) -> None:
+    """Total += factor times row."""
+    for j in range(len(total)):
+        total[j] += factor * row[j]
+
+
+@njit()
 def _times(rows: Array, starts: Array, columns: Array, values: Array, a: Array, work: Array) -> None:
     """a = A a of many columns; `work` of its shape is written."""
     for i in range(len(rows)):
         for j in range(a.shape[1]):
             work[i, j] = 0.0
-            for k in range(starts[i], starts[i + 1]):
+        for k in range(starts[i], starts[i + 1]):
+            for j in range(a.shape[1]):
                 work[i, j] += values[k] * a[columns[k], j]
     for i in range(len(rows)):
         for j in range(a.shape[1]):
@@ -36,6 +44,17 @@ def _times_back(rows: Array, starts: Array, columns: Array, values: Array, r: Ar
                 r[columns[k], j] += values[k] * work[i, j]
 
 
+@njit()
+def _one_back(rows: Array, starts: Array, columns: Array, values: Array, r: Array, work: Array) -> None:
+    """r = Aᵀr of one column; `work`, one number for each of the rows, is written."""
+    for i in range(len(rows)):
+        work[i] = r[rows[i]]
+        r[rows[i]] = 0.0
+    for i in range(len(rows)):
+        for k in range(starts[i], starts[i + 1]):
+            r[columns[k]] += values[k] * work[i]
+
+
 @entry(
     "out (T,K) f",
     "X (T,E) f",
@@ -50,17 +69,16 @@ def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, value
     """Rows h_tᵀA^t of f, whose states with their share in `h` and with theirs in X do not depend on one another."""
     S, E = len(h), X.shape[1]
     own = int(np.searchsorted(rows, S))
-    here, work = np.zeros((S, 1)), np.empty((S, 1))
-    here[:, 0] = h
+    here, work = h.copy(), np.empty(own)
     power, product = np.eye(E), np.empty((len(rows) - own, E))
     before, before_starts = rows[:own], starts[: own + 1]
     later, later_starts, shifted = rows[own:] - S, starts[own:], columns - S
     for t in range(len(out)):
         if t:
-            _times_back(before, before_starts, columns, values, here, work)
+            _one_back(before, before_starts, columns, values, here, work)
             _times(later, later_starts, shifted, values, power, product)
         for j in range(S):
-            out[t, j] = here[j, 0]
+            out[t, j] = here[j]
         for j in range(E):
             out[t, S + j] = 0.0 if own < len(rows) else X[t, j]
         for i in range(E if own < len(rows) else 0):
@@ -84,9 +102,7 @@ def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, value
     "damped (k) i < m",
     "D (T) f",
     "spread (T,m) f",
-    "filtered (T,k,K) f",
     "reach (T,k,m) f",
-    "a (m,K) f",
 )
 @njit()
 def filter_columns(
@@ -103,16 +119,14 @@ def filter_columns(
     damped: Array,
     D: Array,
     spread: Array,
-    filtered: Array,
     reach: Array,
-    a: Array,
 ) -> None:
     """Columns of Z (T, K) less their predictions by the moving states, in place.
 
-    Written: D = 1 + W s and the vectors P h of each point; of `damped` states after each message what each column
-    makes of them, and their rows of P; to `a` (zeros) what the columns make of the last states.
+    Written: D = 1 + W s and the vectors P h of each point, and of `damped` states after each message their rows of P.
     """
     m, (T, K) = len(noise), Z.shape
+    a = np.zeros((m, K))
     direction, g, none = np.empty(m), np.empty(m), np.zeros(m)
     source, _, sums = _copies(rows, starts, columns, values, m)
     work, new, moved = np.empty((len(sums), m + 1)), np.empty((m, m)), np.empty((m, K))
@@ -120,19 +134,58 @@ def filter_columns(
         _direction(X, h, t, direction)
         M = spread[t]
         D[t] = 1.0 + weights[t] * _spread(P, direction, M)
-        for j in range(K):
-            for i in range(m):
-                Z[t, j] -= direction[i] * a[i, j]
-            for i in range(m):
-                a[i, j] += M[i] * weights[t] * Z[t, j] / D[t]
+        for i in range(m):
+            _add(a[i], -direction[i], Z[t])
+        for i in range(m):
+            _add(Z[t], M[i] * weights[t] / D[t], a[i])
         _met(none, P, M, 0.0, weights[t] / D[t], g)
         for i in range(len(damped)):
-            for j in range(K):
-                filtered[t, i, j] = a[damped[i], j]
             for j in range(m):
                 reach[t, i, j] = P[damped[i], j]
         if t < T - 1:
             _moved(none, P, rows, starts, columns, values, noise, source, sums, work, new)
+            _times(rows, starts, columns, values, a, moved)
+
+
+@entry(
+    "a (m,K) f",
+    "rows (R) i < m",
+    "starts (R+1) i cuts e",
+    "columns (e) i < m",
+    "values (e) f",
+    "weights (T) f",
+    "Z (T,K) f",
+    "D (T) f",
+    "spread (T,m) f",
+    "damped (k) i < m",
+    "filtered (T,k,K) f",
+)
+@njit()
+def states_of_columns(
+    rows: Array,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    weights: Array,
+    Z: Array,
+    D: Array,
+    spread: Array,
+    damped: Array,
+    filtered: Array,
+    a: Array,
+) -> None:
+    """What columns with innovations Z make of the `damped` states after each message, and in `a` of the last states.
+
+    `a`: zeros.
+    """
+    m, T = spread.shape[1], len(weights)
+    moved = np.empty(a.shape)
+    for t in range(T):
+        for i in range(m):
+            _add(Z[t], spread[t, i] * weights[t] / D[t], a[i])
+        for i in range(len(damped)):
+            filtered[t, i] = a[damped[i]]
+        if t < T - 1:
             _times(rows, starts, columns, values, a, moved)
 
 
@@ -151,9 +204,9 @@ def filter_columns(
     "spread (T,m) f",
     "filtered (T,k,K) f",
     "reach (T,k,m) f",
-    "score (m) f",
+    "scores (m,K) f",
     "r (m,K) f",
-    "pull (m,k) f",
+    "pulls (k,m,K) f",
 )
 @njit()
 def smooth_columns(
@@ -170,32 +223,40 @@ def smooth_columns(
     spread: Array,
     filtered: Array,
     reach: Array,
-    score: Array,
+    scores: Array,
     r: Array,
-    pull: Array,
+    pulls: Array,
 ) -> None:
     """Innovations Z become what is left of the columns once all messages are known.
 
-    Added to `score` and `pull` is what the columns' uncertainty of one has in those of `chain_loops.smooth`; to `r`
-    (zeros) the columns' slopes in the states before the first message.
+    Written over zeros: to `scores` and `pulls` what the uncertainty of each column, of one, has in score and pull of
+    `chain_loops.smooth`; to `r` the columns' slopes in the states before the first message.
     """
-    T, m, K = len(weights), len(noise), Z.shape[1]
-    direction, back = np.empty(m), np.empty((m, K))
+    T, m, K, k = len(weights), len(noise), Z.shape[1], filtered.shape[1]
+    direction, back, state = np.empty(m), np.empty((m, K)), np.empty(K)
     for t in range(T - 1, -1, -1):
         if t < T - 1:
             for i in range(m):
-                for j in range(K):
-                    score[i] += r[i, j] * r[i, j]
-            for d in range(filtered.shape[1]):
-                _pulled(rows, starts, columns, values, reach[t, d], filtered[t, d], r, direction, pull[:, d])
+                _add_product(r[i], r[i], scores[i])
+            for d in range(k):
+                state[:] = filtered[t, d]
+                _pulled(rows, starts, columns, values, reach[t, d], r, direction, state, pulls[d])
             _times_back(rows, starts, columns, values, r, back)
         _direction(X, h, t, direction)
+        for i in range(m):
+            _add(r[i], -spread[t, i], Z[t])
+        share = 1.0 / D[t]
         for j in range(K):
-            for i in range(m):
-                Z[t, j] -= spread[t, i] * r[i, j]
-            Z[t, j] /= D[t]
-            for i in range(m):
-                r[i, j] += direction[i] * weights[t] * Z[t, j]
+            Z[t, j] *= share
+        for i in range(m):
+            _add(Z[t], direction[i] * weights[t], r[i])
+
+
+@njit()
+def _add_product(one: Array, other: Array, total: Array) -> None:
+    """Total += one times other."""
+    for j in range(len(total)):
+        total[j] += one[j] * other[j]
 
 
 @njit()
@@ -205,13 +266,13 @@ def _pulled(
     columns: Array,
     values: Array,
     reach: Array,
-    filtered: Array,
     r: Array,
     moved: Array,
-    pull: Array,
+    state: Array,
+    pulls: Array,
 ) -> None:
-    """pull += Σ over columns of r times one smoothed state, whose row of P is `reach`."""
-    m, K = r.shape
+    """Pulls += r times one state of each column, whose row of P is `reach`; `state` is filtered, then smoothed."""
+    m = len(r)
     for i in range(m):
         moved[i] = reach[i]
     for i in range(len(rows)):
@@ -219,9 +280,7 @@ def _pulled(
         for k in range(starts[i], starts[i + 1]):
             total += values[k] * reach[columns[k]]
         moved[rows[i]] = total
-    for j in range(K):
-        state = filtered[j]
-        for i in range(m):
-            state += moved[i] * r[i, j]
-        for i in range(m):
-            pull[i] += r[i, j] * state
+    for i in range(m):
+        _add(r[i], moved[i], state)
+    for i in range(m):
+        _add_product(r[i], state, pulls[i])

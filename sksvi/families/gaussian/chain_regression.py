@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dtrmm
 
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian import chain_columns as columns
@@ -73,17 +74,16 @@ def swept_by_regression(chain: Any, fixed: Array, linear: Array, weights: Array)
     f = design @ still.mean
     slope = linear - weights * (f + moving.sweep(linear - weights * f, weights).mean)
     Z, filtered, last = design.copy(), np.empty((T, k, K)), np.zeros((m, K))
-    columns.filter_columns(
-        *moving.moves, moving.cov.copy(), weights, Z, moving.damped, D, spread, filtered, reach, last
-    )
+    columns.filter_columns(*moving.moves, moving.cov.copy(), weights, Z, moving.damped, D, spread, reach)
     whitener, root, log_det = _normal_equations(still.cov, Z, weights / D)
     off = root.T @ (design.T @ slope)
     gamma = still.mean + root @ off
     f = design @ gamma
     given = moving.sweep(linear - weights * f, weights)
-    Z, filtered, last = Z @ root, filtered @ root, last @ root
-    score, r, pull = given.score.copy(), np.zeros((m, K)), given.pull.copy()
-    columns.smooth_columns(*moving.moves, weights, Z, D, spread, filtered, reach, score, r, pull)
+    Z = dtrmm(1.0, root, Z.T, trans_a=1, overwrite_b=1).T
+    columns.states_of_columns(*moving.moves[2:6], weights, Z, D, spread, moving.damped, filtered, last)
+    scores, r, pulls = np.zeros((m, K)), np.zeros((m, K)), np.zeros((k, m, K))
+    columns.smooth_columns(*moving.moves, weights, Z, D, spread, filtered, reach, scores, r, pulls)
     prior = np.sum(np.square(whitener @ (gamma - still.mean)))
     variance = np.einsum("tj,tj->t", Z, Z)
     found = {
@@ -93,14 +93,17 @@ def swept_by_regression(chain: Any, fixed: Array, linear: Array, weights: Array)
         "kl": given.kl + 0.5 * (log_det + prior - weights @ variance),
         "log_z": given.log_z + f @ (linear - 0.5 * weights * f) - 0.5 * (prior + log_det),
     }
-    moves = {"score": score, "first": given.first, "information": given.information - r @ r.T, "pull": pull}
+    moves = {"score": given.score + scores.sum(axis=1), "pull": given.pull + pulls.sum(axis=2).T}
+    moves |= {"first": given.first, "information": given.information - r @ r.T}
     return found | _last_states(still, fixed, gamma, root, given, last) | _among_all(fixed, moves)
 
 
 def _normal_equations(prior: Array, Z: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Whitener of the prior covariance, a root of the posterior's, and the log ratio of their determinants."""
+    """Whitener of the prior covariance, an upper root of the posterior's, and the log ratio of their determinants."""
     whitener = solve_triangular(cholesky(prior, lower=True), np.eye(len(prior)), lower=True)
-    precision = whitener.T @ whitener + Z.T @ (weights[:, None] * Z)
+    scaled = np.sqrt(np.abs(weights))[:, None] * Z
+    below = scaled[weights < 0.0]  # of few likelihoods: a product of a matrix with itself takes half of the time
+    precision = whitener.T @ whitener + scaled.T @ scaled - 2.0 * (below.T @ below)
     try:
         factor = cholesky(precision, lower=True)
     except np.linalg.LinAlgError as error:
