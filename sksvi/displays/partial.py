@@ -22,8 +22,8 @@ Array = np.ndarray
 
 #: Rows of the data that a picture marks at most.
 MOST_ROWS = 200
-#: Lines of curves, another for each round of the colours.
-LINES = ("-", "--", ":", "-.")
+#: Lines of curves, another for each round of the colours, and the most curves of a panel.
+LINES, MOST_CURVES = ("-", "--"), 2 * len(COLORS)
 
 
 class PartialEffectDisplay:
@@ -88,6 +88,8 @@ class PartialEffectDisplay:
     ) -> None:
         tail_of(coverage)
         self.effects = [effects] if isinstance(effects, pd.DataFrame) else list(effects)
+        if not self.effects:
+            raise ValueError("there is no effect to draw: name a column, or a pair, in features.")
         self.response, self.coverage, self.rows = response, coverage, rows
         for table in self.effects:
             if {"mean", "lower", "upper"} - set(table.columns) or table.index.nlevels > 3 or not table.index.is_unique:
@@ -123,8 +125,8 @@ class PartialEffectDisplay:
             if table.index.nlevels == 2 and all(_numbers(table.index.unique(j)) for j in range(2)):
                 self._plot_map(own, table, label, line_kwargs)
                 continue
-            self._plot_curves(own, table, line_kwargs)
-            common.note_above(own, label)
+            shown = self._plot_curves(own, table, line_kwargs)
+            common.note_above(own, "; ".join(filter(None, [label, shown])))
             curves.append(own)
         if made and len(curves) > 1:
             low, high = zip(*(own.get_ylim() for own in curves), strict=True)
@@ -147,20 +149,22 @@ class PartialEffectDisplay:
         ax.set(xlabel=shortened(names[0], 60), ylabel=shortened(names[1], 60))
         common.scale_beside(filled, self.response)
         note = f"lines: half the width of the {100 * self.coverage:g} % interval"
-        common.note_above(ax, f"{label}; {note}" if label else note)
+        common.note_above(ax, "; ".join(filter(None, [label, note])))
         self.contours_.append(filled)
 
-    def _plot_curves(self, ax: Any, table: Any, kwargs: dict[str, Any]) -> None:
+    def _plot_curves(self, ax: Any, table: Any, kwargs: dict[str, Any]) -> str:
+        """Draw a curve for each category, evenly spaced ones where there are many; what is to be said of that."""
         if table.index.nlevels == 2 and _numbers(table.index.unique(1)):
             table = table.swaplevel()
         values = table.index.unique(0)
         several = table.index.nlevels == 2
         parts = [_by_second(table[part]) if several else table[[part]] for part in ("mean", "lower", "upper")]
-        numbers, count = _numbers(values), parts[0].shape[1]
+        numbers, found = _numbers(values), parts[0].shape[1]
+        count = min(found, MOST_CURVES)
         at = np.asarray(values, float) if numbers else np.arange(len(values))
-        for k, name in enumerate(parts[0].columns):
-            mean, lower, upper = (part.iloc[:, k].to_numpy(float) for part in parts)
-            style = {"label": shortened(name)} if several else {}
+        for k, place in enumerate(np.linspace(0, found - 1, count).astype(int)):
+            mean, lower, upper = (part.iloc[:, place].to_numpy(float) for part in parts)
+            style = {"label": shortened(parts[0].columns[place], 20)} if several else {}
             style |= {} if "c" in kwargs else {"color": COLORS[k % len(COLORS)]}
             round_of_colors = k // len(COLORS)
             if numbers:
@@ -181,7 +185,8 @@ class PartialEffectDisplay:
         ax.set_xlabel(shortened(values.name, 60))
         ax.set_ylabel(f"{self.response}, {100 * self.coverage:g} % interval")
         if several:
-            common.legend_outside(ax, title=shortened(table.index.names[1]))
+            common.legend_outside(ax, title=shortened(table.index.names[1], 20))
+        return f"{count} of {found} categories, evenly spaced" if count < found else ""
 
     def _mark_rows(self, ax: Any, at: Array, name: Any) -> None:
         """Ticks along the axis of numbers where the rows lie."""
@@ -228,7 +233,8 @@ class PartialEffectDisplay:
 
         grid_resolution : int, default=40
             Values of a column of numbers, evenly between its 1st and 99th percentile, and half as many of either of two
-            such columns; one of fewer values has those, and whole numbers are always those of the data.
+            such columns; one of fewer values has those, and whole numbers are always those of the data. Of more
+            categories so many, evenly spaced in their order.
 
         max_rows : int or None, default=500
             The most rows to average over, drawn at random; None: all.
@@ -312,7 +318,7 @@ def _response(inner: Any) -> str:
     likelihood = inner.likelihood_
     name = common.target_name(inner)
     if inner._response_names()[0] is not None:
-        return "Probability" if name == "y" else f"Probability of {shortened(name)}"
+        return "Probability" if name == "y" else f"Probability of {shortened(name, 20)}"
     if likelihood.traits.classifies:
-        return f"P({shortened(common.outcome_name(inner), 40)})"
-    return "Share of successes" if likelihood.traits.paired else f"Mean of {shortened(name)}"
+        return f"P({shortened(common.outcome_name(inner), 30)})"
+    return "Share of successes" if likelihood.traits.paired else f"Mean of {shortened(name, 20)}"

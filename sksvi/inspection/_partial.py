@@ -57,7 +57,8 @@ def partial_effect(
         Posterior probability of the equal-tailed interval (lower, upper), in (0, 1).
     grid_resolution : int, default=40
         Values of a column of numbers, evenly between its 1st and 99th percentile, and half as many of either of two
-        such columns; one of fewer values has those, and whole numbers are always those of the data.
+        such columns; one of fewer values has those, and whole numbers are always those of the data. Of more categories
+        so many, evenly spaced in their order.
     max_rows : int or None, default=500
         The most rows to average over, drawn at random; None: all.
     n_draws : int, default=400
@@ -111,7 +112,7 @@ def partial_effect(
     answers = ChangedRowMeans(model, n_draws, int(rng.randint(2**31 - 1)), offset, exposure)
     table, named = frame_of(X)
     chosen = columns_of(list(features) if isinstance(features, tuple) else features, table)
-    if len(chosen) > 2 or len(set(chosen)) < len(chosen):
+    if len(chosen) not in (1, 2) or len(set(chosen)) < len(chosen):
         raise ValueError(f"features must be a column or a pair of two; found {features!r}.")
     grid = check_count(grid_resolution, "grid_resolution", least=2)
     levels = {name: _values(table[name], grid, name in levelled_columns(answers.inner)) for name in chosen}

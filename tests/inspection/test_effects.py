@@ -215,9 +215,21 @@ def test_two_columns_together(table):
     assert len(display.ax_) == 4 and len(display.contours_) == 1 and len(display.lines_) == 1 + 2 + 2
     assert [ax.get_xlabel() for ax in display.ax_] == ["dose", "age", "age", "dose"]  # numbers along the axis
     assert display.ax_[1].get_ylabel() == "dose" and len({ax.get_ylim() for ax in display.ax_[[0, 2, 3]]}) == 1
-    for wrong in (("age", "age"), ("age", "dose", "sex")):
+    for wrong in (("age", "age"), ("age", "dose", "sex"), []):
         with pytest.raises(ValueError, match="features must be a column or a pair of two"):
             partial_effect(model, X, wrong)
+    with pytest.raises(ValueError, match="there is no effect to draw"):
+        PartialEffectDisplay.from_estimator(model, X, [])
+
+
+def test_many_categories_are_thinned_out_and_counted(table):
+    pytest.importorskip("matplotlib")
+    X, f, _ = table
+    X = X[["age"]].assign(town=[f"town {k % 20:02d}" for k in range(N)])
+    model = BayesianGLMRegressor(random_state=0).fit(X, f)
+    display = PartialEffectDisplay.from_estimator(model, X, ("town", "age"), n_draws=10, grid_resolution=20)
+    assert len(display.effects[0]) == 400 and len(display.lines_) == 14
+    assert display.ax_.get_title(loc="left") == "14 of 20 categories, evenly spaced"
 
 
 def test_pairs_of_several_labels_have_a_panel_each(table):
