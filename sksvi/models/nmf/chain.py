@@ -91,7 +91,7 @@ class CountChain(ConditionalDraws[CountPoint]):
         """Counts of every row (n, K), and of every column (F, K), from each component."""
         from sksvi.models.nmf.chain_loops import allocate
 
-        bases, key = point.components * point.weights, int(rng.integers(2**62))
+        bases, key = np.multiply(point.components, point.weights, order="C"), int(rng.integers(2**62))
 
         def one(number: int) -> tuple[Array, Array]:
             rows, c = self._parts[number]

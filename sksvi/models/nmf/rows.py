@@ -219,7 +219,7 @@ class CountRows(Local):
         self, view: FactorView, batch: CountChunk, effort: RowVisit, rng: Any = None, sums: bool = True
     ) -> RowTerms:
         """The local step of every row, and its term of the bound where it ended."""
-        b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float)
+        b, cells, local = self.activation_shape, batch.cells, np.array(batch.start, float, order="C")
         earlier_counts = 0.0 if cells.before is None else cells.before
         log_prior, prior = self.row_priors(view, cells)
         rate = self._rates(view, cells, prior)
