@@ -250,7 +250,7 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     natural parameters that decay towards the prior's.
     """
     n, run = len(problem.data), Noisy()
-    bounds, rate, before = [], 0.0, state.repairs
+    values, rate, before = [], 0.0, state.repairs
     # A portion is a sample, however exact its integrals are: its steps go at the rates of noisy ones.
     parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
@@ -270,9 +270,9 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
             share, cumulative_weight = rate_share(problem, state, weight), cumulative_weight + weight
             least = max(problem.least_rate, weight / cumulative_weight) if growing else problem.least_rate
             here = replace(problem, batch_size=None, rate_share=share, least_rate=least)
-            state, bound, rate = noisy_step(here, state, segment)
-            bounds.append(bound)
-    total = float(np.mean(bounds))
+            state, value, rate = noisy_step(here, state, segment)
+            values.append(value)
+    total = engine.bound(problem, state, float(np.mean(values)))
     if has_population:  # of the population: as the rows that came have it, and as those before them had, of theirs
         total = new_weight / counted * total + (1.0 - new_weight / counted) * grown * state.bound
     state = replace(state, bound=total, population=problem.weight)

@@ -28,7 +28,7 @@ def averaging_state(state: State) -> AveragingState:
 
 
 class Noisy:
-    """Steps over shuffled batches; the mean of their scaled bounds stands for the pass."""
+    """Steps over shuffled batches; the mean of their scaled E log p, less the last divergence, stands for the pass."""
 
     def begin(self, problem: Problem, state: State) -> State:
         """The state with an empty average and no checks, unless it has a record already."""
@@ -45,12 +45,13 @@ class Noisy:
         forming = problem.model.traits.warmup.passes
         if state.passes == forming:  # what was averaged until now served another end
             state = replace(state, progress=replace(averaging_state(state), average={}, since=state.steps))
-        bounds, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
+        values, shares, rate, before = [], [], 0.0, state.repairs + state.locals.repairs
         state = problem.messages.begin(problem, state)
         for segment in problem.model.sweep(problem.data, problem.batch_size, state.seed, state.passes):
-            state, step_bound, rate = noisy_step(problem, state, segment)
-            bounds.append(step_bound)
+            state, value, rate = noisy_step(problem, state, segment)
+            values.append(value)
             shares.append(1.0 / segment.scale)
+        reported = bound(problem, state, float(np.average(values, weights=shares)))
         state = problem.messages.pass_ended(problem, replace(state, passes=state.passes + 1))
         if check_due(len(state.bounds) + 1 - forming - averaging_state(state).before):
             # Under a noisy bound nothing settles, and the check would cost a pass.
@@ -59,7 +60,7 @@ class Noisy:
                 state = replace(state, progress=replace(progress, checks=[*progress.checks, exact]))
             problem.messages.fresh(problem, state)
         repairs = state.repairs + state.locals.repairs - before
-        return state, StepInfo(float(np.average(bounds, weights=shares)), False, rate, repairs)
+        return state, StepInfo(reported, False, rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
         """The average, settled where hyperparameters moved, and its bound by one exact pass."""
@@ -96,16 +97,16 @@ def nothing_left(problem: Problem, state: State, tol: float) -> bool:
 
 
 def noisy_step(problem: Problem, state: State, segment: Segment) -> tuple[State, float, float]:
-    """One step on a segment, the scaled bound before it, and its rate."""
+    """One step on a segment, the scaled E log p before it, nats, and its rate."""
     gradient, value = evaluate(problem, state, segment)
-    step_bound, rate = bound(problem, state, value), problem.messages.reported(problem, state)
-    check_finite(step_bound, gradient, state)
+    rate = problem.messages.reported(problem, state)
+    check_finite(value, gradient, state)
     try:
         q, memory, _ = step(problem, state, segment, gradient, state.progress.damping)
     except NotPositiveDefinite as error:
         raise impossible(problem, state, error) from error
     state = replace(state, q=q, memory=memory, steps=state.steps + 1)
-    return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), step_bound, rate
+    return replace(state, progress=replace(averaging_state(state), average=averaged(problem, state))), value, rate
 
 
 def averaged(problem: Problem, state: State) -> Blocks:
