@@ -34,23 +34,27 @@ def lower_root(half: Array) -> Array:
 
 def inverse_factor(precision: Array) -> Array:
     """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
-    if precision.ndim > 2:
-        return np.stack([inverse_factor(p) for p in precision])
-    if not np.all(np.isfinite(np.diagonal(precision))):
+    size, diagonal = precision.shape[-1], np.diagonal(precision, axis1=-2, axis2=-1)
+    if not np.all(np.isfinite(diagonal)):
         raise NotPositiveDefinite("the precision matrix is not finite")
-    factor, info = lapack.dpotrf(precision, lower=1, clean=1)
-    if info:
-        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {info - 1}", info - 1)
-    pivots = np.square(np.diagonal(factor)) / np.diagonal(precision)
-    worst = int(np.argmin(pivots))
-    if not pivots[worst] > PIVOT_ROUNDINGS * np.finfo(float).eps:
+    factors = [lapack.dpotrf(matrix, lower=1, clean=1) for matrix in precision.reshape(-1, size, size)]
+    for _, info in factors:
+        if info:
+            raise NotPositiveDefinite(
+                f"the precision matrix is not positive definite at coordinate {info - 1}", info - 1
+            )
+    roots = np.stack([factor for factor, _ in factors]) if factors else np.empty((0, size, size))
+    pivots = np.square(np.diagonal(roots, axis1=-2, axis2=-1)) / diagonal.reshape(-1, size)
+    worst = int(np.argmin(pivots)) % size if pivots.size else 0
+    if not np.all(pivots > PIVOT_ROUNDINGS * np.finfo(float).eps):
         raise NotPositiveDefinite(
             f"coordinate {worst} is a linear combination of the others to working precision", worst
         )
-    root, info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    if info:
-        raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
-    return np.ascontiguousarray(root)
+    for root, (factor, _) in zip(roots, factors, strict=True):
+        root[:], info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+        if info:
+            raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
+    return roots.reshape(precision.shape)
 
 
 class Structure:

@@ -96,8 +96,13 @@ class SideLayout:
 
     def restricted(self, g: Array, curvature: Array) -> Gradient:
         """Gradient in all coordinates to that in the free ones, matrices from their packed pairs."""
+        return self.selected(g, unpacked(curvature, self.width, self.full))
+
+    def selected(self, g: Array, matrices: Array) -> Gradient:
+        """Gradient in all coordinates to that in the free ones, of matrices (P, W, W), or their diagonals (P, W)."""
         free = self.free
-        matrices = unpacked(curvature, self.width, self.full)
+        if len(free) == self.width:
+            return g, matrices
         return g[:, free], matrices[:, free[:, None], free] if self.full else matrices[:, free]
 
 
@@ -324,7 +329,7 @@ class SquaredColumns(SideColumns):
         mean = self.view.layout.embedded(block.mean)
         curvature = unpacked(h, self.view.layout.width, True)
         slope = -2.0 * bend * (g - np.einsum("pij,pj->pi", curvature, mean))
-        return self.value(block), self.view.layout.restricted(slope, bend * h)
+        return self.value(block), self.view.layout.selected(slope, bend * curvature)
 
     def points(self, block: GaussianPlates) -> Gradient:
         """Gradient and Hessian in the noise, summed over entries."""

@@ -123,6 +123,59 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
                 v[start + e] = max(variance, 0.0)
 
 
+@njit(fastmath=SUMS)
+def add_products(starts, other, alpha, gamma, m, vectors, g, h):
+    """Σ (alpha - 2 gamma m) z to g (P, W) and Σ gamma z zᵀ to h, packed (P, R), some rows at a time."""
+    width = vectors.shape[1]
+    space, bent, product = np.empty((GATHERED, width)), np.empty((GATHERED, width)), np.empty((width, width))
+    every = np.arange(width)
+    for p in range(g.shape[0]):
+        own_g, own_h = g[p], h[p]
+        last = starts[p + 1] - starts[0]
+        for first in range(starts[p] - starts[0], last, GATHERED):
+            rows = other[first : min(first + GATHERED, last)]
+            z, n = gathered(rows, vectors, every, space), rows.shape[0]
+            for i in range(n):
+                bend = gamma[first + i]
+                linear = alpha[first + i] - 2.0 * bend * m[first + i]
+                for a in range(width):
+                    own_g[a] += linear * z[i, a]
+                    bent[i, a] = bend * z[i, a]
+            np.dot(bent[:n].T, z, product)
+            s = 0
+            for a in range(width):
+                for b in range(a + 1):
+                    own_h[s] += product[a, b]
+                    s += 1
+
+
+@njit(fastmath=SUMS)
+def add_covariances(starts, other, gamma, cov, place, h):
+    """Σ gamma cov(z) to h, packed (P, R); `place` says where the pairs of `cov` are there.
+
+    One plate of the other side after another: its covariance is read once, and the sums stay in the cache.
+    """
+    n_in_place = 0
+    while n_in_place < place.shape[0] and place[n_in_place] == n_in_place:
+        n_in_place += 1
+    column, at = np.empty(starts[-1] - starts[0], np.int64), np.zeros(cov.shape[0] + 1, np.int64)
+    for p in range(h.shape[0]):
+        for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
+            column[e] = p
+            at[other[e] + 1] += 1
+    at, order = np.cumsum(at), np.empty_like(column)
+    for e in range(column.shape[0]):
+        order[at[other[e]]] = e
+        at[other[e]] += 1
+    for i in range(order.shape[0]):
+        e = order[i]
+        own, its, bend = h[column[e]], cov[other[e]], gamma[e]
+        for s in range(n_in_place):
+            own[s] += bend * its[s]
+        for s in range(n_in_place, place.shape[0]):
+            own[place[s]] += bend * its[s]
+
+
 @entry(
     "mean (p, W) f",
     "other_mean (q, W) f",
@@ -142,32 +195,21 @@ def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, plac
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
 
     Σ gamma E zzᵀ, and Σ alpha z + 2 gamma cov(z) x, written as Σ (alpha - 2 gamma m) z + 2 (Σ gamma E zzᵀ) x.
-    `place` says where the pairs of `other_cov` are among all packed pairs; the first `n_in_place` are at their own.
+    `place` says where the pairs of `other_cov` are among all packed pairs.
     """
-    width = mean.shape[1]
-    n_in_place = 0
-    while n_in_place < place.shape[0] and place[n_in_place] == n_in_place:
-        n_in_place += 1
+    if full:
+        add_products(starts, other, alpha, gamma, m, other_mean, g, h)
+        add_covariances(starts, other, gamma, other_cov, place, h)
+        return
     for p in range(mean.shape[0]):
         own_mean, own_g, own_h = mean[p], g[p], h[p]
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
-            z, its_cov = other_mean[other[e]], other_cov[other[e]]
-            bend = gamma[e]
-            for s in range(n_in_place):
-                own_h[s] += bend * its_cov[s]
-            for s in range(n_in_place, place.shape[0]):
+            z, its_cov, bend = other_mean[other[e]], other_cov[other[e]], gamma[e]
+            for s in range(place.shape[0]):
                 own_h[place[s]] += bend * its_cov[s]
-            if full:
-                linear = alpha[e] - 2.0 * bend * m[e]
-                for a in range(width):
-                    own_g[a] += linear * z[a]
-                    row, left = own_h[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2], bend * z[a]
-                    for b in range(a + 1):
-                        row[b] += left * z[b]
-            else:
-                for a in range(width):
-                    own_h[a] += bend * z[a] * z[a]
-                    own_g[a] += z[a] * (alpha[e] - 2.0 * bend * z[a] * own_mean[a])
+            for a in range(mean.shape[1]):
+                own_h[a] += bend * z[a] * z[a]
+                own_g[a] += z[a] * (alpha[e] - 2.0 * bend * z[a] * own_mean[a])
 
 
 @entry(
