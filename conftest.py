@@ -23,10 +23,10 @@ ROUTED = {
 }
 #: Of a test of more cases than this, and of a folder's tests that are marked as costly, the short part runs one case in
 #: so many, drawn by their names.
-MANY, ONE_IN = 3, 8
+MANY, ONE_IN = 3, 12
 #: Of a test of more cases than this, but for scikit-learn's checks, the exhaustive part runs one in so many of the
 #: others, the complete part the rest.
-VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 5
+VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 8
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
     "check_classifiers_train",
