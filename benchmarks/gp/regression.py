@@ -62,7 +62,7 @@ def summary(name: str, method: str, found: list[dict[str, float]]) -> dict[str, 
         "NLL se": nll_se,
         "RMSE": rmse,
         "RMSE se": rmse_se,
-        "seconds": float(np.median([row["seconds"] for row in found])),
+        **{key: float(np.median([row[key] for row in found])) for key in ("seconds", "CPU seconds")},
     }
 
 

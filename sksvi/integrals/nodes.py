@@ -273,7 +273,7 @@ def shape_about(
 
     peak = inside(mode)
     if curvature is None:
-        curvature = _curvature(inside, mode, peak, low, high, step)
+        curvature = curvature_by_differences(inside, mode, peak, low, high, step)
     places = Unbounded.about(inside, mode, peak, curvature, low, high, WIDEST**-2)
 
     def moved(x: Array) -> float:
@@ -294,7 +294,9 @@ def shape_about(
     return Shape(moved, places, peak, axes, np.array(sides), log_volume, within)
 
 
-def _curvature(log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float) -> Array:
+def curvature_by_differences(
+    log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float
+) -> Array:
     """Curvature of the negative log density, by differences about the mode, or inwards from an end of the support."""
     size = len(mode)
     own = np.minimum(step, 0.49 * (high - low))

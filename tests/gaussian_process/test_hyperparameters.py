@@ -179,7 +179,22 @@ def test_a_point_has_no_nodes():
             _ = model.hyperparameter_posterior_
         assert np.isnan(model.summary()["std"].iloc[0])
         assert len(model._process.parts) == 1
-    assert point.lower_bound_ == point.lower_bounds_[-1]
+    assert point.lower_bound_ == pytest.approx(point.lower_bounds_[-1], rel=1e-12)
+
+
+def test_many_rows_begin_with_a_sample(monkeypatch):
+    X, _, y = process(8, 240, 2)
+    settings = {"n_inducing": 12, "random_state": 0}
+    whole = SparseGPRegressor(**settings).fit(X, y)
+    monkeypatch.setattr("sksvi.models.gp.integrated.SAMPLED_ROWS", 100)
+    monkeypatch.setattr("sksvi.models.gp.integrated.PER_POINT", 5)
+    model = SparseGPRegressor(**settings).fit(X, y)
+    assert not np.array_equal(model.inducing_points_, whole.inducing_points_)  # another way
+    assert model.lower_bounds_[-1] == pytest.approx(whole.lower_bounds_[-1], abs=2.0)
+    assert model.lower_bound_ == pytest.approx(whole.lower_bound_, abs=2.0)
+    few, many = (fit.hyperparameter_posterior_ for fit in (model, whole))
+    assert list(few.columns) == list(many.columns) and few.iloc[:, 0].sum() == pytest.approx(1.0)
+    assert model.summary()["std"].iloc[-1] == pytest.approx(whole.summary()["std"].iloc[-1], rel=0.3)
 
 
 def test_a_later_fit_or_chunk_forgets_nodes():

@@ -163,7 +163,9 @@ def test_one_natural_step_is_the_collapsed_solution(global_random_seed):
         moved = natural_step(q["inducing"], prior, again["inducing"], 1.0)
         np.testing.assert_allclose(moved.mean, q["inducing"].mean, atol=1e-9)
         if bound != "optimal":
-            best, _ = CollapsedSearch(problem.model, fitting(problem, state), ["kernel"])._collapsed(state.q)
+            best, _ = CollapsedSearch(problem.model, fitting(problem, state), ["kernel"], problem.data)._collapsed(
+                state.q
+            )
             np.testing.assert_allclose(best.mean, q["inducing"].mean, atol=1e-9)
             np.testing.assert_allclose(best.precision, q["inducing"].precision, rtol=1e-9, atol=1e-9)
 
@@ -269,7 +271,7 @@ def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypat
     problem = problem_for(data, name, bound=bound, full=full, n_inducing=5)
     state = first_state(problem, 0)
     fit = fitting(problem, state)
-    search = CollapsedSearch(problem.model, fit, learned(problem.model, fit))
+    search = CollapsedSearch(problem.model, fit, learned(problem.model, fit), problem.data)
     x = search.start()
     _, gradient = search(x)
     expected = numerical(lambda x: search(x)[0], x, 1e-3)

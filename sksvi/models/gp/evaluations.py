@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from scipy.linalg import lapack
 from sksvi._runtime.parallel import over_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
+from sksvi.integrals.nodes import curvature_by_differences
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.gp.integrated import Explored
+from sksvi.models.gp.integrated import STEP, Explored, sampled
 from sksvi.models.gp.kernel_nodes import Pair
 from sksvi.models.linear.rows import DenseRows
 
@@ -31,11 +33,11 @@ class _Sparse(Explored):
         super().__init__(*args)
         self.Z = self.q["inputs"].value * self.model.scale
 
-    def rows(self, q: dict[str, Any]) -> tuple[Array, Array]:
+    def rows(self, q: dict[str, Any], data: Any) -> tuple[Array, Array]:
         """Rows h (n, M) of the process, and the variances d (n,) that inducing points leave open."""
         tree = kernels.node(self.kernel_at(q))
         L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
-        X = self.data.X
+        X = data.X
         H = over_triangle(tree.value(Pair(X, self.Z, False)), L)
         return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
 
@@ -54,8 +56,6 @@ class ConjugateEvaluations(_Sparse):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         data = self.data
-        self.y = data.centred
-        self.weight = np.ones(len(data)) if data.weight is None else data.weight
         # With every row an inducing point, in their order, the process has no more points than rows.
         self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
 
@@ -63,18 +63,20 @@ class ConjugateEvaluations(_Sparse):
         """Variance of the noise."""
         return float(self.model.current_likelihood(q).noise_variance)
 
-    def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
-        """Bound, linear and quadratic natural parameter of q(v)."""
+    def parts(self, q: dict[str, Any], data: Any = None) -> tuple[float, Array, Array]:
+        """Bound of some rows (None: all), linear and quadratic natural parameter of q(v)."""
+        data = self.data if data is None else data
         noise, teacher = self.noise(q), self.model.teacher
-        H, d = self.rows(q)
+        H, d = self.rows(q, data)
+        weight = np.ones(len(d)) if data.weight is None else data.weight
         c = noise + d if teacher == "v1" else np.full(len(d), noise)
-        W = self.weight / c
-        scaled = H * W[:, None]
-        precision = scaled.T @ H
+        y, W = data.centred, weight / c
+        H *= np.sqrt(W)[:, None]
+        precision = H.T @ H
         precision.flat[:: len(precision) + 1] += 1.0
-        linear = scaled.T @ self.y
+        linear = H.T @ (np.sqrt(W) * y)
         L, half = solved(precision, linear)
-        value = -0.5 * float(self.weight @ (LOG_2PI + np.log(c)) + W @ np.square(self.y) - half @ half)
+        value = -0.5 * float(weight @ (LOG_2PI + np.log(c)) + W @ np.square(y) - half @ half)
         value -= float(np.log(np.diagonal(L)).sum())
         return value - (0.5 * float(W @ d) if teacher == "simple" else 0.0), linear, precision
 
@@ -86,12 +88,13 @@ class ConjugateEvaluations(_Sparse):
 
     def evidence(self, q: dict[str, Any]) -> float:
         """log p(y)."""
-        noise, X = self.noise(q), self.data.X
+        noise, X, data = self.noise(q), self.data.X, self.data
+        weight = np.ones(len(X)) if data.weight is None else data.weight
         A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
-        A.flat[:: len(A) + 1] += noise / self.weight
-        L, half = solved(A, self.y)
+        A.flat[:: len(A) + 1] += noise / weight
+        L, half = solved(A, data.centred)
         # A row of weight k is k rows.
-        repeats = float(np.sum(self.weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(self.weight)))
+        repeats = float(np.sum(weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(weight)))
         return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
@@ -102,6 +105,25 @@ class ConjugateEvaluations(_Sparse):
         batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
         A = batch.rows.A
         return 0.0, self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
+
+
+class SampledEvaluations(ConjugateEvaluations):
+    """Many rows with Gaussian noise: a sample of them says along which axes all rows are looked at."""
+
+    def curvature(self, low: Array, high: Array) -> Array:
+        """Curvature of the bound of a sample, whose rows stand for all of them."""
+        rows = sampled(self.data, self.model)
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
+
+        def log_density(h: Array) -> float:
+            q = self.at(h)
+            try:
+                return self.parts(q, rows)[0] + self.density(q)
+            except NotPositiveDefinite:
+                return -np.inf
+
+        return curvature_by_differences(log_density, self.mode, log_density(self.mode), low, high, STEP)
 
 
 def solved(A: Array, b: Array) -> tuple[Array, Array]:
@@ -156,7 +178,7 @@ class IterativeEvaluations(_Sparse):
 
     def _evidence(self, q: dict[str, Any]) -> float:
         """Log of the integral of the prior times the messages of the mode."""
-        H, d = self.rows(q)
+        H, d = self.rows(q, self.data)
         linear, precision = self._natural(H, self.messages)
         gamma = self.messages[1]
         left = float(
@@ -181,7 +203,7 @@ class IterativeEvaluations(_Sparse):
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Gain and block of the best of a few natural steps from the messages of the mode."""
-        H, _ = self.rows(q)
+        H, _ = self.rows(q, self.data)
 
         def step(terms: Any) -> Any:
             return self._block(H, self._messages_of(terms))
@@ -278,7 +300,9 @@ def explored(
     names = ["kernel"] if model.learn_kernel else []
     names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
     noisy = model.likelihood.noise_variance is not None
-    kind: Callable[..., Explored] = (
-        (V2Evaluations if model.bound == "v2" else ConjugateEvaluations) if noisy else IterativeEvaluations
-    )
+    kind: Callable[..., Explored] = IterativeEvaluations
+    if noisy and model.bound == "v2":
+        kind = V2Evaluations
+    elif noisy:
+        kind = ConjugateEvaluations if sampled(data, model) is None else SampledEvaluations
     return kind(model, q, data, expect, density, names)

@@ -39,13 +39,18 @@ SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 WIDEST = 20.0
 #: Share of `tol` that the search must gain per look at the data.
 SEARCH_SHARE = 1.0
+#: More looks than any search takes: `max_iter` ends it.
+MOST_LOOKS = 10**6
+#: Rows of a sample, at least and for each inducing point. Where rows are more than twice as many and noise is Gaussian
+#: a search begins there, and the curvature at the mode is found there.
+SAMPLED_ROWS, PER_POINT = 4096, 20
 
 
 class CollapsedSearch:
     """The bound as a function of one vector: kernel parameters, the likelihood's, inducing inputs."""
 
-    def __init__(self, model: Any, fit: Fit, names: list[str]) -> None:
-        self.model, self.names, self.fit = model.replaced(bound=model.teacher), names, fit
+    def __init__(self, model: Any, fit: Fit, names: list[str], data: Any) -> None:
+        self.model, self.names, self.fit, self.data = model.replaced(bound=model.teacher), names, fit, data
         self.closed = model.likelihood.noise_variance is not None
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
@@ -108,7 +113,7 @@ class CollapsedSearch:
     def _exact(self, q: dict[str, Any]) -> tuple[float, dict[str, Array]]:
         likelihood = self.model.current_likelihood(q)
         variance = likelihood.noise_variance
-        value, theta, noise = log_evidence(self.model.current_kernel(q), self.fit.data, variance)
+        value, theta, noise = log_evidence(self.model.current_kernel(q), self.data, variance)
         gradient = {"kernel": theta, "likelihood": np.array([noise * (variance - likelihood.least)])}
         gradient = {name: gradient[name] for name in self.names if name in gradient}
         value += 0.0 if self.model.density is None else self.model.density(q)
@@ -116,7 +121,7 @@ class CollapsedSearch:
 
     def _over_rows(self, one: Any, *args: Any) -> Any:
         """Sum of the function `one` over the chunks of all rows."""
-        return self.fit.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
+        return self.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
 
     def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
         """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
@@ -149,7 +154,11 @@ class CollapsedSearch:
             block.prepare()
         model.geometry(q)
 
-        sums, value, points = self._over_rows(sloping, q, fit.expect, gram is None)
+        spread = None
+        if gram is not None and model.bound == "simple":  # rows of one noise: only their mean variance counts
+            noise = model.current_likelihood(q).noise_variance
+            spread = -2.0 * noise * float(np.vdot(q["inducing"].cov, gram)) / self.data.total_weight
+        sums, value, points = self._over_rows(sloping, q, fit.expect, gram is None, spread)
         if gram is not None:
             sums = (*sums[:3], gram[None, None], sums[4])
         gradient = model.slopes(q, sums)
@@ -177,11 +186,14 @@ def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Arra
 
 
 def sloping(
-    model: Any, data: Any, q: dict[str, Any], expect: Any, gram: bool, rows: Any
+    model: Any, data: Any, q: dict[str, Any], expect: Any, gram: bool, spread: float | None, rows: Any
 ) -> tuple[Any, float, dict[str, Array]]:
-    """Sums over rows for the gradient at q, their part of the bound, and its slope in the likelihood."""
+    """Sums over rows for the gradient at q, their part of the bound, and its slope in the likelihood.
+
+    ``spread`` : the variance of hᵀv that stands for that of every row; None: their own.
+    """
     batch = model.batch(data, rows)
-    terms = model.terms(q, batch, expect, None)
+    terms = model.terms_at(q, batch, expect, None, None if spread is None else np.full(len(batch.data), spread))
     points = {name: g.sum(0) for name, (g, _) in terms.points.items()}
     return model.hyper_sums(terms, batch, gram), float(terms.value.sum()), points
 
@@ -199,15 +211,31 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     names = learned(model, fit)
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
-    search = CollapsedSearch(model, fit, names)
-    most = 10**6
-    ascend(search, search.start(), search.bounds(), fit.tick, lambda value: SEARCH_SHARE * tol * fit.size(value), most)
-    if search.model.bound == "optimal":
-        search.q["inducing"], _ = search._collapsed(search.q)
+    search, higher = CollapsedSearch(model, fit, names, fit.data), False
+
+    def enough(value: float) -> float:
+        return SEARCH_SHARE * tol * fit.size(value)
+
+    sample = sampled(fit.data, model) if search.closed and model.bound == model.teacher else None
+    if sample is not None:
+        rough, least = CollapsedSearch(model, fit, names, sample), enough(fit.here.bound)  # nats of all rows
+        ascend(rough, rough.start(), rough.bounds(), lambda value: False, lambda value: least, MOST_LOOKS)
+        search(rough.start())
+        higher = search.value > fit.here.bound  # else the fit goes on from where it is better
+        search.q = search.q if higher else {**fit.q, "inducing": fit.q["inducing"].natural_form()}
+    ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
     if search.first is None:
         return fit.q, False
     q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
-    return q, search.value - search.first > tol * fit.size(search.value)
+    return q, higher or search.value - search.first > tol * fit.size(search.value)
+
+
+def sampled(data: Any, model: Any) -> Any:
+    """A sample of rows at hand, in their order; None where that would be half of them or more."""
+    size = max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
+    if not data.at_hand or model.bound == "optimal" or len(data) <= 2 * size:
+        return None
+    return data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))
 
 
 # ---- their posterior
@@ -328,13 +356,17 @@ class Explored(ABC):
                 self.cache[key] = -np.inf
         return self.cache[key]
 
+    def curvature(self, low: Array, high: Array) -> Array | None:
+        """Curvature of the negative log density at the mode, as near as axes need it; None: by differences of it."""
+        return None
+
     def integrated(self) -> HyperparameterNodes | None:
         """Nodes with their blocks; None where nothing was learned."""
         mode = self.mode
         if not len(mode):
             return None
         low, high = self.ends()
-        shape = shape_about(self.log_density, mode, None, low, high, step=STEP)
+        shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP)
         wide = shape.wide(NARROW)
         few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
         rule = scattered(len(mode), SCATTERED) if few_rows else design(len(mode), CORNERS)

@@ -60,7 +60,9 @@ def test_the_search_follows_the_slope(full, global_random_seed, monkeypatch):
     monkeypatch.setattr(race, "LEVELS", ((np.inf, 2048),))
     problem = problem_for(global_random_seed, full)
     state = run_until_settled(problem, first_state(problem, 0), 50, 1e-10)
-    search = CollapsedSearch(problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"])
+    search = CollapsedSearch(
+        problem.model, Fitting(problem, state, lambda bound: False), ["kernel", "inputs"], problem.data
+    )
     x = search.start()
     direction = np.random.default_rng(global_random_seed).standard_normal(len(x)) / np.sqrt(len(x))
     slope = search(x)[1] @ direction
