@@ -8,6 +8,7 @@ them side by side: products by `numpy.dot`, for which see `sksvi._runtime.parall
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,8 @@ Array = np.ndarray
 
 #: A multiplication in a compiled sparse loop costs about this many in BLAS.
 SPARSE_COST = 10.0
+#: The covariance of the block that chunks of rows asked last: all of a pass ask for one.
+_LAST_COVARIANCE: list[tuple[weakref.ref[Any], Array, Array]] = []
 
 
 class _RowBlock:
@@ -48,7 +51,7 @@ class _RowBlock:
 
     def full_spread(self, q: Any) -> Array:
         """diag(A S Aᵀ) for S of a block that has a root C and a covariance of all coordinates."""
-        return self.form(q.cov)
+        return self.form(_covariance(q))
 
     def replaced(self, A: Array) -> DenseRows:
         """A block with these rows in the place of A."""
@@ -63,6 +66,16 @@ class _RowBlock:
             for b in range(a + 1):
                 v[:, a, b] = v[:, b, a] = self.form(0.5 * (cov[a, b] + cov[a, b].T))
         return m, v
+
+
+def _covariance(q: Any) -> Array:
+    """S of a block, found once for the chunks of a pass."""
+    for block, root, S in _LAST_COVARIANCE:
+        if block() is q and root is q.root:
+            return S
+    S = q.cov
+    _LAST_COVARIANCE[:] = [(weakref.ref(q, lambda _: _LAST_COVARIANCE.clear()), q.root, S)]
+    return S
 
 
 class Design:
