@@ -71,7 +71,7 @@ class _RowBlock:
 def _covariance(q: Any) -> Array:
     """S of a block, found once for the chunks of a pass."""
     for block, root, S in _LAST_COVARIANCE:
-        if block() is q and root is q.root:
+        if root is q.root and block() is q:
             return S
     S = q.cov
     _LAST_COVARIANCE[:] = [(weakref.ref(q, lambda _: _LAST_COVARIANCE.clear()), q.root, S)]
