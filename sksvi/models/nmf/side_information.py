@@ -11,8 +11,8 @@ what the bound has of w is Σ_n [-b c_nᵀ m_k - r t_nk E H_nk] - KL(q(w_k) ‖ 
 Σ_n (r t_nk E H_nk - b) c_n in the mean and -½ Σ_n r t_nk E H_nk c_n c_nᵀ in the covariance.
 
 P. McCullagh and J. Nelder, Generalized linear models, 1989, chapter 8. C. Hu, P. Rai and L. Carin, Non-negative matrix
-factorization for discrete data with hierarchical side-information, AISTATS 2016, have gamma coefficients, and columns
-that are not negative.
+factorization for discrete data with hierarchical side-information, AISTATS 2016, have levels of categories in the place
+of columns.
 """
 
 from __future__ import annotations
