@@ -122,8 +122,9 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         diags, borders, corners = zip(
             *(x.parts if isinstance(x, ArrowMatrix) else (x,) * 3 for x in inputs), strict=True
         )
-        if ufunc is np.add:  # what is added to a diagonal has its border
-            borders = tuple(x for x in borders if np.ndim(x) and any(x.strides)) or borders[:1]
+        if ufunc is np.add:  # what is added to a diagonal, or to the 0 of a sum, has its border
+            arrays = [x for x in borders if np.ndim(x)]
+            borders = tuple(x for x in arrays if any(x.strides)) or tuple(arrays[:1])
         border = borders[0] if ufunc is np.add and len(borders) == 1 else ufunc(*borders)
         return ArrowMatrix(ufunc(*diags), border, ufunc(*corners), self.start)
 
