@@ -29,15 +29,11 @@ EPILEPSY_LEVELS: dict[str, tuple[Any, ...]] = {
     "treatment": ("placebo", "progabide"),
     "subject": tuple(range(1, 60)),
 }
-OCCUPATIONS: tuple[str, ...] = (
-    "armed forces",
-    "clerical",
-    "craft and repair",
-    "farming and fishing",
-    "handlers and cleaners",
-)
-OCCUPATIONS += ("machine operators", "managers", "other services", "private households", "professionals")
-OCCUPATIONS += ("protective services", "sales", "technical support", "transport")
+OCCUPATIONS = (
+    "armed forces", "clerical", "craft and repair", "farming and fishing", "handlers and cleaners",
+    "machine operators", "managers", "other services", "private households", "professionals",
+    "protective services", "sales", "technical support", "transport",
+)  # fmt: skip
 CENSUS_LEVELS: dict[str, tuple[Any, ...]] = {
     "sex": ("man", "woman"),
     "age": ("17-24", "25-34", "35-44", "45-54", "55-64", "65+"),

@@ -9,41 +9,16 @@ import pytest
 import sksvi
 from sksvi import PoissonFactorization
 from sksvi.metrics import ndcg_score
+from support.cold_starts import ColdStarts, K
 
 SHAPES = {"component_shape": 1.0, "activation_shape": 1.0}
 FEW = {"uncertainty": "variational", "overdispersion": "none", "random_state": 0, "on_unseen": "ignore", **SHAPES}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-USERS, ITEMS, K = 300, 80, 3
-
-
-class Simulated:
-    """Counts whose factors depend on features, in any unit; the last third of the users, and 20 items, have none."""
-
-    def __init__(self, seed):
-        rng = np.random.default_rng(seed)
-        kind, age = rng.integers(0, K, USERS), rng.normal(40.0, 12.0, USERS)
-        genre = rng.integers(0, K, ITEMS)
-        H = rng.gamma(1.0, 1.0, (USERS, K)) * np.exp(2.0 * np.eye(K)[kind] + 0.02 * (age - 40.0)[:, None])
-        W = rng.gamma(1.0, 1.0, (ITEMS, K)) * np.exp(2.0 * np.eye(K)[genre])
-        self.counts = rng.poisson(0.02 * H @ W.T)
-        self.users = pd.get_dummies(pd.Series(kind, index=[f"u{i}" for i in range(USERS)]).astype(str)).astype(float)
-        self.users["age"] = age
-        self.items = pd.get_dummies(pd.Series(genre, index=[f"i{j}" for j in range(ITEMS)]).astype(str)).astype(float)
-        self.noise = pd.DataFrame(rng.standard_normal((USERS, 4)), index=self.users.index).add_prefix("noise")
-        user, item = np.nonzero(self.counts)
-        pairs = pd.DataFrame({"user": self.users.index[user], "item": self.items.index[item]})
-        warm, y = (user < 200) & (item < 60), self.counts[user, item]
-        self.X, self.y = pairs[warm].reset_index(drop=True), y[warm]
-
-    def pairs(self, users, items):
-        """All pairs of some users and items, and their counts."""
-        user, item = (part.ravel() for part in np.meshgrid(users, items, indexing="ij"))
-        return pd.DataFrame({"user": self.users.index[user], "item": self.items.index[item]}), self.counts[user, item]
 
 
 @pytest.fixture(scope="module")
 def truth(global_random_seed):
-    return Simulated(global_random_seed)
+    return ColdStarts(global_random_seed)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.contracts.test_public import bound_by
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "doc" / "guide"
 #: Pages whose fits take seconds.
-LONG_PAGES = {"tasks.md", "workflow.md", "howto/unseen_groups.md"}
+LONG_PAGES = {"tasks.md", "workflow.md", "howto/unseen_groups.md", "desks/text_analyst.md"}
 PAGES = [page.relative_to(GUIDE).as_posix() for page in sorted(GUIDE.rglob("*.md"))]
 #: Other packages that pages compare with, where they may be absent. Blocks that need one run in a test of their own.
 PEERS = {"statsmodels", "mapie"}

@@ -211,7 +211,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     names = learned(model, fit)
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
-    search, higher = CollapsedSearch(model, fit, names, fit.data), False
+    search, higher, ended = CollapsedSearch(model, fit, names, fit.data), False, False
 
     def enough(value: float) -> float:
         return SEARCH_SHARE * tol * fit.size(value)
@@ -219,15 +219,30 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     sample = sampled(fit.data, model) if search.closed and model.bound == model.teacher else None
     if sample is not None:
         rough, least = CollapsedSearch(model, fit, names, sample), enough(fit.here.bound)  # nats of all rows
-        ascend(rough, rough.start(), rough.bounds(), lambda value: False, lambda value: least, MOST_LOOKS)
+        looks = SampleLooks(fit, len(sample))
+        ascend(rough, rough.start(), rough.bounds(), looks, lambda value: least, MOST_LOOKS)
+        ended = looks.ended
         search(rough.start())
         higher = search.value > fit.here.bound  # else the fit goes on from where it is better
         search.q = search.q if higher else {**fit.q, "inducing": fit.q["inducing"].natural_form()}
-    ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
+    if not ended:
+        ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
     if search.first is None:
         return fit.q, False
     q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
     return q, higher or search.value - search.first > tol * fit.size(search.value)
+
+
+class SampleLooks:
+    """Count of looks at a sample: as many as go over all rows together are a pass, with the bound of the fit so far."""
+
+    def __init__(self, fit: Fit, size: int) -> None:
+        self.fit, self.share, self.looks, self.ended = fit, -(-len(fit.data) // size), 0, False
+
+    def __call__(self, value: float) -> bool:
+        self.looks += 1
+        self.ended = self.looks % self.share == 0 and self.fit.tick(self.fit.here.bound)
+        return self.ended
 
 
 def sampled(data: Any, model: Any) -> Any:
