@@ -15,7 +15,7 @@ from sksvi.models.topics.correlated import CorrelatedTopics
 from sksvi.models.topics.correlated_chain import CorrelatedSampler, wishart
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, each_given, symmetric_given
-from sksvi.models.topics.loops.draws import log_joint
+from sksvi.models.topics.loops.draws import log_ratio, log_words
 
 TOPICS = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
 DOCUMENT = sp.csr_matrix(np.array([[2.0, 1.0, 2.0]]))
@@ -74,14 +74,29 @@ def test_log_odds_have_their_exact_posterior():
 
 def test_the_compiled_log_density_is_the_models(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    topics, eta, location = rng.dirichlet(np.ones(30), 4).T.copy(), rng.standard_normal(3), rng.standard_normal(3)
-    root, counts, theta = rng.standard_normal((3, 3)), rng.integers(1, 4, 30).astype(float), np.empty(4)
-    found = log_joint(eta, np.arange(30), counts, topics, location, root @ root.T, theta)
+    topics, eta, theta, fits = rng.dirichlet(np.ones(30), 4).T.copy(), rng.standard_normal(3), np.empty(4), np.empty(30)
+    counts = rng.integers(1, 4, 30).astype(float)
+    found = log_words(eta, topics, counts, theta, fits)
     full = np.append(eta, 0.0)
     share = np.exp(full - logsumexp(full))
-    expected = counts @ np.log(topics @ share) - 0.5 * np.sum(((eta - location) @ root) ** 2)
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert found == pytest.approx(counts @ np.log(topics @ share), rel=1e-12)
     np.testing.assert_allclose(theta, share, rtol=1e-12)
+    np.testing.assert_allclose(fits, topics @ share, rtol=1e-12)
+
+
+def test_an_ellipse_knows_prior_and_base_at_all_its_points(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    a, b, off, spread, found = *rng.standard_normal((3, 3)), rng.uniform(0.5, 2.0, 3), np.empty(5)
+    root = rng.standard_normal((3, 3))
+    log_ratio(a, b, off, root @ root.T, spread, found)
+
+    def direct(v):
+        return 0.5 * np.sum(np.square(v / spread)) - 0.5 * np.sum(np.square((v + off) @ root))
+
+    for angle in rng.uniform(0.0, 2.0 * np.pi, 5):
+        c, s = np.cos(angle), np.sin(angle)
+        expected = direct(c * a + s * b) - direct(np.zeros(3))
+        assert found @ [c, s, c * c, c * s, s * s] == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
 # ---- what their prior learns

@@ -11,7 +11,7 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.models.numbers import GOLDEN, mixed, normal, uniform_of
-from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled
+from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled, gathered
 from sksvi.models.topics.loops.bound import SMALLEST_PRODUCT
 from sksvi.models.topics.loops.cells import binomial_of, gamma_of
 
@@ -21,6 +21,8 @@ Array = np.ndarray
 APART = np.uint64(0x5851F42D4C957F2D)
 #: Words of a document below which a sweep with θ integrated out is done twice: where it mixes slowest, and costs least.
 SHORT = 32
+#: Words of a cell below which topics are drawn for each by itself: others go topic by topic.
+SINGLY = 16.0
 
 
 @entry("alpha (K) f", "counts (n, K) f", "streams (n) i", "out (n, K) f")
@@ -146,26 +148,16 @@ def _proportions(eta: Array, theta: Array) -> None:
 
 
 @compiled
-def log_joint(
-    eta: Array, words: Array, counts: Array, topics: Array, location: Array, precision: Array, theta: Array
-) -> float:
-    """log p(words | η) + log N(η | μ, Σ), nats up to a constant; θ is left in `theta`."""
+def log_words(eta: Array, own: Array, counts: Array, theta: Array, fits: Array) -> float:
+    """log p(words | η), nats, of words whose topics are `own` (W, K); θ and θᵀβ are left in `theta` and `fits` (W,)."""
     _proportions(eta, theta)
-    value, p = 0.0, len(eta)
-    for j in range(p):
-        row, pull = precision[j], 0.0
-        for k in range(p):
-            pull += row[k] * (eta[k] - location[k])
-        value -= 0.5 * (eta[j] - location[j]) * pull
-    product = 1.0
-    for w in range(len(words)):
-        row, here = topics[words[w]], 0.0
-        for k in range(p + 1):
-            here += row[k] * theta[k]
+    np.dot(own, theta, fits)
+    value, product = 0.0, 1.0
+    for w in range(len(counts)):
         if counts[w] != 1.0:
-            value += counts[w] * np.log(here)
+            value += counts[w] * np.log(fits[w])
             continue
-        product *= here
+        product *= fits[w]
         if product < SMALLEST_PRODUCT:
             value += np.log(product)
             product = 1.0
@@ -173,33 +165,43 @@ def log_joint(
 
 
 @compiled
-def _log_base(eta: Array, centre: Array, spread: Array) -> float:
-    value = 0.0
-    for k in range(len(eta)):
-        value -= 0.5 * ((eta[k] - centre[k]) / spread[k]) ** 2
-    return value
+def log_ratio(a: Array, b: Array, off: Array, precision: Array, spread: Array, out: Array) -> None:
+    """What log N(m + v | m - off, Σ) - log N(m + v | m, spread²) is on the ellipse v = c a + s b, up to a constant.
+
+    It is c, s, c², cs and s² times the numbers of `out` (5,): one product with Σ⁻¹ of each axis serves all its points.
+    """
+    of_a, of_b = np.dot(precision, a), np.dot(precision, b)
+    out[:] = 0.0
+    for k in range(len(a)):
+        base = 1.0 / (spread[k] * spread[k])
+        out[0] -= of_a[k] * off[k]
+        out[1] -= of_b[k] * off[k]
+        out[2] -= 0.5 * a[k] * (of_a[k] - base * a[k])
+        out[3] -= b[k] * (of_a[k] - base * a[k])
+        out[4] -= 0.5 * b[k] * (of_b[k] - base * b[k])
 
 
 @compiled
 def _move(
-    eta: Array, words: Array, counts: Array, topics: Array, location: Array, precision: Array, centre: Array,
-    spread: Array, state: Array, spare: Array, theta: Array, around: Array, new: Array,
+    eta: Array, own: Array, counts: Array, location: Array, precision: Array, centre: Array, spread: Array,
+    state: Array, spare: Array, theta: Array, fits: Array,
 ) -> None:  # fmt: skip
-    """One elliptical slice: the next η, in place, and its θ."""
-    p = len(eta)
-    for k in range(p):
-        around[k] = spread[k] * normal(state, spare)
-    level = log_joint(eta, words, counts, topics, location, precision, theta) - _log_base(eta, centre, spread)
+    """One elliptical slice: the next η, in place, its θ, and θᵀβ of the words."""
+    new, a, b, off, ratio = eta.copy(), eta - centre, np.empty(len(eta)), centre - location, np.empty(5)
+    for k in range(len(eta)):
+        b[k] = spread[k] * normal(state, spare)
+    log_ratio(a, b, off, precision, spread, ratio)
     state[0] += GOLDEN
-    level += np.log(uniform_of(state[0], 0))
+    level = log_words(eta, own, counts, theta, fits) + ratio[0] + ratio[2] + np.log(uniform_of(state[0], 0))
     state[0] += GOLDEN
     angle = 2.0 * np.pi * uniform_of(state[0], 0)
     low, high = angle - 2.0 * np.pi, angle
     while True:
         c, s = np.cos(angle), np.sin(angle)
-        for k in range(p):
-            new[k] = centre[k] + c * (eta[k] - centre[k]) + s * around[k]
-        found = log_joint(new, words, counts, topics, location, precision, theta) - _log_base(new, centre, spread)
+        for k in range(len(eta)):
+            new[k] = centre[k] + c * a[k] + s * b[k]
+        found = log_words(new, own, counts, theta, fits) + c * ratio[0] + s * ratio[1]
+        found += c * (c * ratio[2] + s * ratio[3]) + s * s * ratio[4]
         if found >= level or high - low < 1e-12:  # the bracket has shrunk to η itself
             break
         if angle < 0.0:
@@ -208,29 +210,34 @@ def _move(
             high = angle
         state[0] += GOLDEN
         angle = low + (high - low) * uniform_of(state[0], 0)
-    for k in range(p):
-        eta[k] = new[k]
+    eta[:] = new
 
 
 @compiled
 def _draw_words(
-    words: Array, counts: Array, topics: Array, theta: Array, state: Array, spare: Array, word_counts: Array
+    words: Array, counts: Array, own: Array, theta: Array, fits: Array, state: Array, spare: Array, word_counts: Array
 ) -> None:
-    """The topics of all words given θ; fractions of counts are rounded at random."""
+    """The topics of all words given θ; fractions of counts are rounded at random. Few are drawn one by one."""
     K = len(theta)
     for w in range(len(words)):
-        row, total = topics[words[w]], 0.0
-        for k in range(K):
-            total += theta[k] * row[k]
+        row, out, total = own[w], word_counts[words[w]], fits[w]
         left = np.floor(counts[w])
         state[0] += GOLDEN
         left += 1.0 if uniform_of(state[0], 0) < counts[w] - left else 0.0
+        while 0.0 < left < SINGLY:
+            state[0] += GOLDEN
+            rest, k = total * uniform_of(state[0], 0) - theta[0] * row[0], 0
+            while rest >= 0.0 and k < K - 1:
+                k += 1
+                rest -= theta[k] * row[k]
+            out[k] += 1.0
+            left -= 1.0
         for k in range(K):
             if left <= 0.0:
                 break
             share = theta[k] * row[k]
             drawn = left if k == K - 1 or share >= total else binomial_of(left, share / total, state, spare)
-            word_counts[words[w], k] += drawn
+            out[k] += drawn
             left -= drawn
             total -= share
 
@@ -266,15 +273,13 @@ def move_documents(
     `location` is the mean of its prior.
     """
     p = location.shape[1]
-    theta, around, new = np.empty(p + 1), np.empty(p), np.empty(p)
-    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    theta, state, spare = np.empty(p + 1), np.empty(1, np.uint64), np.zeros(1)
     for i in range(len(states)):
         state[0], spare[0] = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN), 0.0
-        its, own = words[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
+        its, many = words[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
+        own, fits = gathered(topics, its), np.empty(len(its))
         eta, centre, spread = states[i, :p], states[i, p : 2 * p], states[i, 2 * p : 3 * p]
         for _ in range(moves):
-            _move(
-                eta, its, own, topics, location[i], precision, centre, spread, state, spare, theta, around, new
-            )  # fmt: skip
+            _move(eta, own, many, location[i], precision, centre, spread, state, spare, theta, fits)
         if len(word_counts):
-            _draw_words(its, own, topics, theta, state, spare, word_counts)
+            _draw_words(its, many, own, theta, fits, state, spare, word_counts)
