@@ -25,39 +25,34 @@ PIVOT = 1e-12
 
 @compiled
 def cholesky(a: Array, factor: Array) -> bool:
-    """Upper factor U of a symmetric matrix, a = UᵀU; False where it has none. What is below U's diagonal is left."""
-    n = len(a)
-    for i in range(n):
-        for j in range(i, n):
-            factor[i, j] = a[i, j]
-    for j in range(n):
-        top = factor[j]
-        if not top[j] > PIVOT * abs(a[j, j]):
+    """Upper factor U of a symmetric matrix, a = UᵀU, and Uᵀ below its diagonal; False, and neither, without one."""
+    try:
+        lower = np.linalg.cholesky(a)
+    except Exception:  # numba knows no other class here
+        return False
+    for j in range(len(a)):
+        if not lower[j, j] * lower[j, j] > PIVOT * abs(a[j, j]):
             return False
-        pivot = np.sqrt(top[j])
-        for k in range(j, n):
-            top[k] /= pivot
-        for i in range(j + 1, n):
-            row, scale = factor[i], top[i]
-            for k in range(i, n):
-                row[k] -= scale * top[k]
+    for i in range(len(a)):
+        for j in range(i, len(a)):
+            factor[i, j] = factor[j, i] = lower[j, i]
     return True
 
 
 @compiled
 def solve(factor: Array, x: Array) -> None:
-    """x <- (UᵀU)⁻¹ x."""
+    """x <- (UᵀU)⁻¹ x; both triangles of the factor serve, each row by row."""
     n = len(x)
     for i in range(n):
-        row = factor[i]
-        x[i] /= row[i]
+        x[i] /= factor[i, i]
+        row, value = factor[i], x[i]
         for k in range(i + 1, n):
-            x[k] -= row[k] * x[i]
+            x[k] -= row[k] * value
     for i in range(n - 1, -1, -1):
-        row = factor[i]
-        for k in range(i + 1, n):
-            x[i] -= row[k] * x[k]
-        x[i] /= row[i]
+        x[i] /= factor[i, i]
+        row, value = factor[i], x[i]
+        for k in range(i):
+            x[k] -= row[k] * value
 
 
 @compiled

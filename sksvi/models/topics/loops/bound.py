@@ -93,14 +93,12 @@ def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, table
     """out (P, P) += mean of Σ c r rᵀ over nodes; with each=False of the responsibilities' mean, one product in all."""
     S, K = theta.shape
     for s in range(S if each else 1):
+        if each:
+            np.dot(ratio[:, s : s + 1].copy(), theta[s : s + 1], table)
+        else:
+            np.dot(ratio, theta, table)
         for w in range(len(counts)):
-            row = table[w]
-            for k in range(K):
-                row[k] = 0.0
-            for t in range(s, s + 1 if each else S):
-                for k in range(K):
-                    row[k] += ratio[w, t] * theta[t, k]
-            scale = 1.0 / np.sqrt(counts[w] * S) if each else 1.0 / (np.sqrt(counts[w]) * S)
+            row, scale = table[w], 1.0 / np.sqrt(counts[w] * S) if each else 1.0 / (np.sqrt(counts[w]) * S)
             for k in range(K):
                 row[k] *= scale * B[w, k]
         product = np.dot(table.T, table)
@@ -259,14 +257,9 @@ def prior_of(prior: LogOddsPopulation, i: int) -> LogOddsPopulation:
 @compiled
 def pull_of(mean: Array, prior: LogOddsPopulation, out: Array) -> float:
     """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
-    centre, precision = prior.location, prior.precision
-    value = 0.0
-    for j in range(len(mean)):
-        out[j] = 0.0
-        for k in range(len(mean)):
-            out[j] += precision[j, k] * (mean[k] - centre[k])
-        value += 0.5 * out[j] * (mean[j] - centre[j])
-    return value
+    off = mean - prior.location
+    np.dot(prior.precision, off, out)
+    return 0.5 * np.dot(off, out)
 
 
 @compiled

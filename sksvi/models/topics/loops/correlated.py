@@ -61,7 +61,10 @@ def settle_mean(
     work: Work,
     curved: Curvature,
 ) -> float:
-    """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats."""
+    """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats.
+
+    `work` is left as `look` leaves it at the mean.
+    """
     p = len(mean)
     if p == 0:
         return 0.0
@@ -76,6 +79,7 @@ def settle_mean(
             age, rate = HELD, halved(rate, halvings, HALVINGS)
             halvings += 1
             if rate == 0.0:
+                look(bound, document, mean, root, work)
                 break
             for k in range(p):
                 new[k] = mean[k] + rate * step[k]
@@ -110,13 +114,11 @@ def settle_root(
     document: Document,
     prior: LogOddsPopulation,
     full: bool,
-    mean: Array,
     root: Array,
     work: Work,
     curved: Curvature,
 ) -> int:
-    """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]); returns repairs."""
-    look(bound, document, mean, root, work)
+    """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]) after `look` at q(η); returns repairs."""
     yes = len(document.nodes) > 0
     curvature(bound, document, yes, not yes, not full, work, curved.negative, curved.safe)
     repairs = project(curved.negative, full, curved.factor)
@@ -155,7 +157,7 @@ def newton_documents(
             gain = settle_mean(bound, document, own_prior, effort, mean, root, work, curved)
             if t > 0 and gain < effort.tol:
                 break
-            repairs += settle_root(bound, document, own_prior, full, mean, root, work, curved)
+            repairs += settle_root(bound, document, own_prior, full, root, work, curved)
         store_square(root, False, state[i, p:])
     return repairs
 
@@ -224,7 +226,8 @@ def gradient_visit(
                 root_step(slopes, document.nodes, prior, full, rates, root, root_sums)
             mean_step(slope, prior, rates, mean, sums)
         if not by_gradient:
-            repairs += settle_root(bound, document, prior, full, mean, root, work, curved)
+            look(bound, document, mean, root, work)
+            repairs += settle_root(bound, document, prior, full, root, work, curved)
     store_square(root, full, state[2 * p : 2 * p + size])
     if by_gradient:
         store_square(root_sums, full, state[2 * p + size :])
