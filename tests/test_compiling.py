@@ -36,8 +36,8 @@ def nowhere(monkeypatch):
 def test_loops_are_compiled_without_a_cache_with_one_warning(nowhere):
     with pytest.warns(UserWarning, match="Set NUMBA_CACHE_DIR") as caught:
         loops = [compiled.njit()(lambda x: x + 1.0), compiled.njit(error_model="numpy")(lambda x: 1.0 / x)]
+        assert loops[0](1.0) == 2.0 and loops[1](0.0) == float("inf")
     assert len(caught) == 1
-    assert loops[0](1.0) == 2.0 and loops[1](0.0) == float("inf")
 
 
 def test_other_errors_of_the_compiler_are_not_hidden(monkeypatch):
@@ -46,7 +46,7 @@ def test_other_errors_of_the_compiler_are_not_hidden(monkeypatch):
 
     monkeypatch.setattr(compiled.numba, "njit", broken)
     with pytest.raises(RuntimeError, match="registers"):
-        compiled.njit()(lambda x: x)
+        compiled.njit()(lambda x: x)(1.0)
 
 
 def test_every_loop_is_compiled_by_the_one_decorator():

@@ -166,7 +166,7 @@ def toy(record, cuts, index, node, extra, packed, wide, full):
 TOY = entry(
     *("record.x(n,F) f", "cuts(n+1) i cuts e", "index(e) i < F", "node(n) ? < F", "extra(n|0,F) f"),
     *("packed(n,F~) f", "wide(>=n,F^) f"),
-)(SimpleNamespace(py_func=toy))
+)(SimpleNamespace(py_func=toy, standalone=toy))
 
 
 def broken(value, rng):
@@ -216,4 +216,18 @@ def test_an_empty_block_is_no_mistake():
 
 def test_a_rule_that_cannot_be_read_is_an_error():
     with pytest.raises(ValueError, match="cannot be read"):
-        entry("indices e i")(gram.compiled)
+        entry("indices e i")(SimpleNamespace(py_func=gram.compiled.py_func, standalone=gram.compiled))
+
+
+@pytest.mark.costly
+def test_no_compiled_function_calls_itself():
+    """As a part of its callers it has no address of its own to call."""
+    found = {
+        (name, loop.name)
+        for name, tree in modules().items()
+        for loop in ast.walk(tree)
+        if isinstance(loop, ast.FunctionDef) and compiles(loop)
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and node.id == loop.name
+    }
+    assert not found

@@ -77,10 +77,8 @@ def _rejected(n: float, p: float, state: Array) -> float:
 
 
 @compiled
-def binomial_of(n: float, p: float, state: Array, spare: Array) -> float:
-    """A binomial number of n trials, however many."""
-    if p > 0.5:
-        return n - binomial_of(n, 1.0 - p, state, spare)
+def _at_most_half(n: float, p: float, state: Array, spare: Array) -> float:
+    """A binomial number of n trials of probability p <= 1/2."""
     mean = n * p
     if mean > NORMAL:
         z = normal(state, spare)
@@ -88,6 +86,14 @@ def binomial_of(n: float, p: float, state: Array, spare: Array) -> float:
     if n > TRIALS:
         n, p = TRIALS, mean / TRIALS
     return _added_up(n, p, state) if mean < FEW else _rejected(n, p, state)
+
+
+@compiled
+def binomial_of(n: float, p: float, state: Array, spare: Array) -> float:
+    """A binomial number of n trials, however many."""
+    if p > 0.5:
+        return n - _at_most_half(n, 1.0 - p, state, spare)
+    return _at_most_half(n, p, state, spare)
 
 
 @compiled
