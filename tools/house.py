@@ -27,9 +27,9 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 451,
-    "lines of code": 61_394,
+    "lines of code": 61_438,
     "functions of more than 40 lines": 26,
-    "names that inference reads off a model": 25,
+    "names that inference reads off a model": 26,
     "names of Likelihood": 54,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
+from sksvi.families.base import between
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.schedules import AdaGrad
 
@@ -116,7 +117,7 @@ def natural_step(q: Any, prior: Any, gradient: Any, rate: Any, left: Any = None)
 
 def _between(q: Any, own: Any, target: Any, rate: Any) -> Any:
     """The block whose natural parameters are (1 - rate) of its own plus rate of the target's."""
-    return q.replace([(1 - by_plate(rate, s)) * t + by_plate(rate, s) * s for t, s in zip(own, target, strict=True)])
+    return q.replace([between(t, s, by_plate(rate, s)) for t, s in zip(own, target, strict=True)])
 
 
 def beyond_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import RandomState
 
 Array = np.ndarray
@@ -209,7 +210,7 @@ class Family:
     def blended(self, other: Any, weight: float) -> Any:
         """(1 - weight) of what holds this block plus weight of the other's: an average over a fit's path."""
         mine, its = ([getattr(block, name) for name in self.array_dims] for block in (self, other))
-        return self._made(*((1 - weight) * a + weight * b for a, b in zip(mine, its, strict=True)))
+        return self._made(*(between(a, b, weight) for a, b in zip(mine, its, strict=True)))
 
     def _made(self, *parts: Any) -> Any:
         """A block of this kind from the arrays of `array_dims`."""
@@ -387,6 +388,21 @@ class Family:
             parts = tuple(np.multiply(share[k], part) for part in self.of_slopes(one, slope[k]))
             total = parts if total is None else tuple(a + b for a, b in zip(total, parts, strict=True))
         return total
+
+
+#: Numbers of a block that fits a cache, and of an array from which on temporaries cost more than the work.
+CACHED, LARGE = 2**15, 2**20
+
+
+def between(a: Any, b: Any, weight: Any) -> Any:
+    """(1 - weight) a + weight b; of large arrays a few rows at a time, for the sake of memory: the same bits."""
+    if not isinstance(a, np.ndarray) or a.size < LARGE or a.ndim < 2 or a.shape != np.shape(b) or np.ndim(weight):
+        return (1 - weight) * a + weight * b
+    out = np.empty_like(a)
+    for part in parallel.slices(len(a), max(1, CACHED * len(a) // a.size)):
+        np.multiply(a[part], 1 - weight, out=out[part])
+        out[part] += weight * b[part]
+    return out
 
 
 def message_draws(block: Any, prior: Any, n: int, random_state: RandomState) -> tuple[Array, Array]:

@@ -103,6 +103,10 @@ class Dirichlet(Flat):
         """E log β = ψ(λ) - ψ(Σλ), (..., V)."""
         return digamma(self.concentration) - digamma(self.total)
 
+    def moments_of(self, columns: Array) -> Array:
+        """E log β of some coordinates, (..., len(columns))."""
+        return digamma(self.concentration[..., columns]) - digamma(self.total)
+
     @cached_property
     def log_normaliser(self) -> Array:
         """Σ_v log Γ(λ_v) - log Γ(Σλ), (...)."""
@@ -136,6 +140,8 @@ class Dirichlet(Flat):
         Few large negative ones balance many small ones. Whole, they take words out of topics that draws without them do
         not bring back; raised, mean counts about the prior's size are some per cent too large, others hardly.
         """
+        if gradient[0].min(initial=0.0) >= 0.0:
+            return gradient
         return (np.maximum(gradient[0], (LEAST_SHARE - 1.0) * prior.theta),)
 
     @staticmethod
@@ -360,6 +366,10 @@ class Simplex(PointMass, Flat):
         """log β, (..., V)."""
         with np.errstate(divide="ignore"):
             return np.log(self.mean)
+
+    def moments_of(self, columns: Array) -> Array:
+        """log β of some coordinates, (..., len(columns))."""
+        return self.moments[..., columns]
 
     def kl(self, prior: Simplex) -> float:
         """Σ e (log of the prior's own mode - log β), nats, with e the prior's counts."""

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from sksvi._typing.arrays import RandomState
-from sksvi.families.base import Draw, Family, Message
+from sksvi.families.base import Draw, Family, Message, between
 
 Array = np.ndarray
 
@@ -131,7 +131,7 @@ class Flat(Family):
 
     def blended(self, other: Any, weight: float) -> Self:
         """(1 - weight) of these natural parameters plus weight of the other's."""
-        return self.of_theta((1 - weight) * self.theta + weight * other.theta)
+        return self.of_theta(between(self.theta, other.theta, weight))
 
     def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
         """Draws (n, ...), and KL plus (θ_q - θ_p)·(t(x) - η), which is log q - log prior."""

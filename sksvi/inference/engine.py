@@ -160,9 +160,13 @@ class BatchGradient:
     def __call__(self, data: Any, rows: Rows) -> tuple[Gradient, float, int]:
         """Summed over chunks, in an order that depends on their number alone."""
         chunks = list(enumerate(self.model.chunks(rows, data)))
+        view, widened = self.model.narrowed(self.view, data, rows)
+        one = partial(replace(self, view=view).of_chunk, data)
         if len(chunks) == 1:  # of which there is no sum: to form one takes longer than few rows do
-            return self.of_chunk(data, chunks[0])
-        return parallel.tree_sum(parallel.in_order(partial(self.of_chunk, data), chunks, self.threads))
+            gradient, value, repairs = one(chunks[0])
+        else:
+            gradient, value, repairs = parallel.tree_sum(parallel.in_order(one, chunks, self.threads))
+        return widened(gradient), value, repairs
 
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:
         """Gradient per block, E log p and the count of projected covariances of one chunk, `item` = (number, rows)."""

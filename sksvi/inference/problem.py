@@ -53,6 +53,10 @@ class GlobalsAtMean:
         """Statistics at the mean, t(E x), in the place of E t(x)."""
         return self._block.statistics(self._block.mean)
 
+    def moments_of(self, columns: Any) -> Any:
+        """t(E x) of some coordinates."""
+        return self._block.statistics(self._block.mean[..., columns])
+
 
 class MeanGlobals(ExpectedGlobals):
     """Statistics at the mean of q, as in EM; the view's `bounded` has the expectations, which a bound is taken at."""

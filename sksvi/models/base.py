@@ -295,6 +295,10 @@ class Model(ABC):
         """What `terms` reads of q, once per step: with `rng` one draw of the globals, else expectations."""
         return q
 
+    def narrowed(self, view: Any, data: Any, rows: Rows) -> tuple[Any, Callable[[Gradient], Gradient]]:
+        """The view of the columns that rows have, where it is made column by column; a summed gradient in all."""
+        return view, lambda gradient: gradient
+
     @abstractmethod
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Per datum: its part of the bound, and what `pull_back` makes a gradient of; unscaled."""

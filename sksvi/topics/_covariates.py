@@ -14,7 +14,7 @@ from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.tables import Levels, codes_of, column_of, framed
 from sksvi.estimators.validation import check_table
 from sksvi.models.data import Table
-from sksvi.models.topics.covariates import DocumentCounts
+from sksvi.models.topics.documents import DocumentCounts
 from sksvi.partitions.summary import DataSummary
 from sksvi.topics._encoding import Vocabulary
 

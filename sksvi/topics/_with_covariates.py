@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms
 from sksvi._typing.arrays import DataFrame, MatrixLike, Names, PerRow
-from sksvi.models.topics.covariates import DocumentCounts
+from sksvi.models.topics.documents import DocumentCounts
 from sksvi.partitions.collections import is_collection
 from sksvi.predictive.plain import tail_of
 from sksvi.topics._base import TopicModel

@@ -35,6 +35,7 @@ from sksvi.algorithms.steps import (
     trusted_step,
 )
 from sksvi.families import DiagonalGaussian, Free, Gamma, Gaussian, NotPositiveDefinite, Rayleigh, StandardGaussian
+from sksvi.families.base import between
 from sksvi.schedules import AdaDelta, AdaGrad, Constant, RobbinsMonro
 
 
@@ -483,3 +484,10 @@ def test_robbins_monro_formula():
     assert schedule.rate(4) == pytest.approx(2.0 * 8.0**-0.75)
     assert schedule.rate(0) == pytest.approx(2.0 * 4.0**-0.75)
     assert RobbinsMonro(scale=100.0).rate(0) == 1.0
+
+
+def test_large_arrays_are_mixed_to_the_same_bits(monkeypatch, global_random_seed):
+    a, b = np.random.default_rng(global_random_seed).standard_normal((2, 7, 5, 3))
+    monkeypatch.setattr("sksvi.families.base.LARGE", 100)
+    monkeypatch.setattr("sksvi.families.base.CACHED", 31)
+    np.testing.assert_array_equal(between(a, b, 0.3), (1 - 0.3) * a + 0.3 * b)

@@ -345,10 +345,11 @@ def test_messages_find_the_same_posterior(corpus, covariance, bound):
     """Message passing and Newton's steps end at the same posteriors of documents."""
     fitted = small(bound=bound, covariance=covariance, algorithm="cvi").fit(corpus.data)
     model = fitted._model(40)
-    view, rows = model.view(fitted._globals, None), np.arange(60)
+    view, rows = model.view(fitted._globals, None).narrowed(model, corpus.data)[0], np.arange(60)
     found, effort = [], Effort(20, 100, 1e-8)
     for rule in ("messages", "natural"):
         batch = model.replaced(rule=rule).batch(Table(corpus.data[:60].astype(float), np.zeros(60)), rows)
+        batch.indices = view.place[batch.indices]
         found.append(model.settled(view, batch, model.nodes, batch.first_node, rule, effort, False, True))
     # With four nodes the fixed point of the covariance is not quite where the mean over nodes is largest.
     np.testing.assert_allclose(found[0].value, found[1].value, atol=0.4)

@@ -17,7 +17,7 @@ from sksvi._runtime import parallel
 from sksvi.families import Dirichlet, Population, RegressedPopulation, Simplex
 from sksvi.models.base import Local
 from sksvi.models.data import Table
-from sksvi.models.topics.covariates import design_of
+from sksvi.models.topics.documents import TopicLogs, design_of
 from sksvi.models.topics.lda import document_chunks
 from sksvi.models.topics.loops import records
 from sksvi.models.topics.loops.records import Effort, Rates
@@ -74,14 +74,15 @@ FIRST_SPREAD, FIRST_ROOT = 1.0, 0.5
 class CorrelatedView:
     """What documents see of the globals: topics word by word (V, K), the factor per word taken out, N(μ + Bᵀz, Σ).
 
-    ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to.
+    ``bounded`` is what their terms of the bound are taken at where that is not what their q(η) is fitted to, ``place``
+    where a word is.
     """
 
     topics: Array
     offset: Array
     population: Population
     bounded: CorrelatedView | None = None
-    draws: dict[str, Any] = field(default_factory=dict)
+    place: Array = field(default_factory=lambda: np.empty(0, np.int32))
 
     def prior(self, design: Array) -> records.LogOddsPopulation:
         """Distribution of the log odds of documents with these covariates (n, D)."""
@@ -270,17 +271,17 @@ class CorrelatedTopics(Local):
         nodes = (data.first + np.asarray(rows)) % len(self.nodes)
         return CorrelatedDocuments(part.indptr, part.indices, counts, design_of(part), nodes, start)
 
-    def view(self, q: dict[str, Any], rng: Any) -> CorrelatedView:
-        """Topics as documents see them: E log β, log β, or the logarithm of a draw."""
-        block = q["topics"]
-        if rng is not None:
-            draw = block.drawn(rng)
-            return replace(self.view_of(block.log_values(draw), q["population"]), draws={"topics": draw})
-        return self.view_of(block.moments, q["population"])
+    def view(self, q: dict[str, Any], rng: Any) -> TopicLogs:
+        """E log β, log β, or the logarithm of a draw."""
+        return TopicLogs.drawn(q["topics"], q["population"], rng)
+
+    def narrowed(self, view: TopicLogs, data: Table, rows: Any) -> Any:
+        """Topics as documents see them, of the words that they have."""
+        return view.narrowed(self, data.X[rows])
 
     def view_of(self, logs: Array, population: Any) -> CorrelatedView:
         if self.bound == "simple":
-            topics, offset = np.ascontiguousarray(logs.T), np.zeros(self.n_words)
+            topics, offset = np.ascontiguousarray(logs.T), np.zeros(logs.shape[1])
         else:
             offset = logs.max(0)
             offset[~np.isfinite(offset)] = 0.0
@@ -289,7 +290,7 @@ class CorrelatedTopics(Local):
 
     def terms(self, view: CorrelatedView, batch: CorrelatedDocuments, expect: Any, rng: Any) -> CorrelatedTerms:
         """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
-        nodes, first = self.nodes, batch.first_node
+        nodes, first, batch = self.nodes, batch.first_node, replace(batch, indices=view.place[batch.indices])
         if not expect.exact:
             nodes = rng.standard_normal((len(batch), expect.n, self.n_topics - 1))
             first = np.arange(len(batch))
@@ -316,7 +317,7 @@ class CorrelatedTopics(Local):
 
         local_step = getattr(loops, LOCAL_STEPS[rule])
         n, K = len(batch), self.n_topics
-        counts = np.zeros((self.n_words, K) if sums else (0, 0))
+        counts = np.zeros((len(view.topics), K) if sums else (0, 0))
         moments = np.zeros((K, K) if sums else (0, 0))
         shape = (n, K) if posterior else (0, 0)
         found = records.Sums(np.zeros(n), np.zeros(shape), np.zeros(shape), counts, moments)
@@ -339,13 +340,14 @@ class CorrelatedTopics(Local):
 
     def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> CorrelatedTerms:
         """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""
-        view = self.view(q, None)
+        view = self.view(q, None).narrowed(self, X)[0]
         nodes = paired_nodes(1, EXACT_NODES, self.n_topics - 1, np.random.default_rng(NODE_SEED))
         data = Table(X, np.zeros(X.shape[0]))
 
         def one(part: slice) -> CorrelatedTerms:
             rows = np.arange(part.start, part.stop)
             batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
+            batch.indices = view.place[batch.indices]
             return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
@@ -377,9 +379,10 @@ class CorrelatedTopics(Local):
         from sksvi.models.topics.loops.bound import sum_documents
 
         assert self.judges is not None
-        view, n, none = self.view(q, None), X.shape[0], np.empty((0, 0))
+        view, n, none = self.view(q, None).narrowed(self, X)[0], X.shape[0], np.empty((0, 0))
         nodes = np.zeros(n, int)
-        corpus = records.Corpus(X.indptr, X.indices, np.ascontiguousarray(X.data, np.float64), self.judges, nodes)
+        words, counts = view.place[X.indices], np.ascontiguousarray(X.data, np.float64)
+        corpus = records.Corpus(X.indptr, words, counts, self.judges, nodes)
         prior = view.prior(design_of(X))
         found = records.Sums(np.zeros(n), none, none, none, none)
         none = np.empty((0, self.n_topics))
@@ -401,7 +404,7 @@ class CorrelatedTopics(Local):
         return shares_of_topics((q["topics"].theta - self._prior["topics"].theta).sum(1))
 
     def pull_back(self, terms: CorrelatedTerms, batch: CorrelatedDocuments) -> dict[str, Any]:
-        """Expected counts (K, V) and sums of moments."""
+        """Expected counts (K, W) and sums of moments."""
         return {"topics": (terms.counts.T,), "population": (terms.moments,)}
 
 

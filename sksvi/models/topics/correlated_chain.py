@@ -18,7 +18,7 @@ from sksvi.models.base import Blocks
 from sksvi.models.chains import ChainLength, walk
 from sksvi.models.topics.chain import BURN_IN, CHAIN, ChainDocuments, Round, TopicChain, TopicDraws
 from sksvi.models.topics.correlated import CorrelatedTopics
-from sksvi.models.topics.covariates import design_of
+from sksvi.models.topics.documents import design_of
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, as_points
 

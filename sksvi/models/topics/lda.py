@@ -21,6 +21,7 @@ from sksvi.families import Dirichlet, Point
 from sksvi.families.point import ascent
 from sksvi.models.base import Blocks, Gradient, Local
 from sksvi.models.data import Table
+from sksvi.models.topics.documents import TopicLogs
 from sksvi.models.topics.scores import shares_of_topics, word_scores
 from sksvi.models.traits import BoundTraits, StepTraits, Traits, Warmup
 from sksvi.schedules import RobbinsMonro
@@ -72,14 +73,14 @@ VISIT, PORTION, SETTLE = (
 class LDAView:
     """Topics as documents see them: word by word (V, K), the logarithm of the factor per word taken out, and α.
 
-    ``bounded`` is what their terms of the bound are taken at where that is another view.
+    ``bounded`` is what their terms of the bound are taken at where that is another view, ``place`` where a word is.
     """
 
     topics: Array
     offset: Array
     alpha: Array
     bounded: LDAView | None = None
-    draws: dict[str, Any] = field(default_factory=dict)
+    place: Array = field(default_factory=lambda: np.empty(0, np.int32))
 
     @cached_property
     def rest(self) -> Array:
@@ -230,14 +231,13 @@ class LatentDirichlet(Local):
         counts = np.ascontiguousarray(part.data, np.float64)
         return LDADocuments(part.indptr, part.indices, counts, data.first + np.asarray(rows, np.int64), start)
 
-    def view(self, q: Blocks, rng: Any) -> LDAView:
-        """Topics as documents see them: E log β, or log β of a draw, up to a factor per word."""
-        if rng is None:
-            return self.view_of(q["topics"].moments, self.alpha_of(q))
-        draw = q["topics"].drawn(rng)
-        view = self.view_of(q["topics"].log_values(draw), self.alpha_of(q))
-        view.draws["topics"] = draw
-        return view
+    def view(self, q: Blocks, rng: Any) -> TopicLogs:
+        """E log β, or log β of a draw."""
+        return TopicLogs.drawn(q["topics"], self.alpha_of(q), rng)
+
+    def narrowed(self, view: TopicLogs, data: Table, rows: Any) -> Any:
+        """Topics as documents see them, of the words that they have."""
+        return view.narrowed(self, data.X[rows])
 
     def view_of(self, logs: Array, alpha: Array) -> LDAView:
         offset = logs.max(0)
@@ -251,6 +251,7 @@ class LatentDirichlet(Local):
 
     def terms(self, view: LDAView, batch: LDADocuments, expect: Any, rng: Any) -> LDATerms:
         """Local posteriors of the documents, continued from where they started, and their sums for the gradient."""
+        batch = replace(batch, words=view.place[batch.words])
         return self.settled(view, batch, self.visit, int(rng.integers(2**62)) if self.traits.bound.noisy else 0)
 
     def settled(
@@ -266,7 +267,7 @@ class LatentDirichlet(Local):
         from sksvi.models.topics.loops.algebra import document_bounds
 
         n, K, bound_view = len(batch), self.n_topics, view.bounded or view
-        local, counts = np.array(batch.start, float), np.zeros((self.n_words if sums else 0, K))
+        local, counts = np.array(batch.start, float), np.zeros((len(view.topics) if sums else 0, K))
         second = np.zeros((n if squares else 0, K))
         own = np.zeros((n if self.learns_alpha and self.local_step != "mean-field" else 0, K))
         terms = LDATerms(np.empty(n), local, np.empty((n, K)), own, counts, second, bound_view)
@@ -285,7 +286,7 @@ class LatentDirichlet(Local):
         return terms
 
     def pull_back(self, terms: LDATerms, batch: LDADocuments) -> Gradient:
-        """Expected counts (K, V); gradient and Hessian in log α."""
+        """Expected counts (K, W); gradient and Hessian in log α."""
         found: Gradient = {"topics": (terms.counts.T,)}
         if self.learns_alpha:
             elog = terms.own_elog if len(terms.own_elog) else terms.elog

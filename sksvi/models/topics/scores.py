@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from sksvi.models.topics.covariates import design_of
+from sksvi.models.topics.documents import design_of
 
 Array = np.ndarray
 

@@ -427,7 +427,8 @@ def test_bounds_of_forming_passes_are_bounds(global_random_seed):
     model, rows, found = fitted._model(30), np.arange(40), []
     batch = model.batch(Table(X, np.zeros(40)), rows)
     for seen, effort in (("mean", correlated.VISIT), ("expected", records.Effort(0, 0, 0.0))):
-        view = GLOBALS[seen].view(model, fitted._globals, None)
+        view, _ = GLOBALS[seen].view(model, fitted._globals, None).narrowed(model, X)
+        batch.indices = view.place[X.indices]
         found.append(model.settled(view, batch, model.nodes, batch.first_node, "natural", effort, False, False))
         batch.start = found[0].local
     np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,7 @@ from sksvi.inference.problem import GLOBALS
 from sksvi.inference.start import first_state
 from sksvi.models.data import Table
 from sksvi.models.topics import lda
+from sksvi.models.topics.documents import TopicLogs
 from sksvi.models.topics.lda import DocumentVisit, LatentDirichlet, LDADocuments, LDAView, dirichlet_marginal
 from sksvi.models.topics.loops import gibbs
 from sksvi.models.traits import Warmup
@@ -298,16 +300,45 @@ def test_views_are_what_the_algorithms_say(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     q, model = {"topics": Dirichlet(rng.gamma(1.0, 1.0, (K, V)) + 0.3)}, model_of()
 
+    words = np.sort(rng.permutation(V)[: V - 1])
+    X = sp.csr_matrix((np.ones(V - 1), words, [0, V - 1]), (1, V))
+
+    def seen(name):
+        view = GLOBALS[name].view(model, q, rng)
+        return view, view.narrowed(model, X)[0]
+
     def logs(view):
+        np.testing.assert_array_equal(view.place[words], np.arange(V - 1))
         return (np.log(view.topics) + view.offset[:, None]).T
 
     block = q["topics"]
-    np.testing.assert_allclose(logs(GLOBALS["expected"].view(model, q, rng)), block.moments)
-    mean = GLOBALS["mean"].view(model, q, rng)
-    np.testing.assert_allclose(logs(mean), np.log(block.mean))
-    np.testing.assert_allclose(logs(mean.bounded), block.moments)
-    drawn = GLOBALS["sampled"].view(model, q, np.random.default_rng(3))
-    np.testing.assert_allclose(logs(drawn), np.log(drawn.draws["topics"].value))
+    np.testing.assert_allclose(logs(seen("expected")[1]), block.moments[:, words])
+    mean = seen("mean")[1]
+    np.testing.assert_allclose(logs(mean), np.log(block.mean)[:, words])
+    np.testing.assert_allclose(logs(mean.bounded), block.moments[:, words])
+    view, drawn = seen("sampled")
+    np.testing.assert_allclose(logs(drawn), np.log(view.draws["topics"].value)[:, words])
+
+
+def test_a_gradient_is_that_of_documents_among_all_words(global_random_seed):
+    """A batch that has some of the words moves these as if no others were there; of the others it says nothing."""
+    rng = np.random.default_rng(global_random_seed)
+    few, some = sp.csr_matrix(1.0 + rng.poisson(2.0, (6, 4))), np.array([1, 4, 5, 8], np.int32)
+    wide = sp.csr_matrix((few.data, some[few.indices], few.indptr), (6, 9))
+    logs, found = np.log(rng.dirichlet(np.ones(9), K)), []
+    for X, own in ((wide, logs), (few, logs[:, some])):
+        model, data = (
+            LatentDirichlet(K, X.shape[1], alpha=np.full(K, 0.5), eta=np.ones(own.shape)),
+            Table(X, np.zeros(6)),
+        )
+        view, widened = TopicLogs(partial(np.take, own, axis=1), np.full(K, 0.5)).narrowed(model, X)
+        batch = model.batch(data, np.arange(6))
+        terms = model.terms(view, batch, None, rng)
+        found.append((terms.value, widened(model.pull_back(terms, batch))["topics"][0]))
+    (value, gradient), (expected, of_few) = found
+    np.testing.assert_array_equal(value, expected)
+    np.testing.assert_array_equal(gradient[:, some], of_few)
+    assert np.count_nonzero(gradient) == np.count_nonzero(of_few) and gradient.shape == (K, 9)
 
 
 # ---- hyperparameters
