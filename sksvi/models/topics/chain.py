@@ -118,7 +118,7 @@ class Round(NamedTuple):
 
 
 class ChainDocuments:
-    """Documents of a chain in chunks, each with its part of the matrix.
+    """Documents of a chain in chunks, each with its words and its part of the matrix.
 
     Parameters
     ----------
@@ -130,8 +130,9 @@ class ChainDocuments:
     """
 
     def __init__(self, X: Any, rows: list[Array], seed: int, threads: int) -> None:
-        self.X, self.parts, self.seed, self.threads = X, [(part, X[part]) for part in rows], seed, threads
-
+        self.X, self.seed, self.threads = X, seed, threads
+        parts = ((part, X[part]) for part in rows)
+        self.parts = [(part, words := np.unique(own.indices), own[:, words]) for part, own in parts]
         short = X.sum() < SHORT * X.shape[0]
         self.burn_in, self.thin = (SHORT_BURN_IN, SHORT_THIN) if short else (BURN_IN, THIN)
 
@@ -151,16 +152,17 @@ class TopicChain:
     def sweep(self, point: Round, rng: np.random.Generator, number: int) -> Round:
         """The point after a round; every document has random numbers of its own."""
         sampler, states = self.sampler, point.states.copy()
-        view, key = sampler.view(point.topics, point.prior), int(rng.integers(2**62))
+        key, counts = int(rng.integers(2**62)), np.zeros_like(point.counts)
 
-        def one(item: tuple[Array, Any]) -> Array:
-            (rows, part), counts = item, np.zeros(point.topics.shape[::-1])
-            state = states[rows]
-            sampler.sweep(view, part, state, key, rows, counts)
+        def one(item: tuple[Array, Array, Any]) -> tuple[Array, Array]:
+            (rows, words, part), topics = item, point.topics
+            state, own = states[rows], np.zeros((len(words), len(topics)))
+            sampler.sweep(sampler.view(topics[:, words], point.prior), part, state, key, rows, own)
             states[rows] = state
-            return counts
+            return words, own
 
-        counts = parallel.tree_sum(parallel.in_order(one, self.corpus.parts, self.corpus.threads)).T
+        for words, own in parallel.in_order(one, self.corpus.parts, self.corpus.threads):
+            counts[:, words] += own.T
         prior = sampler.prior_given(states, point.prior, counts, rng)
         return Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
 

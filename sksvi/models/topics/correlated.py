@@ -338,17 +338,19 @@ class CorrelatedTopics(Local):
             found.values, local, counts, moments, int(repairs), found.proportions, deviations, factors
         )
 
-    def documents(self, q: dict[str, Any], X: Any, threads: int, roots: bool = False) -> CorrelatedTerms:
-        """Posteriors of documents at given globals, from equal proportions to tolerance, on nodes common to all."""
+    def documents(
+        self, q: Any, X: Any, threads: int, roots: bool = False, n: int = EXACT_NODES, effort: Effort = SETTLE
+    ) -> CorrelatedTerms:
+        """Posteriors of documents at given globals, from equal proportions to tolerance, on n nodes common to all."""
         view = self.view(q, None).narrowed(self, X)[0]
-        nodes = paired_nodes(1, EXACT_NODES, self.n_topics - 1, np.random.default_rng(NODE_SEED))
+        nodes = paired_nodes(1, n, self.n_topics - 1, np.random.default_rng(NODE_SEED))
         data = Table(X, np.zeros(X.shape[0]))
 
         def one(part: slice) -> CorrelatedTerms:
             rows = np.arange(part.start, part.stop)
             batch = self.batch(data, rows, np.zeros((len(rows), 2 * (self.n_topics - 1))))
             batch.indices = view.place[batch.indices]
-            return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", SETTLE, False, True, roots)
+            return self.settled(view, batch, nodes, np.zeros(len(rows), int), "natural", effort, False, True, roots)
 
         found = list(parallel.in_order(one, parallel.slices(X.shape[0], POSTERIOR_CHUNK), threads))
         names = ("value", "local", "proportions", "deviations", "roots")

@@ -17,13 +17,15 @@ from sksvi.families import Dirichlet, Population, RegressedPopulation
 from sksvi.models.base import Blocks
 from sksvi.models.chains import ChainLength, walk
 from sksvi.models.topics.chain import BURN_IN, CHAIN, ChainDocuments, Round, TopicChain, TopicDraws
-from sksvi.models.topics.correlated import CorrelatedTopics
+from sksvi.models.topics.correlated import PORTION_VISIT, CorrelatedTopics
 from sksvi.models.topics.documents import design_of
 from sksvi.models.topics.lda import LatentDirichlet
 from sksvi.models.topics.lda_chain import LDASampler, as_points
 
 Array = np.ndarray
 
+#: Nodes that q(η) is fitted to where its ellipses alone are wanted: with more chains mix no faster.
+ELLIPSE_NODES = 16
 #: Moves of a document in a round of the chain, and the standard deviations of q(η) that they are made on, times this.
 MOVES, WIDENED = 1, 1.3
 #: Where the symmetric α of the chain before starts, and what is added to a document's words for their logarithms.
@@ -73,7 +75,7 @@ class CorrelatedSampler:
         width = self.model.n_topics - 1
         model, out = self.model, np.empty((X.shape[0], 3 * width + self.model.n_covariates))
         for part in parallel.slices(X.shape[0], TOGETHER):
-            found = model.documents(q, X[part], threads, roots=True)
+            found = model.documents(q, X[part], threads, True, ELLIPSE_NODES, PORTION_VISIT)
             out[part, :width] = out[part, width : 2 * width] = found.local[:, :width]
             out[part, 2 * width : 3 * width] = WIDENED * np.sqrt(np.square(found.roots).sum(1))
             out[part, 3 * width :] = design_of(X[part])
