@@ -187,8 +187,10 @@ def _move(
     state: Array, spare: Array, theta: Array, fits: Array,
 ) -> None:  # fmt: skip
     """One elliptical slice: the next η, in place, its θ, and θᵀβ of the words."""
-    new, a, b, off, ratio = eta.copy(), eta - centre, np.empty(len(eta)), centre - location, np.empty(5)
-    for k in range(len(eta)):
+    K, ratio = len(eta), np.empty(5)
+    new, a, b, off = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    for k in range(K):  # whole arrays compile for a second more
+        a[k], off[k] = eta[k] - centre[k], centre[k] - location[k]
         b[k] = spread[k] * normal(state, spare)
     log_ratio(a, b, off, precision, spread, ratio)
     state[0] += GOLDEN
@@ -210,7 +212,8 @@ def _move(
             high = angle
         state[0] += GOLDEN
         angle = low + (high - low) * uniform_of(state[0], 0)
-    eta[:] = new
+    for k in range(K):
+        eta[k] = new[k]
 
 
 @compiled

@@ -151,16 +151,9 @@ def expected_logs(alpha: Array, counts: Array, phi: Array, counted: Array, logs:
 
 @compiled
 def collapsed(
-    own: Array,
-    words: Array,
-    counts: Array,
-    alpha: Array,
-    sweeps: int,
-    small: float,
-    counted: Array,
-    logs: Array,
-    word_counts: Array,
-) -> int:
+    own: Array, words: Array, counts: Array, alpha: Array, sweeps: int, small: float,
+    counted: Array, logs: Array, word_counts: Array,
+) -> int:  # fmt: skip
     """Fixed point of one document from `counted` (K,), which moves; E log θ into `logs` (K|0,).
 
     Otherwise as `mean_field.expected`.
@@ -168,10 +161,13 @@ def collapsed(
     K, n, done = len(alpha), len(counts), 0
     weight, phi = np.empty(K), np.empty(own.shape)
     for w in range(n):
-        phi[w] /= _weighted(phi[w], own[w], counted, alpha, 0.0, counted)
+        mass = _weighted(phi[w], own[w], counted, alpha, 0.0, counted)
+        for k in range(K):  # sums of whole arrays compile for two seconds more
+            phi[w, k] /= mass
     counted[:] = 0.0
     for w in range(n):
-        counted += counts[w] * phi[w]
+        for k in range(K):
+            counted[k] += counts[w] * phi[w, k]
     for _ in range(sweeps):
         moved = 0.0
         for w in range(n):
@@ -190,7 +186,8 @@ def collapsed(
         counted[k] = max(counted[k], 0.0)  # as above
     if len(word_counts):
         for w in range(n):
-            word_counts[words[w]] += counts[w] * phi[w]
+            for k in range(K):
+                word_counts[words[w], k] += counts[w] * phi[w, k]
     if len(logs):
         expected_logs(alpha, counts, phi, counted, logs)
     return done
