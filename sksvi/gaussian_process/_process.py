@@ -112,7 +112,7 @@ class ProcessFit:
         """The block of q at node k."""
         if isinstance(self.node_blocks, list):
             return self.node_blocks[k]
-        return SiteGaussian(kernels.cross(kernel, self.points, self.points), *(part[k] for part in self.node_blocks))
+        return SiteGaussian(kernels.gram(kernel, self.points), *(part[k] for part in self.node_blocks))
 
     @cached_property
     def places(self) -> list[Place]:

@@ -248,9 +248,7 @@ class FullEvaluations(Explored):
         return float(self._terms(block).value.sum()) - float(block.kl(SiteGaussian(block.prior_cov)))
 
     def _under(self, q: dict[str, Any]) -> SiteGaussian:
-        X = self.model.X
-        K = kernels.cross(self.kernel_at(q), X, X)
-        return SiteGaussian(K).times(self.messages)
+        return SiteGaussian(kernels.gram(self.kernel_at(q), self.model.X)).times(self.messages)
 
     def quick(self, q: dict[str, Any]) -> float:
         """Bound by the messages of the mode."""

@@ -72,7 +72,7 @@ class FullGP(PerLatent):
 
     def at(self, theta: Array, block: SiteGaussian | None = None) -> dict[str, Any]:
         """q under the kernel with these parameters: the prior, or the messages of `block`."""
-        K = kernels.cross(self.kernel.clone_with_theta(theta), self.X, self.X)
+        K = kernels.gram(self.kernel.clone_with_theta(theta), self.X)
         return {"latents": SiteGaussian(K) if block is None else block.under(K), "kernel": Free(theta)}
 
     @property
