@@ -243,3 +243,12 @@ class Strings(sk.GenericKernelMixin, sk.StationaryKernelMixin, sk.NormalizedKern
 def test_what_is_refused(kernel, error, words):
     with pytest.raises(error, match=words):
         kernels.checked(kernel, D)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_a_gram_matrix_by_its_lower_half_is_symmetric_and_has_the_values_of_the_kernel(name, monkeypatch):
+    monkeypatch.setattr(kernels, "CHUNK_NUMBERS", 64)
+    X, kernel = np.random.default_rng(3).normal(size=(150, D)), KERNELS[name]
+    gram = kernels.gram(kernel, X)
+    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_allclose(gram, kernel(X), rtol=0.0, atol=1e-11 * np.max(kernel.diag(X)))
