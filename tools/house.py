@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 451,
-    "lines of code": 61_468,
+    "lines of code": 61_491,
     "functions of more than 40 lines": 26,
     "names that inference reads off a model": 26,
     "names of Likelihood": 54,

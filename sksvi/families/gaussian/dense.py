@@ -165,6 +165,14 @@ class PreciseGaussian(Normal):
         mean = structure.solve(root, self.dot(self.mean) + linear)
         return structure.block(mean, precision, root)
 
+    def log_evidence(self, message: Message, share: float = 1.0) -> float:
+        """log ∫ of this prior times a share of a message, nats, up to a constant that no prior changes."""
+        linear, precision = message.added()
+        own, structure = self.dot(self.mean), structure_of(precision, linear.ndim)
+        precision = self.precision_like(structure.block(linear, precision)) + share * precision
+        gained = structure.log_gain(precision, own + share * linear)
+        return gained + 0.5 * (self.log_det_precision() - float((self.mean * own).sum()))
+
     def message_from_gradient(self, gradient: tuple[Array, Any]) -> Message:
         """(g + P m, P) with P = -2 H, for the gradient (g, H) in mean and covariance."""
         g, precision = self.natural_gradient(gradient)

@@ -22,7 +22,7 @@ from sksvi.families.base import NotPositiveDefinite
 Array = np.ndarray
 
 #: A pivot below this many roundings of its diagonal entry carries no correct digit.
-PIVOT_ROUNDINGS = 4.0
+PIVOT_ROUNDINGS, EPS = 4.0, float(np.finfo(float).eps)
 
 
 def lower_root(half: Array) -> Array:
@@ -32,29 +32,31 @@ def lower_root(half: Array) -> Array:
     return np.where(np.diagonal(root) < 0.0, -1.0, 1.0)[:, None] * root
 
 
-def inverse_factor(precision: Array) -> Array:
-    """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
-    size, diagonal = precision.shape[-1], np.diagonal(precision, axis1=-2, axis2=-1)
-    if not np.all(np.isfinite(diagonal)):
+def lower_factor(precision: Array) -> Array:
+    """L (lower triangular) of precision = L Lᵀ, (n, n)."""
+    diagonal = precision.diagonal()
+    if not np.isfinite(diagonal).all():
         raise NotPositiveDefinite("the precision matrix is not finite")
-    factors = [lapack.dpotrf(matrix, lower=1, clean=1) for matrix in precision.reshape(-1, size, size)]
-    for _, info in factors:
-        if info:
-            raise NotPositiveDefinite(
-                f"the precision matrix is not positive definite at coordinate {info - 1}", info - 1
-            )
-    roots = np.stack([factor for factor, _ in factors]) if factors else np.empty((0, size, size))
-    pivots = np.square(np.diagonal(roots, axis1=-2, axis2=-1)) / diagonal.reshape(-1, size)
-    worst = int(np.argmin(pivots)) % size if pivots.size else 0
-    if not np.all(pivots > PIVOT_ROUNDINGS * np.finfo(float).eps):
+    factor, info = lapack.dpotrf(precision, lower=1, clean=1)
+    if info:
+        raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {info - 1}", info - 1)
+    pivots = np.square(factor.diagonal()) / diagonal
+    if not (pivots > PIVOT_ROUNDINGS * EPS).all():
+        worst = int(np.argmin(pivots))
         raise NotPositiveDefinite(
             f"coordinate {worst} is a linear combination of the others to working precision", worst
         )
-    for root, (factor, _) in zip(roots, factors, strict=True):
-        root[:], info = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    return factor
+
+
+def inverse_factor(precision: Array) -> Array:
+    """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
+    roots = np.empty(precision.shape)
+    for place in np.ndindex(precision.shape[:-2]):
+        roots[place], info = lapack.dtrtri(lower_factor(precision[place]), lower=1, overwrite_c=1)
         if info:
             raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
-    return roots.reshape(precision.shape)
+    return roots
 
 
 class Structure:
@@ -132,6 +134,11 @@ class Structure:
         """What a sampling error becomes, given its covariance and that with what it becomes; here it stays."""
         return error
 
+    def log_gain(self, P: Any, linear: Array) -> float:
+        """½ (hᵀ S h + log |S|) of a vector h, summed over plates: log ∫ exp(hᵀw - ½ wᵀP w) dw, up to a constant."""
+        root = self.root(P)
+        return 0.5 * (float(np.square(self.uncoloured(root, linear)).sum()) + self.log_det(root))
+
     # ---- roots
     def root(self, P: Any) -> Any:
         """C of P."""
@@ -203,7 +210,7 @@ class Dense(Structure):
 
     def of_diagonal(self, vector: Array, like: Any) -> Array:
         """diag(vector)."""
-        return vector[..., None] * np.eye(like.mean.shape[-1])
+        return np.diag(vector) if vector.ndim == 1 else vector[..., None] * np.eye(like.mean.shape[-1])
 
     def of_dense(self, matrix: Array, like: Any) -> Array:
         """The matrix itself."""
@@ -244,6 +251,15 @@ class Dense(Structure):
         else:
             trace = self.inner(P, q.cov) if q.full else np.sum(self.diagonal(P) * q.variance)
         return float(trace + np.sum(delta * self.dot(P, delta)))
+
+    def log_gain(self, P: Array, linear: Array) -> float:
+        """½ (hᵀ S h + log |S|), from L alone."""
+        total = 0.0
+        for place in np.ndindex(P.shape[:-2]):
+            factor = lower_factor(P[place])
+            whitened = lapack.dtrtrs(factor, linear[place], lower=1)[0]
+            total += 0.5 * float(whitened @ whitened) - float(np.log(factor.diagonal()).sum())
+        return total
 
     def root(self, P: Array) -> Array:
         """C = L⁻¹, P = L Lᵀ."""

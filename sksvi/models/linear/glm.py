@@ -122,14 +122,20 @@ class LinearModel(LinearLatents):
         own = np.broadcast_to(np.asarray(self.relative_scale, float), (self.n_fixed,))
         return own if self.shapes is None else own / np.sqrt(self.shapes.variance(prior_power(q)))
 
+    @cached_property
+    def _squared_scale(self) -> Array:
+        return np.square(self.relative_scale)
+
     def precision(self, q: dict[str, Any]) -> Array:
         """Prior precision of every weight but the intercept."""
         learned = q.get("prior_precision")
         value = self.prior_precision if learned is None else np.exp(learned.value)
         if learned is not None and self.scales is not None:
             value = value[self.scales.kinds]
-        units = self.relative_scale if self.shapes is None else self.units(q)
-        shared = np.broadcast_to(np.asarray(value * np.square(units), float), (self.n_fixed,))
+        units = self._squared_scale if self.shapes is None else np.square(self.units(q))
+        shared = value * units
+        if np.shape(shared) != (self.n_fixed,):
+            shared = np.broadcast_to(np.asarray(shared, float), (self.n_fixed,))
         if self.named is None:
             return shared
         named = self.named.precision
@@ -145,7 +151,9 @@ class LinearModel(LinearLatents):
         precision = np.concatenate([self.precision(q), tail])
         if self.joint:
             precision = np.tile(precision, self.likelihood.n_latents)
-        return {"weights": DiagonalGaussian(self._prior_mean(), np.broadcast_to(precision, self.shape))}
+        if precision.shape != self.shape:
+            precision = np.broadcast_to(precision, self.shape)
+        return {"weights": DiagonalGaussian(self._prior_mean(), precision)}
 
     def _prior_mean(self) -> Array:
         mean = self._mean_without_columns()
@@ -251,7 +259,7 @@ class LinearModel(LinearLatents):
         if self.scales is None:
             return 0.0
         # An average of noisy steps may lie beyond limits that have moved since.
-        h = np.clip(q["prior_precision"].value, self.scales.lowest, self.scales.highest)
+        h = np.minimum(np.maximum(q["prior_precision"].value, self.scales.lowest), self.scales.highest)
         return float(self.scales.log_density(h))
 
     def drawn_hyper(self, rng: Any) -> dict[str, Any]:

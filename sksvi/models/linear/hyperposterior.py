@@ -158,9 +158,7 @@ class LinearHyperposterior:
         if prior_power is not None:
             prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
         share = power * information
-        post = prior.times(self.message.faded(share))
-        quadratic = np.sum(post.mean * post.dot(post.mean)) - np.sum(prior.mean * prior.dot(prior.mean))
-        total = 0.5 * (post.log_det_cov() + prior.log_det_precision() + float(quadratic))
+        total = prior.log_evidence(self.message, share)
         if "likelihood" in self.places and self.noise is None:
             value = self.looks(q["likelihood"].value)[0]  # type: ignore[misc]
             total += power * value - share * self._expected_message

@@ -104,7 +104,11 @@ class ScalePrior:
 
     def ratio(self, h: Array) -> Array:
         """Ratio W of the variance of f that each kind of columns makes to u², (K,) or (..., K)."""
-        return np.exp(-h) * self.variance / self.unit**2
+        return np.exp(-h) * self._variance_in_units
+
+    @cached_property
+    def _variance_in_units(self) -> Array:
+        return self.variance / np.square(self.unit)
 
     @cached_property
     def free(self) -> Array:
@@ -119,9 +123,9 @@ class ScalePrior:
 
     def log_density(self, h: Array) -> Array:
         """log p(h) summed over kinds, nats; -inf beyond the limits."""
-        inside = np.all((h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9), axis=-1)
+        inside = ((h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9)).all(axis=-1)
         W = self.ratio(h)[..., self.free]
-        return np.where(inside, np.sum(log_half_cauchy(W), axis=-1) + self._log_constant, -np.inf)
+        return np.where(inside, log_half_cauchy(W).sum(axis=-1) + self._log_constant, -np.inf)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
         """The step to the best h for q, and the gain that it promises, nats.
