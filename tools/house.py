@@ -26,10 +26,10 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 451,
-    "lines of code": 61_491,
+    "files": 452,
+    "lines of code": 61_579,
     "functions of more than 40 lines": 26,
-    "names that inference reads off a model": 26,
+    "names that inference reads off a model": 27,
     "names of Likelihood": 54,
     "writes to a model from outside": 0,
     "definitions of template methods": 12,

@@ -23,7 +23,7 @@ from sksvi.algorithms.rules import ClosedForm, StepSize
 from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference.messages import NO_FACTORS
-from sksvi.inference.problem import Problem, divergence, prior_of
+from sksvi.inference.problem import ExpectedGlobals, Problem, divergence, prior_of
 from sksvi.inference.records import replace
 from sksvi.inference.state import NO_LOCALS, NoLocals, State, StepInfo, check_finite, recorded
 from sksvi.models.base import Blocks, Gradient, Linear, Model, Segment
@@ -186,9 +186,36 @@ class BatchGradient:
 
 def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: bool = True) -> tuple[Gradient, float]:
     """Gradient per block and E log p of a segment, both of the population."""
-    model, data, q = problem.model, problem.data, state.q
+    model, q = problem.model, state.q
     prepare(q)
     globals_mode = problem.globals_in(state.passes)
+    found = from_sums(problem, q, segment)
+    gradient, value = from_rows(problem, state, segment, globals_mode, gradient_wanted) if found is None else found
+    scale = segment.scale * problem.scale
+    if gradient_wanted:
+        gradient = model.completed(problem.messages.blown_up(gradient, scale), q)
+    earlier_gradient, earlier_value = problem.prior_factors.expected_log_message(q)
+    if gradient_wanted and earlier_gradient:
+        gradient = {
+            **gradient,
+            **{name: parallel.add(gradient.get(name), part) for name, part in earlier_gradient.items()},
+        }
+    return gradient, value * scale + earlier_value
+
+
+def from_sums(problem: Problem, q: Blocks, segment: Segment) -> tuple[Gradient, float] | None:
+    """Gradient and E log p of all rows from their sufficient statistics, where these are known and say enough."""
+    model, sums = problem.model, problem.sums.of(problem.data)
+    if sums is None or not isinstance(model, Linear) or not problem.looks_at_all(segment):
+        return None
+    return sums.at(model, q)
+
+
+def from_rows(
+    problem: Problem, state: State, segment: Segment, globals_mode: ExpectedGlobals, gradient_wanted: bool
+) -> tuple[Gradient, float]:
+    """Gradient per block and E log p of a segment's rows, from a look at each."""
+    model, data, q = problem.model, problem.data, state.q
     key = state.seed, state.steps
     drawn = model.traits.bound.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
     rng: Any = parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
@@ -202,17 +229,9 @@ def evaluate(problem: Problem, state: State, segment: Segment, gradient_wanted: 
     )
     gradient, value, repairs = data.evaluate(look, segment.rows)
     state.locals.count(repairs)
-    scale = segment.scale * problem.scale
-    if gradient_wanted:
-        gradient = problem.messages.blown_up(globals_mode.corrected(gradient, q, view), scale)
-        gradient = model.completed(gradient, q)
-    earlier_gradient, earlier_value = problem.prior_factors.expected_log_message(q)
-    if gradient_wanted and earlier_gradient:
-        gradient = {
-            **gradient,
-            **{name: parallel.add(gradient.get(name), part) for name, part in earlier_gradient.items()},
-        }
-    return gradient, value * scale + earlier_value
+    if gradient_wanted and problem.looks_at_all(segment):
+        problem.sums.data, problem.sums.found = data, model.sums(q, gradient, value, data.total_weight)
+    return globals_mode.corrected(gradient, q, view) if gradient_wanted else gradient, value
 
 
 def step(

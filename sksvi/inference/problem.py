@@ -6,7 +6,7 @@ Local steps see the globals by expectations, at their mean, by a draw, or by one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,18 @@ DIRECT = PlainGradients()
 
 
 @dataclass
+class RowSums:
+    """Sufficient statistics of the rows of some data, once they were looked at where they have any."""
+
+    data: Data | None = None
+    found: Any = None
+
+    def of(self, data: Data) -> Any:
+        """The statistics of these data, or None."""
+        return self.found if self.data is data else None
+
+
+@dataclass
 class Problem:
     """Model, data, algorithm, expectations and how to split the work: made by `plan.problem`.
 
@@ -161,6 +173,7 @@ class Problem:
     size of the bound of earlier portions (nats): `tol` is relative to all data so far. ``prior_factors``: messages of
     rows that are no longer at hand, a part of the data's sum. ``stream``: one step on a portion, at the rates of noisy
     steps, and at least at `least_rate`: what forgets faster; ``rate_share``: of a rate, for less than a batch of rows.
+    ``sums``: sufficient statistics of the rows, where they have any.
     """
 
     model: Model
@@ -180,6 +193,7 @@ class Problem:
     stream: bool = False
     least_rate: float = 0.0
     rate_share: float = 1.0
+    sums: RowSums = field(default_factory=RowSums)
 
     @property
     def steps_per_pass(self) -> int:
@@ -197,6 +211,12 @@ class Problem:
         drawn = self.model.traits.bound.noisy or not self.globals.judged
         judged = self.expect.exact and not (self.stream or drawn or self.algorithm.spec.literal)
         return self.full_batch and judged
+
+    def looks_at_all(self, segment: Segment) -> bool:
+        """Whether a segment is all the data as one, seen without noise and as they are."""
+        rows = segment.rows
+        whole = isinstance(rows, slice) and rows.indices(len(self.data)) == (0, len(self.data), 1)
+        return whole and segment.scale == 1.0 and self.messages is DIRECT and self.deterministic
 
     @property
     def exact_batches(self) -> bool:

@@ -307,6 +307,10 @@ class Model(ABC):
     def pull_back(self, terms: Any, batch: Any) -> Gradient:
         """Gradient per block: linear in the terms, summed over rows."""
 
+    def sums(self, q: Blocks, gradient: Gradient, value: float, n: float) -> SufficientStatistics | None:
+        """What rows of weight n say at any q, from gradient and E log p at one; None: the rows alone say it."""
+        return None
+
     def completed(self, gradient: Gradient, q: Blocks) -> Gradient:
         """The summed gradient, once what is no sum over rows has been added to it."""
         return gradient
@@ -326,6 +330,14 @@ class Model(ABC):
     def concentrated(self, q: Blocks, data: Any) -> Blocks:
         """q that has a bound, and a step, on rows that say what no row before them did."""
         return q
+
+
+class SufficientStatistics(Protocol):
+    """Sums over all rows that say at any q what the rows say."""
+
+    def at(self, model: Model, q: Blocks) -> tuple[Gradient, float] | None:
+        """Gradient and E log p at q, nats; None where their digits are lost."""
+        ...
 
 
 @cache

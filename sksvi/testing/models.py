@@ -16,7 +16,7 @@ from sksvi.expectations import Auto
 from sksvi.inference import plan
 from sksvi.inference.engine import bound, evaluate, whole
 from sksvi.inference.passes.line_search import run_until_settled
-from sksvi.inference.problem import GLOBALS, Problem
+from sksvi.inference.problem import GLOBALS, Problem, RowSums
 from sksvi.inference.search import Fitting
 from sksvi.inference.start import locals_of
 from sksvi.inference.state import State, check_finite
@@ -90,6 +90,7 @@ def check_model(model: Model, data: Any, *, tolerance: float = 1e-4, seed: int =
     if not model.traits.bound.noisy:
         _check_hyper(look, q, gradient)
         _check_search(look, q, tolerance)
+        _check_sums_over_rows(look, q, gradient, value, rng)
         if isinstance(model, Linear):
             _check_linear(look, q, gradient)
 
@@ -110,7 +111,7 @@ class ModelEvaluation:
 
     def __call__(self, q: Blocks, rows: Any = None, scale: float = 1.0) -> tuple[Gradient, float]:
         segment = whole(self.problem) if rows is None else Segment(rows, scale)
-        return evaluate(self.problem, self.state(q), segment)
+        return evaluate(replace(self.problem, sums=RowSums()), self.state(q), segment)
 
     def bound(self, q: Blocks) -> float:
         """The bound at q, nats."""
@@ -430,6 +431,19 @@ def _check_linear(look: ModelEvaluation, q: Blocks, gradient: Gradient) -> None:
     here, there = look.bound(q), look.bound({**q, name: best})
     assert there >= here - ROUNDING * (1 + abs(here)), "the best mean is downhill."
     _assert_close(best.std, q[name].std, "spread after the best mean", q[name], 1e-9)
+
+
+def _check_sums_over_rows(look: ModelEvaluation, q: Blocks, gradient: Gradient, value: float, rng: Any) -> None:
+    """Sufficient statistics, where there are any, say at another q what the rows say there."""
+    sums = look.problem.model.sums(q, gradient, value, look.problem.data.total_weight)
+    if sums is None:
+        return
+    there = _near(look.problem, dict(q), rng)
+    if "likelihood" in there:
+        there["likelihood"] = there["likelihood"].at(there["likelihood"].value + AWAY)
+    found = sums.at(look.problem.model, there)
+    assert found is not None, "sums over rows say nothing of another q."
+    _assert_sum(*look(there), [found], "sums over rows are not what rows say at another q")
 
 
 # ---- comparisons

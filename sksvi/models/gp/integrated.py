@@ -229,6 +229,8 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
     if search.first is None:
         return fit.q, False
+    if search.model.bound == "optimal":
+        search.q["inducing"], _ = search._collapsed(search.q)
     q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
     return q, higher or search.value - search.first > tol * fit.size(search.value)
 

@@ -18,6 +18,7 @@ from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.named import NamedPriors, local_density, local_step, local_widening
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
 from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power
+from sksvi.models.linear.sums import GaussianSums
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits
 
@@ -401,6 +402,14 @@ class LinearModel(LinearLatents):
             slope, curvature = values.sum(0)
             out[name] = (np.array([slope]), np.array([[curvature]]))
         return out
+
+    def sums(self, q: dict[str, Any], gradient: dict[str, Any], value: float, n: float) -> GaussianSums | None:
+        """Sufficient statistics of rows with Gaussian noise, of a block that holds all entries of their gram matrix."""
+        likelihood, block = self.current_likelihood(q), q["weights"]
+        others = gradient.keys() - {"weights", "likelihood"}
+        if likelihood.noise_variance is None or others or not (block.full and block.natural_coordinates):
+            return None
+        return GaussianSums.of(likelihood, block, gradient["weights"], value, n)
 
     def separates(self, q: dict[str, Any], data: Data) -> bool:
         """Whether the mean of the latents makes each row's own label, or level, the most probable one."""
