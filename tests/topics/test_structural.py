@@ -112,7 +112,7 @@ def test_covariates_predict_words(data, fitted):
     empty, two = np.zeros((2, data[0].shape[1])), pd.DataFrame({"age": [20.0, 60.0], "party": ["left", "left"]})
     shares = fitted.transform(empty, covariates=two)
     expected = fitted.expected_proportions(two)["mean"].to_numpy().reshape(K, 2).T
-    np.testing.assert_allclose(shares, expected, atol=0.15)  # of some thirty draws in a chain
+    np.testing.assert_allclose(shares, expected, atol=0.05)
     assert np.ptp(shares[:, matched(fitted.components_, data[2])[0]]) > 0.3
     np.testing.assert_allclose(np.diff(fitted.transform(empty), axis=0), 0.0, atol=1e-12)
     interval = fitted.proportion_interval(empty, covariates=two)

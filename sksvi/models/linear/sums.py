@@ -53,6 +53,8 @@ class GaussianSums:
     def at(self, model: Any, q: dict[str, Any]) -> tuple[dict[str, Any], float] | None:
         """Gradient per block and E log p at another q, nats; None where these need the rows."""
         likelihood, block = model.current_likelihood(q), q[model.main]
+        if likelihood.noise_variance is None:  # another model of these rows
+            return None
         verbs, noise, delta = self.structure, likelihood.noise_variance, block.mean - self.centre
         square = self.square - 2.0 * float(self.slope @ delta) + verbs.expected_quadratic(self.gram, delta, block)
         if not square > CANCELLED * (self.square + self.spread):
