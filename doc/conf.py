@@ -80,6 +80,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "parallel": 2,
     "show_signature": False,
 }
 
