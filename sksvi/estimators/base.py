@@ -440,6 +440,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     def history_(self) -> DataFrame:
         """One row per pass: pass, step, rows seen, seconds, bound (nats), exact, rate, repairs.
 
+        Rows whose sums stand for them, as with Gaussian noise, count as seen in every pass.
         Of a stream at most 10,000 rows, the older ones farther apart.
         """
         import pandas as pd

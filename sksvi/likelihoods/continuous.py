@@ -80,11 +80,6 @@ class NoiseVariance(Scales["Gaussian"]):
         square = (as_float(y) - as_float(m)) ** 2 + as_float(v)
         return self.likelihood._in_variance(square) if self.size else None
 
-    def of_squares(self, square: float) -> tuple[Array, Array]:
-        """Derivatives (1,) and (1, 1) of E log p of a datum in the unconstrained variance, given E (y - f)²."""
-        slope, hessian = self.likelihood._in_variance(np.array([square]))
-        return slope[:, 0], hessian[..., 0]
-
 
 class NoiseScale(Scales["StudentT"]):
     """Scale and degrees of freedom of a Student-t distribution."""

@@ -62,6 +62,7 @@ class GaussianSums:
         weights = (self.slope - verbs.dot(self.gram, delta)) / noise, (-0.5 / noise) * self.gram
         gradient: dict[str, Any] = {model.main: weights}
         if "likelihood" in q:
-            slope, hessian = likelihood.scales.of_squares(square / self.n)
-            gradient["likelihood"] = self.n * slope, self.n * hessian
+            zero, mean_square = np.zeros(1), np.array([square / self.n])
+            slope, hessian = likelihood.scales.expected(zero, zero, mean_square)
+            gradient["likelihood"] = self.n * slope[:, 0], self.n * hessian[..., 0]
         return gradient, float(expected_from_squares(likelihood, square, self.n)[0])
