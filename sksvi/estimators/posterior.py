@@ -82,7 +82,7 @@ class DrawnBlock:
     LAYOUT = "draws (S,…) x"
 
     def __init__(self, draws: Array) -> None:
-        self.draws = draws
+        self.draws = np.asarray(draws, order="C")  # a file keeps no other order, in which sums are rounded otherwise
 
     @property
     def mean(self) -> Array:

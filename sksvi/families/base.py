@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from sksvi._runtime import parallel
-from sksvi._typing.arrays import RandomState
+from sksvi._typing.arrays import ArrayLike, RandomState
 
 Array = np.ndarray
 
@@ -392,6 +392,11 @@ class Family:
 
 #: Numbers of a block that fits a cache, and of an array from which on temporaries cost more than the work.
 CACHED, LARGE = 2**15, 2**20
+
+
+def in_order(values: ArrayLike) -> Array:
+    """Values as an array of floats in C order: a file would return no other, in which sums are rounded otherwise."""
+    return np.asarray(values, float, order="C")
 
 
 def between(a: Any, b: Any, weight: Any) -> Any:

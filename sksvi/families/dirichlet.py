@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma, xlogy
 
 from sksvi._typing.arrays import ArrayLike, RandomState
-from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, PointMass
+from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, PointMass, in_order
 from sksvi.families.flat import Flat, regressed
 from sksvi.families.implicit import beta_nodes, corrected_counts
 
@@ -53,7 +53,7 @@ class Dirichlet(Flat):
     concentration: Array
 
     def __init__(self, concentration: Array) -> None:
-        concentration = np.asarray(concentration, float)
+        concentration = in_order(concentration)
         if not (np.all(concentration > 0) and np.all(np.isfinite(concentration))):
             worst = concentration.flat[int(np.argmin(np.nan_to_num(concentration, nan=-np.inf, posinf=-np.inf)))]
             raise NotPositiveDefinite(f"a concentration of a Dirichlet distribution is {worst:g}")
@@ -205,7 +205,7 @@ class Beta(Dirichlet):
     array_dims = {"a": 0, "b": 0}
 
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
-        self.a, self.b = np.asarray(a, float), np.asarray(b, float)
+        self.a, self.b = in_order(a), in_order(b)
         for name, values in (("a", self.a), ("b", self.b)):
             if not np.all((values > 0) & (values < np.inf)):
                 worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))

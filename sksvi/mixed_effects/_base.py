@@ -232,7 +232,7 @@ class MixedEffects(BayesianGLM):
             if nodes is not None and "group_std" in fitted.places:
                 at = slice(*fitted.places["group_std"])
                 within = np.zeros(len(mode)) if nodes.within is None else nodes.within[at]
-                scales = LogScales(nodes.values[:, at], nodes.weights, within)
+                scales = LogScales(nodes.values[:, at].copy(), nodes.weights, within)
             self._fitted = replace(fitted, group_scales=scales)
         self.posterior_ = Posterior(blocks)
 
