@@ -21,6 +21,8 @@ Array = np.ndarray
 
 #: Spread of a column of many values, in standard deviations.
 SPREAD = 2.0
+#: Largest centre of a column, in its scale, that is taken out of sums: their squares lose four digits of sixteen.
+MOST_SHIFT = 100.0
 #: Rows that are not worth halving.
 FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
@@ -123,8 +125,14 @@ class ColumnScaling:
         return out
 
     def by_block(self, X: Array) -> Rescaled:
-        """The rows of an array in these coordinates, made block by block when they are needed."""
-        return Rescaled(X, self.centre, self.scale)
+        """The rows of an array in these coordinates, made block by block when they are needed, if they are at all.
+
+        Products of a column far from zero would lose digits, and those of a constant one are zero to the last.
+        """
+        as_it_is = (
+            X.dtype == np.float64 and self.varies.all() and np.all(np.abs(self.centre) <= MOST_SHIFT * self.scale)
+        )
+        return Rescaled(X, self.centre, self.scale, bool(as_it_is))
 
     def _keep_zeros(self, X: Any) -> bool:
         """Whether a zero that a sparse matrix does not store stays zero."""
@@ -170,7 +178,7 @@ class ColumnStats:
         """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
         values, centre = _values(X), np.zeros(X.shape[1])
         if np.any(centred):
-            centre = _moments(X, np.ones(X.shape[0]) if weight is None else weight, centre)[0]
+            centre = _means(X, np.ones(X.shape[0]) if weight is None else weight)
             # The mean of a constant column is that constant, whatever the sum rounds to.
             centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
         return cls.of(X, weight, centre, values)
@@ -327,6 +335,18 @@ def _two_stored(X: Any, low: Array, high: Array) -> Array:
     between = np.bincount(X.indices, (X.data != low[X.indices]) & (X.data != high[X.indices]), X.shape[1]) > 0
     zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)
     return ~between & ~zero_between
+
+
+def _means(X: Any, weight: Array) -> Array:
+    """Weighted mean of each column."""
+    if is_compressed(X):
+        return np.asarray(
+            np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1]) / weight.sum()
+        )
+    total = np.zeros(X.shape[1])
+    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
+        total += weight[rows] @ np.ascontiguousarray(X[rows], float)  # the same sums for every layout of X
+    return np.asarray(total / weight.sum())
 
 
 def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:

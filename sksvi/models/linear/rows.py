@@ -138,40 +138,119 @@ class DenseRows(_RowBlock):
 
     def gram(self, gamma: Array, full: bool) -> Array:
         """Aᵀ diag(gamma) A as symmetric rank-n products of one sign each."""
+        return _gram(self.A, gamma) if full else np.dot(gamma.astype(self.A.dtype, copy=False), np.square(self.A))
+
+
+def _gram(A: Array, gamma: Array) -> Array:
+    negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(A.dtype, copy=False)
+    # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
+    with np.errstate(over="ignore"):
+        scaled = A * negative[:, None]
+        out = np.dot(scaled.T, scaled)
+    np.negative(out, out=out)
+    convex = gamma > 0
+    if convex.any():
+        scaled = A[convex] * np.sqrt(gamma[convex]).astype(A.dtype, copy=False)[:, None]
+        out += np.dot(scaled.T, scaled)
+    return out
+
+
+class RescaledRows(_RowBlock):
+    """Rows [(x - c) / s, 1] whose frequent products are of x as it is: c and s enter what comes out."""
+
+    def __init__(self, design: Rescaled, intercept: bool) -> None:
+        self.design, self.intercept = design, intercept
+        self.X, self.shift, self.inverse = design.X, design.centre / design.scale, 1.0 / design.scale
+
+    @cached_property
+    def made(self) -> DenseRows:
+        """The rows themselves, which the other products take."""
+        return self.design.made(self.intercept)
+
+    def dense(self) -> Array:
+        """A as an array."""
+        return self.made.A
+
+    def _split(self, w: Array) -> tuple[Array, Array]:
+        """Rows of weights of x (d, ...) and what they add to each row, for w (P, ...)."""
+        d = len(self.inverse)
+        return (w[:d].T * self.inverse).T, w[d:].sum(0) - self.shift @ w[:d]
+
+    def dot(self, w: Array) -> Array:
+        """A w."""
+        of_x, constant = self._split(w)
+        out = np.dot(self.X, of_x)
+        out += constant
+        return out
+
+    def dots(self, W: Array) -> Array:
+        """A wᵀ for each row w of W."""
+        return self.made.dots(W)
+
+    def form(self, S: Array) -> Array:
+        """diag(A S Aᵀ) for any symmetric S."""
+        return self.made.form(S)
+
+    def diagonal_spread(self, variance: Array) -> Array:
+        """diag(A S Aᵀ) for a diagonal S."""
+        return self.made.diagonal_spread(variance)
+
+    def full_spread(self, q: Any) -> Array:
+        """diag(A S Aᵀ): one triangular product."""
+        d = len(self.inverse)
+        of_x, constant = self._split(q.root.T)
+        Z = times_triangle(self.X, of_x[:, :d].T)
+        Z += constant[:d]
+        out = np.einsum("ij,ij->i", Z, Z)
+        return out + np.square(np.dot(self.X, of_x[:, d]) + constant[d]) if self.intercept else out
+
+    def pull(self, alpha: Array) -> Array:
+        """Aᵀ alpha."""
+        total = alpha.sum()
+        return np.append(np.dot(alpha, self.X) * self.inverse - total * self.shift, [total] * self.intercept)
+
+    def gram(self, gamma: Array, full: bool) -> Array:
+        """Aᵀ diag(gamma) A as symmetric rank-n products of one sign each."""
+        d, total, pulled = len(self.inverse), gamma.sum(), np.dot(gamma, self.X) * self.inverse
+        half = pulled - 0.5 * total * self.shift
         if not full:
-            return np.dot(gamma.astype(self.A.dtype, copy=False), np.square(self.A))
-        negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(self.A.dtype, copy=False)
-        # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
-        with np.errstate(over="ignore"):
-            scaled = self.A * negative[:, None]
-            out = np.dot(scaled.T, scaled)
-        np.negative(out, out=out)
-        convex = gamma > 0
-        if convex.any():
-            scaled = self.A[convex] * np.sqrt(gamma[convex]).astype(self.A.dtype, copy=False)[:, None]
-            out += np.dot(scaled.T, scaled)
+            squares = np.dot(gamma, np.square(self.X)) * np.square(self.inverse) - 2.0 * half * self.shift
+            return np.append(squares, [total] * self.intercept)
+        out = np.empty((d + self.intercept, d + self.intercept))
+        out[d:, :d] = pulled - total * self.shift
+        out[:d, d:] = out[d:, :d].T
+        out[d:, d:] = total
+        off = np.multiply.outer(half, self.shift)
+        np.multiply(_gram(self.X, gamma), np.multiply.outer(self.inverse, self.inverse), out=out[:d, :d])
+        out[:d, :d] -= off + off.T
         return out
 
 
 class Rescaled(Design):
-    """Columns (x - centre) / scale of an array, made block by block: passes hold no second copy of the rows.
+    """Columns (x - centre) / scale of an array: passes hold no second copy of the rows.
 
     Parameters
     ----------
     X : ndarray of shape (n, D)
     centre, scale : ndarray of shape (D,)
+    as_it_is : bool, default=False
+        Whether products are of x, and centre and scale taken out of them, else of (x - centre) / scale.
     """
 
-    def __init__(self, X: Array, centre: Array, scale: Array) -> None:
-        self.X, self.centre, self.scale = X, centre, scale
+    def __init__(self, X: Array, centre: Array, scale: Array, as_it_is: bool = False) -> None:
+        self.X, self.centre, self.scale, self.as_it_is = X, centre, scale, as_it_is
         self.shape, self.dtype, self.nbytes = X.shape, X.dtype, X.nbytes
 
     def __len__(self) -> int:
         return len(self.X)
 
+    def block_rows(self, width: int, full: bool) -> int:
+        """Rows of a block, twice those of a block that is copied."""
+        return 2 * chunk_rows(width, full)
+
     def __getitem__(self, rows: Array | slice) -> Rescaled:
         """The design of some rows."""
-        return Rescaled(self.X[rows], self.centre, self.scale)
+        return Rescaled(self.X[rows], self.centre, self.scale, self.as_it_is)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         out = np.empty(self.shape, self.dtype)
@@ -187,8 +266,12 @@ class Rescaled(Design):
         off = np.subtract(self.X, self.centre, out=out if out.dtype == np.float64 else None)
         np.multiply(off, 1.0 / self.scale, out=out, casting="same_kind")  # divisions take thrice the time
 
-    def rows(self, intercept: bool) -> DenseRows:
+    def rows(self, intercept: bool) -> DenseRows | RescaledRows:
         """The row block."""
+        return RescaledRows(self, intercept) if self.as_it_is else self.made(intercept)
+
+    def made(self, intercept: bool) -> DenseRows:
+        """The row block of (x - centre) / scale."""
         n, d = self.shape
         A = np.empty((n, d + intercept), self.dtype)
         self.filled(A[:, :d])

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
+from sksvi.families import Gaussian
+from sksvi.linear_model._columns import MOST_SHIFT
 from sksvi.models.linear.rows import DenseRows, Rescaled
 
 
@@ -25,6 +27,43 @@ def test_a_block_is_that_of_rescaled_rows(dtype, intercept, rows, global_random_
     block = found[rows].rows(intercept).dense()
     assert block.dtype == dtype and block.flags.c_contiguous
     np.testing.assert_array_equal(block, DenseRows(wanted[rows], intercept).dense())
+
+
+PRODUCTS = {
+    "dot": lambda rows, q, numbers: rows.dot(q.mean),
+    "dots": lambda rows, q, numbers: rows.dots(q.root),
+    "spread": lambda rows, q, numbers: rows.spread(q),
+    "form": lambda rows, q, numbers: rows.form(q.cov),
+    "diagonal spread": lambda rows, q, numbers: rows.diagonal_spread(q.variance),
+    "pull": lambda rows, q, numbers: rows.pull(numbers),
+    "gram": lambda rows, q, numbers: rows.gram(numbers, True),
+    "squares": lambda rows, q, numbers: rows.gram(numbers, False),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("far", "rtol"), [(1.0, 1e-12), (MOST_SHIFT, 1e-10)])
+def test_products_of_rows_as_they_are(product, intercept, far, rtol, global_random_seed):
+    """They are those of rescaled rows, to the digits that a centre costs."""
+    rng = np.random.default_rng(global_random_seed)
+    centre, root = far * rng.random(5), np.tril(rng.standard_normal((5 + intercept, 5 + intercept)))
+    design = Rescaled(centre + rng.standard_normal((40, 5)), centre, np.ones(5), True)
+    q, numbers = Gaussian(rng.standard_normal(5 + intercept), np.linalg.inv(root.T @ root)), rng.standard_normal(40)
+    wanted = product(design.made(intercept), q, numbers)
+    found = product(design.rows(intercept), q, numbers)
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("far", [5.0, 3.0 * MOST_SHIFT])
+def test_a_fit_far_from_zero_is_that_about_it(far, global_random_seed):
+    """Rows that are taken as they are, and rows that are made."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((300, 3))
+    y = rng.poisson(np.exp(0.3 * X[:, 0])).astype(float)
+    fits = [BayesianGLMRegressor(likelihood="poisson").fit(rows, y) for rows in (X, X + far)]
+    np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(fits[1].lower_bounds_[-1], fits[0].lower_bounds_[-1], rtol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
