@@ -177,8 +177,14 @@ class RegressionMethods(RegressorMixin):
         ValueError
             ``return_std=True`` where levels are names.
         """
-        return_std = check_flag(return_std, "return_std")
-        return self._means(self._predictive(X, with_exposure(self, offset, exposure, X)), return_std)
+        return_std, offset = check_flag(return_std, "return_std"), with_exposure(self, offset, exposure, X)
+        if return_std:
+            return self._means(self._predictive(X, offset), True)
+        return self._means_alone(X, offset)
+
+    def _means_alone(self, X: Any, offset: Any) -> Any:
+        """Values that `predict` returns without standard deviations."""
+        return self._means(self._predictive(X, offset), False)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
         """Values that `predict` returns for a predictive distribution."""

@@ -323,6 +323,21 @@ def latents_at_nodes(
     return found
 
 
+def latent_means(estimator: Any, X: Any, offset: Any) -> Array:
+    """Means of f over the nodes, of rows with one latent: those of the mean weights."""
+    given, X = X, estimator._validated(X)
+    offset, fits = checked_offset(estimator, offset, given), node_fits(estimator)
+    model = estimator._predicting(X, fits[0])
+    weights = np.asarray(sum(fit.weight * fit.block.mean for fit in fits))[None]
+    parts = [np.empty(0)]
+    for rows in parallel.slices(X.shape[0], max(parallel.chunk_rows(X.shape[1], False), 512)):
+        f = model.latents_at(weights, estimator._encoding.in_units(X[rows]))[0][:, 0]
+        parts.append(model.with_offset(f, None if offset is None else offset[rows]))
+    m = np.concatenate(parts)
+    check_latents(m, np.zeros_like(m), X.dtype, not estimator.likelihood_.traits.additive)
+    return m.astype(X.dtype, copy=False)
+
+
 def mixed_latents(estimator: Any, X: Any, offset: Any) -> tuple[Array, Array]:
     """Moments of f over the nodes."""
     parts = latents_at_nodes(estimator, X, offset)

@@ -20,6 +20,7 @@ from sksvi.estimators.targets import ValueTarget
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
+from sksvi.linear_model._integrated import latent_means
 from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, streams, without_bound
 from sksvi.linear_model._second import check_no_second, check_second, with_second
 from sksvi.priors import MultivariateNormal
@@ -339,6 +340,12 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             raise ValueError(f"likelihood={self.likelihood!r} needs all rows for its covariance: use fit.")
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
+
+    def _means_alone(self, X: Any, offset: Any) -> Any:
+        traits = self.likelihood_.traits
+        if not traits.additive or traits.quantile or self._encoding.second is not None:
+            return super()._means_alone(X, offset)
+        return latent_means(self, X, offset)
 
     @property
     def noise_(self) -> float | None:
