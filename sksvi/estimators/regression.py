@@ -76,6 +76,8 @@ class RegressionMethods(RegressorMixin):
     #: Whether a fit keeps declared levels that no row has.
     _keeps_levels = False
     _predictive: Callable[[Any, Any], Any]
+    #: Means of f by rows and offset, where they take less than the variances beside them.
+    _latent_means: Callable[[Any, Any], Array] | None = None
     _record: FitRecord
     #: Whether X may be a sparse matrix.
     _accepts_sparse: bool
@@ -178,13 +180,10 @@ class RegressionMethods(RegressorMixin):
             ``return_std=True`` where levels are names.
         """
         return_std, offset = check_flag(return_std, "return_std"), with_exposure(self, offset, exposure, X)
-        if return_std:
-            return self._means(self._predictive(X, offset), True)
-        return self._means_alone(X, offset)
-
-    def _means_alone(self, X: Any, offset: Any) -> Any:
-        """Values that `predict` returns without standard deviations."""
-        return self._means(self._predictive(X, offset), False)
+        traits = self.likelihood_.traits
+        if traits.additive and not (return_std or traits.quantile or self._latent_means is None):
+            return self._latent_means(X, offset)
+        return self._means(self._predictive(X, offset), return_std)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
         """Values that `predict` returns for a predictive distribution."""

@@ -324,7 +324,7 @@ def latents_at_nodes(
 
 
 def latent_means(estimator: Any, X: Any, offset: Any) -> Array:
-    """Means of f over the nodes, of rows with one latent: those of the mean weights."""
+    """Means of the first latent of each row over the nodes: those of the mean weights."""
     given, X = X, estimator._validated(X)
     offset, fits = checked_offset(estimator, offset, given), node_fits(estimator)
     model = estimator._predicting(X, fits[0])
@@ -332,7 +332,8 @@ def latent_means(estimator: Any, X: Any, offset: Any) -> Array:
     parts = [np.empty(0)]
     for rows in parallel.slices(X.shape[0], max(parallel.chunk_rows(X.shape[1], False), 512)):
         f = model.latents_at(weights, estimator._encoding.in_units(X[rows]))[0][:, 0]
-        parts.append(model.with_offset(f, None if offset is None else offset[rows]))
+        f = model.with_offset(f, None if offset is None else offset[rows])
+        parts.append(f.reshape(len(f), -1)[:, 0])
     m = np.concatenate(parts)
     check_latents(m, np.zeros_like(m), X.dtype, not estimator.likelihood_.traits.additive)
     return m.astype(X.dtype, copy=False)

@@ -203,6 +203,7 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
     temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
     __getattr__ = without_bound
     _batch_rule = property(all_rows)
+    _latent_means = latent_means
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BayesianGLM._parameter_constraints,
@@ -340,12 +341,6 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
             raise ValueError(f"likelihood={self.likelihood!r} needs all rows for its covariance: use fit.")
         offset = with_exposure(self, offset, exposure, X, y=y)
         return remember_exposure(self._partial_fit(X, y, sample_weight, offset), exposure, streams=True)
-
-    def _means_alone(self, X: Any, offset: Any) -> Any:
-        traits = self.likelihood_.traits
-        if not traits.additive or traits.quantile or self._encoding.second is not None:
-            return super()._means_alone(X, offset)
-        return latent_means(self, X, offset)
 
     @property
     def noise_(self) -> float | None:
