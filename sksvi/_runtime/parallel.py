@@ -154,7 +154,7 @@ def working() -> AbstractContextManager[Any]:
 Array = np.ndarray
 
 
-@lru_cache(4)
+@lru_cache(2)
 def _routine(name: str, number: Any) -> Any:
     """A triangular routine of BLAS, from where SciPy offers it to Cython."""
     from scipy.linalg import cython_blas
@@ -181,34 +181,15 @@ def times_triangle(A: Array, root: Array) -> Array:
     -------
     ndarray of shape (n, P)
     """
-    return _by_triangle("trmm", A, root)
-
-
-def over_triangle(A: Array, factor: Array) -> Array:
-    """A L⁻ᵀ for the lower triangle L of `factor`.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, P), of floats or doubles
-    factor : ndarray of shape (P, P)
-
-    Returns
-    -------
-    ndarray of shape (n, P)
-    """
-    return _by_triangle("trsm", A, factor)
-
-
-def _by_triangle(name: str, A: Array, triangle: Array) -> Array:
     out = np.array(A, order="C")
-    triangle = np.ascontiguousarray(triangle, A.dtype)
+    triangle = np.ascontiguousarray(root, A.dtype)
     n, size = out.shape
     if n and size:
         kind, number = ("s", ctypes.c_float) if A.dtype == np.float32 else ("d", ctypes.c_double)
         width, rows, one = ctypes.c_int(size), ctypes.c_int(n), number(1.0)
         # In the order of Fortran these are the transposed triangle, an upper one, and Aᵀ.
         given = width, rows, one, triangle.ctypes.data, width, out.ctypes.data, width
-        _routine(kind + name, number)(b"L", b"U", b"T", b"N", *given)
+        _routine(f"{kind}trmm", number)(b"L", b"U", b"T", b"N", *given)
     return out
 
 

@@ -154,7 +154,8 @@ class Shape:
 
     ``axes`` (H, a): those along which nodes are, as columns. ``scales`` (2, a): of either half of each. ``log_volume``
     : log of the integral of the normal with the curvature at the centre, over the density there. ``within`` (H,):
-    variance of hyperparameters along axes that are left out.
+    variance of hyperparameters along axes that are left out. ``evaluated`` (a,): axes along which nodes weigh what the
+    density is; along the others it is that normal.
     """
 
     log_density: Density
@@ -164,6 +165,7 @@ class Shape:
     scales: Array
     log_volume: float
     within: Array
+    evaluated: Array
 
     def nodes(self, rule: Rule, as_normals: bool = False) -> Nodes:
         """Nodes of a rule for a standard normal, z (k, a) and shares (k,), stretched.
@@ -176,8 +178,10 @@ class Shape:
         # The volume of an orthant is that of its half axes; of a node on an axis, the mean of both sides elsewhere.
         volume = np.prod(np.where(z == 0, self.scales.mean(0), stretch), axis=1)
         x = (z * stretch) @ self.axes.T
+        logs, differ = np.zeros(len(x)), np.any((z != 0.0) & self.evaluated, axis=1)
         with np.errstate(invalid="ignore"):  # of a fit whose mode has no density
-            logs = np.array([self.log_density(one) for one in x]) - self.peak + 0.5 * np.square(z).sum(1)
+            logs[differ] = [self.log_density(one) for one in x[differ]]
+            logs[differ] += 0.5 * np.square(z[differ]).sum(1) - self.peak
         logs = np.where(np.isnan(logs), -np.inf, logs)
         if as_normals:
             logs = np.where(np.isfinite(logs), 0.0, logs)
@@ -197,8 +201,10 @@ class Shape:
         axes = self.places.linear @ self.axes
         own = (np.abs(axes).max(axis=0) * self.scales.max(axis=0)) >= sharp
         left = np.square(axes[:, ~own] * self.scales[:, ~own].mean(axis=0)).sum(axis=1)
-        axes_and_scales = self.axes[:, own], self.scales[:, own]
-        return Shape(self.log_density, self.places, self.peak, *axes_and_scales, self.log_volume, self.within + left)
+        axes_and_scales, within = (self.axes[:, own], self.scales[:, own]), self.within + left
+        return Shape(
+            self.log_density, self.places, self.peak, *axes_and_scales, self.log_volume, within, self.evaluated[own]
+        )
 
 
 def nodes_about(
@@ -255,10 +261,12 @@ def shape_about(
     sharp: float = 0.0,
     along: Density | None = None,
     step: float = STEP,
+    narrow: float = 0.0,
 ) -> Shape:
     """Axes and scales of a density of hyperparameters about its mode: see `nodes_about`.
 
-    ``step`` : of the finite differences; larger where the density has an error of its own.
+    ``step`` : of the finite differences; larger where the density has an error of its own. ``narrow`` : along axes
+    without a hyperparameter of so large a standard deviation the density is taken for the normal of its curvature.
     """
     mode = np.asarray(mode, float)
     size = len(mode)
@@ -274,7 +282,7 @@ def shape_about(
     peak = inside(mode)
     if curvature is None:
         curvature = curvature_by_differences(inside, mode, peak, low, high, step)
-    places = Unbounded.about(inside, mode, peak, curvature, low, high, WIDEST**-2)
+    places = Unbounded.about(inside, mode, peak, curvature, low, high, WIDEST**-2, narrow)
 
     def moved(x: Array) -> float:
         return inside(places.at(x)) + places.log_jacobian(x)
@@ -285,13 +293,17 @@ def shape_about(
     shown = places.linear @ axes
     wide = np.abs(shown).max(axis=0) >= sharp
     within, axes = np.square(shown[:, ~wide]).sum(axis=1), axes[:, wide]
+    evaluated = np.abs(shown[:, wide]).max(axis=0) >= narrow
     if along is None:
-        sides = [[_scale(moved, peak, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
+        sides = [
+            [_scale(moved, peak, side * axis) if own else 1.0 for axis, own in zip(axes.T, evaluated, strict=True)]
+            for side in (-1.0, 1.0)
+        ]
     else:
         centre = np.zeros(size)
         top = along(places.at(centre)) + places.log_jacobian(centre)
         sides = [[_scale_along(along, places, top, side * axis) for axis in axes.T] for side in (-1.0, 1.0)]
-    return Shape(moved, places, peak, axes, np.array(sides), log_volume, within)
+    return Shape(moved, places, peak, axes, np.array(sides), log_volume, within, evaluated)
 
 
 def curvature_by_differences(
@@ -317,6 +329,15 @@ def curvature_by_differences(
                 out[a, b] = out[b, a] = -0.5 * (pair - sides[a] - sides[b] + 2.0 * middle)
         out /= np.outer(own, own)
     return out if np.all(np.isfinite(out)) else np.eye(size)
+
+
+def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array, high: Array, step: float) -> Array:
+    """Curvature of the negative log density, by differences of its slope about the mode: two looks a hyperparameter."""
+    own = np.minimum(step, 0.49 * (high - low))
+    centre = np.clip(mode, low + own, high - own)
+    with np.errstate(invalid="ignore"):  # there may be no slope on one side
+        out = np.array([slope(centre - one) - slope(centre + one) for one in np.diag(own)]) / (2.0 * own[:, None])
+    return 0.5 * (out + out.T) if np.all(np.isfinite(out)) else np.eye(len(mode))
 
 
 def _scale_along(density: Density, places: Unbounded, peak: float, axis: Array) -> float:

@@ -83,14 +83,28 @@ class Unbounded:
 
     @classmethod
     def about(
-        cls, density: Density, mode: Array, peak: float, curvature: Array, low: Array, high: Array, least: float
+        cls,
+        density: Density,
+        mode: Array,
+        peak: float,
+        curvature: Array,
+        low: Array,
+        high: Array,
+        least: float,
+        narrow: float = 0.0,
     ) -> Unbounded:
-        """Coordinates of a density with its `peak` at the mode, its curvature there, and the ends of its support."""
+        """Coordinates of a density with its `peak` at the mode, its curvature there, and the ends of its support.
+
+        What has, all else fixed, a standard deviation of `narrow` at most falls towards its ends as a normal does.
+        """
         ended = (np.isfinite(low) | np.isfinite(high)) & (low < high)
         directions, lines = regression(curvature, ended, least), {}
         for k in np.flatnonzero(ended):
             rooms = [_length(end[k] - mode[k], directions[:, k]) for end in (low, high) if np.isfinite(end[k])]
-            falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
+            if curvature[k, k] * narrow**2 >= 1.0:
+                falls = [0.5 * curvature[k, k] * room**2 for room in rooms]
+            else:
+                falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
             ended[k] = min(falls) < NEGLIGIBLE
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, ndtr, polygamma
 
-from sksvi.integrals.nodes import DROPPED, Nodes, composite, design, nodes_about, scattered, shape_about, simplex
+from sksvi.integrals.nodes import (
+    DROPPED,
+    Nodes,
+    composite,
+    curvature_by_slopes,
+    design,
+    nodes_about,
+    scattered,
+    shape_about,
+    simplex,
+)
 
 
 @pytest.fixture
@@ -194,6 +204,38 @@ def test_sharp_leaves_out_narrow_axes():
     assert len(nodes_about(density, np.zeros(2), sharp=1.0).weights) == 1
     shape = shape_about(density, np.zeros(2))
     assert shape.wide(0.1).axes.shape == (2, 1) and shape.wide(0.0).axes.shape == (2, 2)
+
+
+def test_narrow_axes_are_those_of_a_normal_without_a_look():
+    """A skewed narrow axis has the scales of its curvature, and nodes along it their share; the wide one is asked."""
+    asked = []
+
+    def density(h):
+        asked.append(h)
+        return -0.5 * float(h[0] ** 2 / 0.25 + h[1] ** 2 / 1e-4) + 1e4 * float(h[1]) ** 3
+
+    curvature, ends = np.diag([4.0, 1e4]), (np.full(2, -9.0), np.full(2, 9.0))
+    shape = shape_about(density, np.zeros(2), curvature, *ends, narrow=0.1)
+    nodes = shape.nodes(design(2))
+    assert not any(h[1] != 0.0 for h in asked) and any(h[0] != 0.0 for h in asked)
+    np.testing.assert_allclose(nodes.std, [0.5, 0.01], rtol=0.01)
+    assert nodes.log_integral == pytest.approx(np.log(2 * np.pi * 0.5 * 0.01), abs=1e-6)
+    assert np.unique(shape_about(density, np.zeros(2), curvature).scales).size > 1
+
+
+def test_curvature_by_slopes(rng):
+    """That of a normal is exact, at an end of the support too; where there is no slope the identity."""
+    mode, cov, _, _ = normal(3, rng)
+    precision = np.linalg.inv(cov)
+
+    def slope(h):
+        return precision @ (mode - h)
+
+    for low in (np.full(3, -np.inf), mode - [0.0, 1.0, 9.0]):
+        found = curvature_by_slopes(slope, mode, low, np.full(3, np.inf), 0.1)
+        np.testing.assert_allclose(found, precision, rtol=1e-8, atol=1e-8)
+    unknown = curvature_by_slopes(lambda h: h + np.nan, mode, low, np.full(3, np.inf), 0.1)
+    np.testing.assert_array_equal(unknown, np.eye(3))
 
 
 # ---- a density that is better and dearer

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from sksvi._runtime.parallel import over_triangle
+from sksvi._runtime.parallel import times_triangle
 from sksvi.families.gaussian.dense import NotPositiveDefinite
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
@@ -55,6 +55,12 @@ def factor(K: Array, what: str) -> tuple[Array, float]:
     )
 
 
+def inverse_triangle(L: Array) -> Array:
+    """L⁻¹ of a lower triangle: BLAS multiplies many rows by a triangle in half the time that it solves for them in."""
+    inverse, _ = lapack.dtrtri(L, lower=1)
+    return np.ascontiguousarray(inverse)
+
+
 class Geometry:
     """K_ww and its factor at one kernel and one set of inducing inputs.
 
@@ -89,13 +95,12 @@ class Geometry:
     @cached_property
     def inverse(self) -> Array:
         """L⁻¹."""
-        inverse, _ = lapack.dtrtri(self.L, lower=1)
-        return inverse
+        return inverse_triangle(self.L)
 
     def rows(self, X: Array) -> tuple[Array, Array, Array]:
         """k_w(x), h and d of the rows of X; a rounding below zero in d counts as zero."""
         K = kernels.cross(self.kernel, X, self.Z)
-        H = over_triangle(K, self.L)
+        H = times_triangle(K, self.inverse)
         return K, H, np.maximum(kernels.diagonal(self.kernel, X) - np.einsum("ij,ij->i", H, H), 0.0)
 
     def pull_rows(self, X: Array, K: Array, slopes: Array, delta: Array, inputs: bool) -> tuple[Array, Array | None]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from sksvi._runtime.parallel import over_triangle
+from sksvi._runtime.parallel import times_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import curvature_by_differences
+from sksvi.integrals.nodes import curvature_by_slopes
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor
+from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.gp.integrated import STEP, Explored, sampled
+from sksvi.models.gp.integrated import STEP, Explored, over_chunks, sampled, sloping
 from sksvi.models.gp.kernel_nodes import Pair
 from sksvi.models.linear.rows import DenseRows
 
@@ -38,7 +38,7 @@ class _Sparse(Explored):
         tree = kernels.node(self.kernel_at(q))
         L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
         X = data.X
-        H = over_triangle(tree.value(Pair(X, self.Z, False)), L)
+        H = times_triangle(tree.value(Pair(X, self.Z, False)), inverse_triangle(L))
         return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
 
     def block(self, linear: Array, precision: Array) -> Any:
@@ -97,6 +97,30 @@ class ConjugateEvaluations(_Sparse):
         repeats = float(np.sum(weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(weight)))
         return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
 
+    def curvature(self, low: Array, high: Array) -> Array | None:
+        """By slopes of the bound: of a sample where rows are many, blown up to all of them."""
+        if self.exact or self.model.bound == "optimal":
+            return None
+        model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False, keep=False)
+        rows = sampled(self.data, model)
+        if rows is None:
+            rows = self.data
+        else:
+            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+            rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
+
+        def slope(h: Array) -> Array:
+            q = self.at(h)
+            try:
+                q["inducing"] = self.block(*self.parts(q, rows)[1:])
+                sums, _, points = over_chunks(sloping, model, 1, q, self.expect, True, None, rows)
+                parts = model.slopes(q, sums) | points
+            except NotPositiveDefinite:
+                return np.full(len(h), np.nan)
+            return np.concatenate([parts[n] + self.density.of(n, q[n].value)[1] for n in self.names])[self.moves]
+
+        return curvature_by_slopes(slope, self.mode, low, high, STEP)
+
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """No gain, as `quick` is exact, and the best q(v)."""
         if self.model.bound != "optimal":
@@ -105,25 +129,6 @@ class ConjugateEvaluations(_Sparse):
         batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
         A = batch.rows.A
         return 0.0, self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
-
-
-class SampledEvaluations(ConjugateEvaluations):
-    """Many rows with Gaussian noise: a sample of them says along which axes all rows are looked at."""
-
-    def curvature(self, low: Array, high: Array) -> Array:
-        """Curvature of the bound of a sample, whose rows stand for all of them."""
-        rows = sampled(self.data, self.model)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
-
-        def log_density(h: Array) -> float:
-            q = self.at(h)
-            try:
-                return self.parts(q, rows)[0] + self.density(q)
-            except NotPositiveDefinite:
-                return -np.inf
-
-        return curvature_by_differences(log_density, self.mode, log_density(self.mode), low, high, STEP)
 
 
 def solved(A: Array, b: Array) -> tuple[Array, Array]:
@@ -302,5 +307,5 @@ def explored(
     if noisy and model.bound == "v2":
         kind = V2Evaluations
     elif noisy:
-        kind = ConjugateEvaluations if sampled(data, model) is None else SampledEvaluations
+        kind = ConjugateEvaluations
     return kind(model, q, data, expect, density, names)

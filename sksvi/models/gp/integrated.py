@@ -265,7 +265,8 @@ CORNERS = 3
 MOST_NUMBERS = 2**23
 #: Step of the finite differences in a log parameter.
 STEP = 0.2
-#: Standard deviation of an axis, in every log parameter, below which its middle predicts as well.
+#: Standard deviation of an axis, in every log parameter, below which its middle predicts as well, and a normal stands
+#: for the density: with many rows nearly all axes are so narrow, and each takes several looks at all of them.
 NARROW = 0.1
 
 
@@ -383,7 +384,7 @@ class Explored(ABC):
         if not len(mode):
             return None
         low, high = self.ends()
-        shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP)
+        shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
         wide = shape.wide(NARROW)
         few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
         rule = scattered(len(mode), SCATTERED) if few_rows else design(len(mode), CORNERS)
