@@ -27,7 +27,7 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 #: Most that there may be of each.
 LIMITS = {
     "files": 452,
-    "lines of code": 61_697,
+    "lines of code": 61_704,
     "functions of more than 40 lines": 26,
     "names that inference reads off a model": 27,
     "names of Likelihood": 54,

@@ -29,9 +29,13 @@ from sksvi.inference.state import NO_LOCALS, NoLocals, State, StepInfo, check_fi
 from sksvi.models.base import Blocks, Gradient, Linear, Model, Segment
 from sksvi.models.data import Rows
 
+Array = np.ndarray
+
 # ---- hyperparameters between two looks at the data: what needs none, and what they remember
 #: When closed-form steps stop, in the largest change of a coordinate.
 TOL = 1e-3
+#: How many times as long as the step that a rule finds one may be: they shrink by half, one after another.
+LONGEST = 2.0
 #: Most of them between two looks at the data.
 PRIOR_STEPS = 10
 
@@ -47,9 +51,9 @@ def optimized(problem: Problem, q: Blocks, message: Any = None, n_steps: int = P
     if not rules or not isinstance(model, Linear) or model.main in problem.frozen:
         return q
     message = q[model.main].over(model.prior(q)[model.main]) if message is None else message
-    steps = {name: rule.find(q)[0] for name, rule in rules.items()}
+    steps = taken = {name: rule.find(q)[0] for name, rule in rules.items()}
     for _ in range(n_steps):
-        moved = {**q, **{name: q[name].moved(step, 1.0) for name, step in steps.items()}}
+        moved = {**q, **{name: q[name].moved(step, 1.0) for name, step in taken.items()}}
         try:
             moved[model.main] = model.prior(moved)[model.main].times(message)
         except NotPositiveDefinite:  # too little data to bear so small a precision: the last one stands
@@ -57,8 +61,19 @@ def optimized(problem: Problem, q: Blocks, message: Any = None, n_steps: int = P
         q = moved
         if max(np.max(np.abs(step), initial=0.0) for step in steps.values()) < TOL:
             break
-        steps = {name: rule.find(q)[0] for name, rule in rules.items()}
+        before, steps = steps, {name: rule.find(q)[0] for name, rule in rules.items()}
+        taken = {name: lengthened(step, before[name], taken[name]) for name, step in steps.items()}
     return q
+
+
+def lengthened(step: Array, before: Array, taken: Array) -> Array:
+    """A step of a fixed point by secants, coordinate by coordinate: no shorter, and at most `LONGEST` times as long.
+
+    `before`: the step at the point before, of which `taken` was gone.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = taken / (before - step)
+    return step * np.where(length > 1.0, np.minimum(length, LONGEST), 1.0)
 
 
 def recentred(problem: Problem, state: State, q: Blocks) -> Blocks:
