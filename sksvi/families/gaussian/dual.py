@@ -20,8 +20,32 @@ from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
 
-#: W_i S_ii above which 1 - [B⁻¹]_ii keeps more digits than the rounding of K_ii leaves.
-LEAST_SHARE = 1e-3
+#: W_i S_ii above which 1 - [B⁻¹]_ii keeps as many digits as expectations need: the rest costs a solve for each row.
+LEAST_SHARE = 1e-6
+
+
+#: Columns of a triangle that are worked on at once.
+COLUMNS = 128
+
+
+def squares_of_columns(L: Array) -> Array:
+    """Sums of squares of the columns of the lower triangle of L."""
+    out = np.empty(len(L))
+    for first in range(0, len(L), COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        corner, below = np.tril(L[columns, columns]), L[first + COLUMNS :, columns]
+        out[columns] = np.einsum("ij,ij->j", corner, corner) + np.einsum("ij,ij->j", below, below)
+    return out
+
+
+def mirrored(A: Array) -> Array:
+    """The lower triangle of A copied to the upper one, in place."""
+    for first in range(0, len(A), COLUMNS):
+        columns = slice(first, first + COLUMNS)
+        corner = np.tril(A[columns, columns], -1)
+        A[columns, columns] = corner + corner.T + np.diag(np.diagonal(A[columns, columns]))
+        A[columns, first + COLUMNS :] = A[first + COLUMNS :, columns].T
+    return A
 
 
 class SiteGaussian(Family):
@@ -75,20 +99,20 @@ class SiteGaussian(Family):
 
     @cached_property
     def _factor(self) -> Array:
-        """L, lower triangular, B = I + W^½ K W^½ = L Lᵀ."""
+        """L in the lower half, B = I + W^½ K W^½ = L Lᵀ."""
         B = self.prior_cov * self._root_weights
         B *= self._root_weights[:, None]
         B.flat[:: len(B) + 1] += 1.0
         if not np.all(np.isfinite(np.diagonal(B))):
             raise NotPositiveDefinite("the kernel matrix is not finite")
-        factor, info = lapack.dpotrf(B.T, lower=1, clean=1, overwrite_a=1)
+        factor, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)
         if info:
             raise NotPositiveDefinite(f"the kernel matrix is indefinite at row {info - 1}", info - 1)
         return factor
 
     @cached_property
     def _inverse_factor(self) -> Array:
-        """L⁻¹, for `variance` and, once, for `evidence_gradient`."""
+        """L⁻¹ in the lower half, for `variance` and, once, for `evidence_gradient`."""
         return lapack.dtrtri(self._factor, lower=1)[0]
 
     def _half(self, cross: Array) -> Array:
@@ -118,8 +142,7 @@ class SiteGaussian(Family):
 
         W_i S_ii = 1 - [B⁻¹]_ii costs a third of K - K W^½ B⁻¹ W^½ K and is as exact where the message says something.
         """
-        inverse = self._inverse_factor
-        share = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        share = 1.0 - squares_of_columns(self._inverse_factor)
         out = np.divide(share, self.weights, out=np.zeros_like(share), where=share > LEAST_SHARE)
         faint = np.flatnonzero(~(share > LEAST_SHARE))
         if len(faint):
@@ -307,8 +330,7 @@ class SiteGaussian(Family):
         """Derivative of `log_evidence` in K, messages fixed: ½ (a aᵀ - W^½ B⁻¹ W^½), (n, n)."""
         inverse, _ = lapack.dlauum(self._inverse_factor, lower=1, overwrite_c=1)  # B⁻¹ = L⁻ᵀ L⁻¹
         del self._inverse_factor  # has been overwritten
-        inverse.flat[:: len(inverse) + 1] *= 0.5
-        inverse = inverse + inverse.T  # only the lower half is filled
-        inverse *= self._root_weights
-        inverse *= self._root_weights[:, None]
-        return 0.5 * (np.outer(self.dual, self.dual) - inverse)
+        gradient = inverse.T  # by rows, whose upper half is filled
+        gradient *= self._root_weights
+        gradient *= -0.5 * self._root_weights[:, None]
+        return mirrored(blas.dsyr(0.5, self.dual, lower=1, a=gradient.T, overwrite_a=1)).T
