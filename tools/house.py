@@ -26,8 +26,8 @@ STORED = ROOT / "tests" / "persistence" / "golden"
 
 #: Most that there may be of each.
 LIMITS = {
-    "files": 452,
-    "lines of code": 61_704,
+    "files": 454,
+    "lines of code": 61_910,
     "functions of more than 40 lines": 26,
     "names that inference reads off a model": 27,
     "names of Likelihood": 54,

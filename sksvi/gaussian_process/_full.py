@@ -32,6 +32,7 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._draws import full_draws
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
+from sksvi.gaussian_process._part import started_at_part
 from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, spread_of
@@ -262,6 +263,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
         self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
+
+    def _model_at_start(self, problem: Problem, seed: int) -> FullGP:
+        return started_at_part(problem, cast(FullGP, problem.model), self.tol)
 
     def _continued(self, problem: Problem) -> State:
         state = super()._continued(problem)

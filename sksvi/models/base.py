@@ -206,7 +206,13 @@ class Fit(Protocol):
 
 
 class Starts:
-    """What a fit with a line search may begin with, beside the first q of `Model.begin`."""
+    """What a fit with a line search may begin with, beside the first q of `Model.begin`.
+
+    ``settled_by_search`` : whether the search for hyperparameters settles q at each of them: it begins after one pass,
+    and none follows.
+    """
+
+    settled_by_search = False
 
     def filled(self, q: Blocks, data: Any) -> Blocks:
         """The first q with what is as large as the data: passes begin with it, and who holds the first q does not."""

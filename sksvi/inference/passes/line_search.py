@@ -96,6 +96,8 @@ class LineSearch:
         starts = problem.model.starts
         if natural and not warming_up and reported(problem, state) and starts.is_optimal(state.q, problem.data):
             return state, None
+        if starts.settled_by_search and state.bounds and not problem.frozen:
+            return state, None
         if not natural and isinstance(problem.model, Linear) and check_due(len(state.bounds)):
             # Coordinates and sums of the first q say little of this one's.
             state = replace(state, memory=restarted(problem, state).memory)

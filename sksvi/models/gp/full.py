@@ -11,12 +11,14 @@ from scipy.linalg import lapack
 
 from sksvi.algorithms.rules import SEARCHED, Rule, Searched
 from sksvi.families import Free
+from sksvi.families.base import Message
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.models.base import Fit, LinearTerms
+from sksvi.models.base import Fit, LinearTerms, Starts
 from sksvi.models.data import Rows, Table
 from sksvi.models.gp import kernels
+from sksvi.models.gp.full_search import KernelSearch
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.per_latent import MeanTrial, PerLatent, ProfileSearch
+from sksvi.models.per_latent import SETTLED_SHARE, MeanTrial, PerLatent
 from sksvi.models.traits import Traits
 
 Array = np.ndarray
@@ -36,6 +38,12 @@ class LatentRows(Table):
     n: int = 0
 
 
+class SearchedStart(Starts):
+    """The start of a fit whose search for the kernel settles q at every kernel, the first one too."""
+
+    settled_by_search = True
+
+
 class FullGP(PerLatent):
     """GP prior on the latents of all rows, as one block in its dual form; kernel parameters as a free block.
 
@@ -50,16 +58,25 @@ class FullGP(PerLatent):
         Whether the kernel's free parameters move.
     density : HyperPrior, optional
         Their prior; None: the bound alone is maximised.
+    first : Message, optional
+        What a fit begins with; None: no message, the prior.
     """
 
     def __init__(
-        self, likelihood: Any, kernel: Any, X: Array, learned: bool = True, density: HyperPrior | None = None
+        self,
+        likelihood: Any,
+        kernel: Any,
+        X: Array,
+        learned: bool = True,
+        density: HyperPrior | None = None,
+        first: Message | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.kernel = kernel
         self.X = X
         self.learned = learned
         self.density = density
+        self.first = first
 
     # ---- blocks
     def current_kernel(self, q: dict[str, Any]) -> Any:
@@ -83,15 +100,20 @@ class FullGP(PerLatent):
         return replace(traits, bound=bound, steps=steps)
 
     @property
+    def starts(self) -> Starts:  # type: ignore[override]
+        """What a fit begins with: the search, where it has something to find."""
+        return SearchedStart() if self.learned and self.kernel.theta.size else Starts()
+
+    @property
     def hyper(self) -> dict[str, Rule]:
         """Kernel parameters: `search` finds them."""
         return {"kernel": SEARCHED if self.density is None else Searched(self.density)}
 
     def begin(self, data: Table, rng: Any) -> dict[str, Any]:
-        """The prior: no messages yet."""
+        """The prior, with the first messages where there are any."""
         q = self.at(self.kernel.theta)
         check_semidefinite(q["latents"].prior_cov, self.kernel)
-        return q
+        return q if self.first is None else {**q, "latents": q["latents"].times(self.first)}
 
     # ---- data
     def batch(self, data: Table, rows: Rows, start: Any = None) -> LatentRows:
@@ -132,16 +154,18 @@ class FullGP(PerLatent):
         return kernels.cross_pullback(self.current_kernel(q), self.X, self.X, G, block.prior_cov, inputs=False)[0]
 
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
-        """L-BFGS on the bound as a function of the kernel's parameters alone, with q settled at each of them."""
+        """Newton's steps on the bound as a function of the kernel's parameters alone, q settled at each of them."""
         theta = fit.q["kernel"].value
         if not self.learned or not theta.size or fit.already_searched(["kernel"]):
             return fit.q, False
-        search = _KernelSearch(self, fit, tol)
-        search.ascend(theta)
-        return search.best.q, search.best.q is not fit.q
+        found = KernelSearch(self, fit, tol).highest(theta)
+        if found.bound - fit.here.bound < SETTLED_SHARE * tol * fit.size(found.bound):
+            return fit.q, False
+        fit.record_evaluation(found.q, found.gradient, found.bound)
+        return found.q, True
 
 
-def downward(terms: LinearTerms) -> Array:
+def downward(terms: Any) -> Array:
     """Slopes in the variance where these are negative, as of log-concave likelihoods, else 0."""
     return np.minimum(terms.gamma, 0.0)
 
@@ -157,24 +181,11 @@ def _among(batch: LatentRows, values: Array) -> Array:
 
 def check_semidefinite(K: Array, kernel: Any) -> None:
     """Raise ValueError where a kernel is none: a few of scikit-learn's pairwise ones are indefinite."""
-    raised = K + INDEFINITE * float(np.max(np.diagonal(K))) * np.eye(len(K))
-    info = lapack.dpotrf(raised.T, lower=1, overwrite_a=1)[1]
+    raised = K.copy()
+    raised.flat[:: len(K) + 1] += INDEFINITE * float(np.max(np.diagonal(K)))
+    info = lapack.dpotrf(raised.T, lower=1, clean=0, overwrite_a=1)[1]
     if info or not np.all(np.isfinite(np.diagonal(K))):
         raise ValueError(
             f"kernel={kernel!r} is not positive semi-definite on the rows of X, so that it is no covariance: choose "
             "other parameters or another kernel."
         )
-
-
-class _KernelSearch(ProfileSearch):
-    """Search for the kernel's parameters, within their bounds."""
-
-    def __init__(self, model: FullGP, fit: Fit, tol: float) -> None:
-        super().__init__(fit, tol, list(zip(*model.kernel.bounds.T, strict=True)))
-        self.model = model
-
-    def evaluated(self, x: Array) -> tuple[Any, Array]:
-        """Evaluation at parameters x, and its slope: q settles from the messages of the best parameters so far."""
-        here = self.settled(self.model.at(x, self.best.q["latents"]))
-        slope, density = self.model.evidence_gradient(here.q), self.model.density
-        return here, slope if density is None else slope + density.of("kernel", here.q["kernel"].value)[1]
