@@ -56,6 +56,11 @@ def composite(size: int, with_corners: bool = False) -> Rule:
     return _about_the_centre(RADIUS * sphere)
 
 
+def corners(size: int) -> Rule:
+    """Centre and corners of a cube: exact to the third degree, with nodes away from the axes."""
+    return _about_the_centre(RADIUS * np.array(list(product((1.0, -1.0), repeat=size))))
+
+
 def simplex(size: int) -> Rule:
     """Centre and vertices of a regular simplex: exact to the second degree."""
     if size == 0:

@@ -10,6 +10,7 @@ from sksvi.integrals.nodes import (
     DROPPED,
     Nodes,
     composite,
+    corners,
     curvature_by_slopes,
     design,
     nodes_about,
@@ -45,7 +46,7 @@ def log_gamma(shape):
 # ---- rules
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
 def test_rules_are_exact_for_squares(size):
-    rules = [composite(size), composite(size, True), simplex(size)] + ([design(1)] if size == 1 else [])
+    rules = [composite(size), composite(size, True), corners(size), simplex(size)] + ([design(1)] if size == 1 else [])
     for z, share in rules:
         assert share.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(share @ z, 0.0, atol=1e-12)

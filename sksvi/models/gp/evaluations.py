@@ -11,12 +11,15 @@ from scipy.linalg import lapack
 
 from sksvi._runtime.parallel import times_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.families.base import Message
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import curvature_by_slopes
+from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
+from sksvi.integrals.unbounded import NEGLIGIBLE
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
+from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.gp.integrated import STEP, Explored, over_chunks, sampled, sloping
+from sksvi.models.gp.integrated import CORNERS, STEP, Explored, over_chunks, sampled, sloping
 from sksvi.models.gp.kernel_nodes import Pair
 from sksvi.models.linear.rows import DenseRows
 
@@ -24,6 +27,8 @@ Array = np.ndarray
 
 #: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
 NODE_STEPS, WORTH = 2, 0.02
+#: One over the part of the rows that says which bounds of hyperparameters are far away, and least rows of it.
+PART, LEAST_PART = 4, 100
 
 
 class _Sparse(Explored):
@@ -255,6 +260,39 @@ class FullEvaluations(Explored):
     def _under(self, q: dict[str, Any]) -> SiteGaussian:
         return SiteGaussian(kernels.gram(self.kernel_at(q), self.model.X)).times(self.messages)
 
+    def ends(self) -> tuple[Array, Array]:
+        """Lower and upper bounds that matter: none where the density of a part of the rows is next to nothing."""
+        low, high = super().ends()
+        if len(self.data) < PART * LEAST_PART:
+            return low, high
+        linear, weights = self.messages.added()
+        X, part = self.model.X[::PART], Message((linear[::PART], weights[::PART]))
+
+        def fall(h: Array) -> float:
+            q = self.at(h)
+            value = SiteGaussian(kernels.gram(self.kernel_at(q), X)).times(part).log_evidence() + self.density(q)
+            return peak - value
+
+        peak = 0.0
+        peak = -fall(self.mode)
+        for ends in (low, high):
+            for k in np.flatnonzero(np.isfinite(ends)):
+                there = self.mode.copy()
+                there[k] = ends[k]
+                if fall(there) > 2.0 * NEGLIGIBLE:
+                    ends[k] = np.copysign(np.inf, ends[k] - self.mode[k])
+        return low, high
+
+    @property
+    def rule(self) -> Rule:
+        """Corners alone where there are few: axes have been looked at for their scales, and an integral costs n³."""
+        size = len(self.mode)
+        return corners(size) if 1 < size <= CORNERS else design(size)
+
+    def curvature(self, low: Array, high: Array) -> Array:
+        """Average information: no further evaluation."""
+        return average_information(self.model, self.q)[np.ix_(self.moves, self.moves)]
+
     def quick(self, q: dict[str, Any]) -> float:
         """Bound by the messages of the mode."""
         return self.there + self._under(q).log_evidence() - self.base
@@ -287,7 +325,7 @@ def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callabl
         gained = bound - best[0]
         if gained > 0:
             best = bound, block
-        if gained < WORTH:
+        if LEFT * gained < WORTH:
             break
         block = step(terms)
     return best

@@ -24,7 +24,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
-from sksvi.integrals.nodes import Nodes, design, scattered, shape_about, simplex
+from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, simplex
 from sksvi.models.base import Fit
 from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
@@ -374,6 +374,11 @@ class Explored(ABC):
                 self.cache[key] = -np.inf
         return self.cache[key]
 
+    @property
+    def rule(self) -> Rule:
+        """Rule of the nodes that the integral is over."""
+        return design(len(self.mode), CORNERS)
+
     def curvature(self, low: Array, high: Array) -> Array | None:
         """Curvature of the negative log density at the mode, as near as axes need it; None: by differences of it."""
         return None
@@ -387,7 +392,7 @@ class Explored(ABC):
         shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
         wide = shape.wide(NARROW)
         few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
-        rule = scattered(len(mode), SCATTERED) if few_rows else design(len(mode), CORNERS)
+        rule = scattered(len(mode), SCATTERED) if few_rows else self.rule
         nodes, few = shape.nodes(rule).few(), wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
         for h in few.values:
