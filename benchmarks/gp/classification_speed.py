@@ -63,8 +63,8 @@ def main(quick: bool = False) -> None:
     rows = [row_of("scikit-learn, Laplace", peer, sizes[0])]
     rows += [row_of("default", GPClassifier(random_state=0), n) for n in sizes]
     notes = [
-        "CPU seconds of whole fits, nodes of the hyperparameters included, of which 5,000 rows have none; Cholesky: one "
-        "factorization of as many rows beside each fit. Log loss: mean over the same 2,000 test rows, nats."
+        "CPU seconds of whole fits, nodes of the hyperparameters included, of which 5,000 rows have none; Cholesky: "
+        "one factorization of as many rows beside each fit. Log loss: mean over the same 2,000 test rows, nats."
     ]
     report("gp/classification_speed", "Full GP classification by the number of rows", rows, notes, quick)
 
