@@ -24,9 +24,9 @@ ROUTED = {
 #: Of a test of more cases than this, and of a folder's tests that are marked as costly, the short part runs one case in
 #: so many, drawn by their names.
 MANY, ONE_IN = 3, 12
-#: Of a test of more cases than this, but for scikit-learn's checks, the exhaustive part runs one in so many of the
-#: others, the complete part the rest.
-VERY_MANY, EXHAUSTIVE_ONE_IN = 6, 8
+#: Of the cases that the short part leaves out, but for scikit-learn's checks, the exhaustive part runs one in so many
+#: of each test, no fewer than two, the complete part the rest.
+EXHAUSTIVE_ONE_IN, AT_LEAST = 8, 2
 #: scikit-learn's checks of numbers, which an algorithm or a likelihood may fail where the class passes.
 NUMERIC_CHECKS = {
     "check_classifiers_train",
@@ -81,8 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for item in cases[-(-len(cases) // ONE_IN) :]:
                 item.add_marker(pytest.mark.exhaustive)
     for cases in _by_test(items, exhaustive=True):
-        if len(cases) > VERY_MANY and "check" not in cases[0].callspec.params:
-            for item in cases[-(-len(cases) // EXHAUSTIVE_ONE_IN) :]:
+        if len(cases) > AT_LEAST and "check" not in cases[0].callspec.params:
+            for item in cases[max(AT_LEAST, -(-len(cases) // EXHAUSTIVE_ONE_IN)) :]:
                 item.add_marker(pytest.mark.complete)
     _skip_what_old_versions_lack(items)
 

@@ -25,6 +25,8 @@ SPREAD = 2.0
 MOST_SHIFT = 100.0
 #: Rows that are not worth halving.
 FEW = 32
+#: Stored numbers that are looked at together.
+STORED = 2**16
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 
@@ -332,7 +334,12 @@ def _folded(function: np.ufunc, X: Array) -> Array:
 def _two_stored(X: Any, low: Array, high: Array) -> Array:
     """Whether every value of a column of a sparse matrix is its least or its greatest."""
     stored = np.bincount(X.indices, minlength=X.shape[1])
-    between = np.bincount(X.indices, (X.data != low[X.indices]) & (X.data != high[X.indices]), X.shape[1]) > 0
+    between = np.zeros(X.shape[1], bool)
+    for part in parallel.slices(X.nnz, STORED):
+        at, value = X.indices[part], X.data[part]
+        between[at[(value != low[at]) & (value != high[at])]] = True
+        if between.all():  # columns of many values are known by the first rows
+            break
     zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)
     return ~between & ~zero_between
 

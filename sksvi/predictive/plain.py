@@ -201,8 +201,8 @@ class Predictive:
         if likelihood.n_latents > 1:
             return self.mean()
         if likelihood.traits.symmetric:
-            # each side on its own keeps the relative accuracy of the smaller one
-            p = np.stack([Predictive(likelihood, sign * m, v).mean() for sign in (-1.0, 1.0)], axis=1)
+            # Each side on its own keeps the relative accuracy of the smaller one; one call has both.
+            p = Predictive(likelihood, np.concatenate([-m, m]), np.concatenate([v, v])).mean().reshape(2, -1).T
         else:
             p = self._expect(likelihood.probabilities).T
         return p / p.sum(axis=1, keepdims=True)
