@@ -81,6 +81,23 @@ def test_elementwise_algebra(layout, global_random_seed):
 
 
 @LAYOUT
+def test_multiples_share_a_border(layout, global_random_seed):
+    a, x = matrix(layout, global_random_seed), np.random.default_rng(global_random_seed).standard_normal(4)
+    twice = ArrowMatrix.of_diagonal(np.ones(len(a.dense())), a) + 0.5 * (4.0 * a)
+    whole = np.eye(len(a.dense())) + 2.0 * a.dense()
+    found = [part.across(np.ascontiguousarray) for part in (a, twice)]
+    assert twice.border is a.border and a.across(np.copy) is found[0]
+    np.testing.assert_array_equal(found[1], 2.0 * found[0])
+    np.testing.assert_array_equal(twice.dense(), whole)
+    np.testing.assert_allclose(twice.dot(np.resize(x, len(whole))), whole @ np.resize(x, len(whole)), rtol=1e-12)
+    assert twice.inner(-a) == pytest.approx(-np.sum(whole * a.dense()))
+    np.testing.assert_allclose(
+        ArrowGaussian(np.zeros(len(whole)), twice).cov, np.linalg.inv(whole), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(twice)).dense(), whole)
+
+
+@LAYOUT
 def test_matrix_against_dense(layout, global_random_seed):
     a, b = matrix(layout, global_random_seed), matrix(layout, global_random_seed + 1)
     dense = a.dense()

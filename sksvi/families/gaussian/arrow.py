@@ -158,7 +158,7 @@ def arrow_root(precision: ArrowMatrix) -> ArrowRoot:
         worst = int(np.argmin(scale))
         raise NotPositiveDefinite(f"the precision matrix is not positive definite at coordinate {worst}", worst)
     inverse = _level_factors(precision.diag, start)
-    given, across = inverse.transpose(0, 2, 1) @ inverse, _sparse_or_dense(precision.border.T)
+    given, across = inverse.transpose(0, 2, 1) @ inverse, precision.across(_sparse_or_dense)
     if isinstance(across, np.ndarray):
         rows = across.reshape(n_levels, r, -1)
         gram = across.T @ (given @ rows).reshape(across.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +32,8 @@ def by_level(blocks: Array, x: Array) -> Array:
 class ArrowMatrix(NDArrayOperatorsMixin):
     """Symmetric matrix with a block-diagonal part and a dense border; adds and scales like an array.
 
+    Multiples share one array for the border, and what is known of its zeros: ``times`` that array is the border.
+
     Parameters
     ----------
     diag : ndarray of shape (L, r, r)
@@ -50,13 +54,33 @@ class ArrowMatrix(NDArrayOperatorsMixin):
            [ 2.,  6., 10.]])
     """
 
-    LAYOUT = "diag (n,r,r) f; corner (o,o) f; border (o,n*r) f; start count <=o"
+    LAYOUT = "diag (n,r,r) f; corner (o,o) f; border (o,n*r) f; start count <=o; times number"
 
     #: Set by the module of the structure, which needs this class.
     structure: ClassVar[Any] = None
+    times = 1.0
 
     def __init__(self, diag: Array, border: Array, corner: Array, start: int) -> None:
         self.diag, self.border, self.corner, self.start = diag, border, corner, start
+
+    @cached_property
+    def _rows(self) -> list[Any]:
+        """The border by rows of the diagonal part, once it has been asked for: the list is that of all multiples."""
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_rows"}
+
+    def with_border_of(self, other: ArrowMatrix, times: float) -> ArrowMatrix:
+        """This matrix with a multiple of the border of another."""
+        self.border, self.times, self._rows = other.border, times * other.times, other._rows
+        return self
+
+    def across(self, compressed: Callable[[Array], Any]) -> Any:
+        """The border as rows of the diagonal part (L r, P2), `compressed` once for all of its multiples."""
+        if not self._rows:
+            self._rows.append(compressed(self.border.T))
+        return self._rows[0] if self.times == 1.0 else self.times * self._rows[0]
 
     @classmethod
     def zeros(cls, n_levels: int, r: int, n_others: int, start: int) -> ArrowMatrix:
@@ -96,8 +120,8 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
-        """diag, border, corner."""
-        return self.diag, self.border, self.corner
+        """Blocks of the diagonal part, the border, multiplied, and the corner."""
+        return self.diag, self.border if self.times == 1.0 else self.times * self.border, self.corner
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,8 +131,7 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
     def alike(self, other: ArrowMatrix) -> bool:
         """Whether both have the same layout."""
-        shapes = zip(self.parts, other.parts, strict=True)
-        return self.start == other.start and all(a.shape == b.shape for a, b in shapes)
+        return self.start == other.start and self.diag.shape == other.diag.shape and self.shape == other.shape
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         raise TypeError("an ArrowMatrix does not become a dense array by itself: ask for dense()")
@@ -119,14 +142,15 @@ class ArrowMatrix(NDArrayOperatorsMixin):
             return NotImplemented
         if any(not self.alike(x) for x in inputs if isinstance(x, ArrowMatrix)):
             raise ValueError("arrow matrices of different layouts have no elementwise result")
-        diags, borders, corners = zip(
-            *(x.parts if isinstance(x, ArrowMatrix) else (x,) * 3 for x in inputs), strict=True
-        )
+        diags, corners = ([getattr(x, part, x) for x in inputs] for part in ("diag", "corner"))
+        out = ArrowMatrix(ufunc(*diags), self.border, ufunc(*corners), self.start)
+        arrows = [x for x in inputs if isinstance(x, ArrowMatrix)]
         if ufunc is np.add:  # what is added to a diagonal, or to the 0 of a sum, has its border
-            arrays = [x for x in borders if np.ndim(x)]
-            borders = tuple(x for x in arrays if any(x.strides)) or tuple(arrays[:1])
-        border = borders[0] if ufunc is np.add and len(borders) == 1 else ufunc(*borders)
-        return ArrowMatrix(ufunc(*diags), border, ufunc(*corners), self.start)
+            arrows = [x for x in arrows if any(x.border.strides)] or arrows[:1]
+        if len(arrows) == 1 and ufunc in MULTIPLES:
+            return out.with_border_of(arrows[0], MULTIPLES[ufunc](*inputs))
+        out.border = ufunc(*(x.parts[1] if isinstance(x, ArrowMatrix) else x for x in inputs))
+        return out
 
     def all(self, axis: None = None, out: None = None) -> bool:
         """Whether every entry on the pattern is true."""
@@ -153,7 +177,8 @@ class ArrowMatrix(NDArrayOperatorsMixin):
     def dot(self, x: Array) -> Array:
         """Matrix times vectors (..., P)."""
         a, b = split(x, self.start, self.border.shape[1])
-        return join(by_level(self.diag, a) + b @ self.border, a @ self.border.T + b @ self.corner, self.start)
+        below, above = self.times * (b @ self.border), self.times * (a @ self.border.T)
+        return join(by_level(self.diag, a) + below, above + b @ self.corner, self.start)
 
     def diagonal(self) -> Array:
         """(P,)."""
@@ -162,7 +187,7 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
     def inner(self, other: ArrowMatrix) -> float:
         """Σ over the pattern of products of entries: the trace of the product when one is zero off it."""
-        off = np.vdot(self.border.T, other.border.T)
+        off = self.times * other.times * np.vdot(self.border.T, other.border.T)
         return float(np.vdot(self.diag, other.diag) + 2.0 * off + np.vdot(self.corner, other.corner))
 
     def entries(self, a: slice, b: slice) -> tuple[Array, tuple[Any, Any, Any] | tuple[Any, Any]]:
@@ -182,8 +207,17 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         a, b = split(np.arange(len(out)), self.start, n_levels * r)
         index = a.reshape(n_levels, r)
         out[index[:, :, None], index[:, None, :]] = self.diag
-        out[np.ix_(b, a)], out[np.ix_(a, b)], out[np.ix_(b, b)] = self.border, self.border.T, self.corner
+        border = self.parts[1]
+        out[np.ix_(b, a)], out[np.ix_(a, b)], out[np.ix_(b, b)] = border, border.T, self.corner
         return out
+
+
+#: Functions whose border is a multiple of that of the one arrow among what they are given: how many times.
+MULTIPLES: dict[Any, Callable[..., float]] = {
+    np.add: lambda *inputs: 1.0,
+    np.multiply: lambda *inputs: next(float(x) for x in inputs if not isinstance(x, ArrowMatrix)),
+    np.negative: lambda arrow: -1.0,
+}
 
 
 def _keeps_pattern(ufunc: Any, inputs: tuple[Any, ...]) -> bool:
