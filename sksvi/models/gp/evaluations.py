@@ -11,10 +11,8 @@ from scipy.linalg import lapack
 
 from sksvi._runtime.parallel import times_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
-from sksvi.families.base import Message
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
-from sksvi.integrals.unbounded import NEGLIGIBLE
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
 from sksvi.models.gp.full_search import LEFT, average_information
@@ -27,8 +25,6 @@ Array = np.ndarray
 
 #: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
 NODE_STEPS, WORTH = 2, 0.02
-#: One over the part of the rows that says which bounds of hyperparameters are far away, and least rows of it.
-PART, LEAST_PART = 4, 100
 
 
 class _Sparse(Explored):
@@ -259,29 +255,6 @@ class FullEvaluations(Explored):
 
     def _under(self, q: dict[str, Any]) -> SiteGaussian:
         return SiteGaussian(kernels.gram(self.kernel_at(q), self.model.X)).times(self.messages)
-
-    def ends(self) -> tuple[Array, Array]:
-        """Lower and upper bounds that matter: none where the density of a part of the rows is next to nothing."""
-        low, high = super().ends()
-        if len(self.data) < PART * LEAST_PART:
-            return low, high
-        linear, weights = self.messages.added()
-        X, part = self.model.X[::PART], Message((linear[::PART], weights[::PART]))
-
-        def fall(h: Array) -> float:
-            q = self.at(h)
-            value = SiteGaussian(kernels.gram(self.kernel_at(q), X)).times(part).log_evidence() + self.density(q)
-            return peak - value
-
-        peak = 0.0
-        peak = -fall(self.mode)
-        for ends in (low, high):
-            for k in np.flatnonzero(np.isfinite(ends)):
-                there = self.mode.copy()
-                there[k] = ends[k]
-                if fall(there) > 2.0 * NEGLIGIBLE:
-                    ends[k] = np.copysign(np.inf, ends[k] - self.mode[k])
-        return low, high
 
     @property
     def rule(self) -> Rule:
