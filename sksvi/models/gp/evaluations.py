@@ -17,7 +17,16 @@ from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
 from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.gp.integrated import CORNERS, STEP, Explored, over_chunks, sampled, sloping
+from sksvi.models.gp.integrated import (
+    CORNERS,
+    CURVATURE_ROWS,
+    STEP,
+    Explored,
+    best_given,
+    over_chunks,
+    sampled,
+    slopes_at,
+)
 from sksvi.models.gp.kernel_nodes import Pair
 from sksvi.models.linear.rows import DenseRows
 
@@ -102,20 +111,22 @@ class ConjugateEvaluations(_Sparse):
         """By slopes of the bound: of a sample where rows are many, blown up to all of them."""
         if self.exact or self.model.bound == "optimal":
             return None
-        model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False, keep=False)
-        rows = sampled(self.data, model)
+        model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False)
+        rows = sampled(self.data, model, CURVATURE_ROWS)
         if rows is None:
             rows = self.data
         else:
             weight = np.ones(len(rows)) if rows.weight is None else rows.weight
             rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
 
+        def over_rows(one: Any, *args: Any) -> Any:
+            return over_chunks(one, model, 1, *args, rows)
+
         def slope(h: Array) -> Array:
             q = self.at(h)
             try:
-                q["inducing"] = self.block(*self.parts(q, rows)[1:])
-                sums, _, points = over_chunks(sloping, model, 1, q, self.expect, True, None, rows)
-                parts = model.slopes(q, sums) | points
+                q["inducing"], gram = best_given(model, q, over_rows)
+                _, parts = slopes_at(model, q, self.expect, gram, over_rows, rows.total_weight)
             except NotPositiveDefinite:
                 return np.full(len(h), np.nan)
             return np.concatenate([parts[n] + self.density.of(n, q[n].value)[1] for n in self.names])[self.moves]

@@ -42,8 +42,10 @@ SEARCH_SHARE = 1.0
 #: More looks than any search takes: `max_iter` ends it.
 MOST_LOOKS = 10**6
 #: Rows of a sample, at least and for each inducing point. Where rows are more than twice as many and noise is Gaussian
-#: a search begins there, and the curvature at the mode is found there.
+#: a search begins there.
 SAMPLED_ROWS, PER_POINT = 4096, 20
+#: Rows of the sample in which the curvature at the mode is found.
+CURVATURE_ROWS = 2048
 
 
 class CollapsedSearch:
@@ -90,7 +92,7 @@ class CollapsedSearch:
         if self.model.bound == "optimal":
             value, gradient = self._exact(q)
         elif self.closed:
-            q["inducing"], gram = self._collapsed(q)
+            q["inducing"], gram = best_given(self.model, q, self._over_rows)
             value, gradient = self._gradient(q, gram)
         else:
             q = self._settled(q)
@@ -123,17 +125,6 @@ class CollapsedSearch:
         """Sum of the function `one` over the chunks of all rows."""
         return self.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
 
-    def _collapsed(self, q: dict[str, Any]) -> tuple[Any, Array]:
-        """The best q(v) for Gaussian noise, and Σ gamma h hᵀ."""
-        model = self.model
-        linear, gram = self._over_rows(informing, q)
-        precision = np.eye(len(linear)) - 2.0 * gram
-        best = Gaussian(np.zeros_like(linear), precision)
-        mean = best.solve(linear)
-        if model.full:
-            return Gaussian(mean, precision, best.root), gram
-        return DiagonalGaussian(mean, np.diagonal(precision).copy()), gram
-
     def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
         """q(v) after natural steps from where it was."""
 
@@ -154,17 +145,35 @@ class CollapsedSearch:
             block.prepare()
         model.geometry(q)
 
-        spread = None
-        if gram is not None and model.bound == "simple":  # rows of one noise: only their mean variance counts
-            noise = model.current_likelihood(q).noise_variance
-            spread = -2.0 * noise * float(np.vdot(q["inducing"].cov, gram)) / self.data.total_weight
-        sums, value, points = self._over_rows(sloping, q, fit.expect, gram is None, spread)
-        if gram is not None:
-            sums = (*sums[:3], gram[None, None], sums[4])
-        gradient = model.slopes(q, sums)
+        value, gradient = slopes_at(model, q, fit.expect, gram, self._over_rows, self.data.total_weight)
         scale = fit.scale
-        gradient = {name: scale * part for name, part in (gradient | points).items()}
+        gradient = {name: scale * part for name, part in gradient.items()}
         return scale * value - fit.divergence(q), self._with_prior(q, gradient)
+
+
+def best_given(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[Any, Array]:
+    """The best q(v) for Gaussian noise, and Σ gamma h hᵀ; `over_rows`: of a function and its arguments the sum."""
+    linear, gram = over_rows(informing, q)
+    precision = np.eye(len(linear)) - 2.0 * gram
+    best = Gaussian(np.zeros_like(linear), precision)
+    mean = best.solve(linear)
+    if model.full:
+        return Gaussian(mean, precision, best.root), gram
+    return DiagonalGaussian(mean, np.diagonal(precision).copy()), gram
+
+
+def slopes_at(
+    model: Any, q: dict[str, Any], expect: Any, gram: Array | None, over_rows: Any, weight: float
+) -> tuple[float, dict[str, Array]]:
+    """The rows' part of the bound, and the bound's gradient at this q; `gram`: Σ gamma h hᵀ where it is known."""
+    spread = None
+    if gram is not None and model.bound == "simple":  # rows of one noise: only their mean variance counts
+        noise = model.current_likelihood(q).noise_variance
+        spread = -2.0 * noise * float(np.vdot(q["inducing"].cov, gram)) / weight
+    sums, value, points = over_rows(sloping, q, expect, gram is None, spread)
+    if gram is not None:
+        sums = (*sums[:3], gram[None, None], sums[4])
+    return value, model.slopes(q, sums) | points
 
 
 def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
@@ -216,7 +225,8 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     def enough(value: float) -> float:
         return SEARCH_SHARE * tol * fit.size(value)
 
-    sample = sampled(fit.data, model) if search.closed and model.bound == model.teacher else None
+    size = max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
+    sample = sampled(fit.data, model, size) if search.closed and model.bound == model.teacher else None
     if sample is not None:
         rough, least = CollapsedSearch(model, fit, names, sample), enough(fit.here.bound)  # nats of all rows
         looks = SampleLooks(fit, len(sample))
@@ -230,7 +240,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
-        search.q["inducing"], _ = search._collapsed(search.q)
+        search.q["inducing"], _ = best_given(search.model, search.q, search._over_rows)
     q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
     return q, higher or search.value - search.first > tol * fit.size(search.value)
 
@@ -247,9 +257,8 @@ class SampleLooks:
         return self.ended
 
 
-def sampled(data: Any, model: Any) -> Any:
+def sampled(data: Any, model: Any, size: int) -> Any:
     """A sample of rows at hand, in their order; None where that would be half of them or more."""
-    size = max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
     if not data.at_hand or model.bound == "optimal" or len(data) <= 2 * size:
         return None
     return data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))

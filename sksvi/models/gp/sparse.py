@@ -303,8 +303,11 @@ class SparseGPModel(LinearLatents):
         alpha, gamma, delta, *beyond = terms.own
         a, inner, inverse = self._adjoints(terms.at, self._place[2])
         H, k = batch.rows.A, alpha.shape[1]
-        slopes = np.dot(alpha, a)
-        for b, c in zip(*np.tril_indices(k), strict=True):
+        first = np.empty((len(H), H.shape[1] + k))  # one product for what a sum of two would pass over twice
+        np.multiply(H, 2.0 * gamma[:, 0, 0, None], out=first[:, :-k])
+        first[:, -k:] = alpha
+        slopes = np.dot(first, np.concatenate([inner[0, 0], a]))
+        for b, c in list(zip(*np.tril_indices(k), strict=True))[1:]:
             both = inner[b, c] if b == c else inner[b, c] + inner[c, b]
             slopes += np.dot(2.0 * gamma[:, b, c, None] * H, both)
         left = NONE
