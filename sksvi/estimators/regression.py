@@ -180,9 +180,11 @@ class RegressionMethods(RegressorMixin):
             ``return_std=True`` where levels are names.
         """
         return_std, offset = check_flag(return_std, "return_std"), with_exposure(self, offset, exposure, X)
-        traits = self.likelihood_.traits
-        if traits.additive and not (return_std or traits.quantile or self._latent_means is None):
-            return self._latent_means(X, offset)
+        if self._latent_means is not None:
+            check_is_fitted(self)
+            if self.likelihood_.traits.additive and not self.likelihood_.traits.quantile:
+                mean = self._latent_means(X, offset)
+                return (mean, self._predictive(X, offset).std()) if return_std else mean
         return self._means(self._predictive(X, offset), return_std)
 
     def _means(self, predictive: Any, return_std: bool) -> Any:
