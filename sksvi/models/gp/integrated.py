@@ -45,7 +45,7 @@ MOST_LOOKS = 10**6
 #: a search begins there.
 SAMPLED_ROWS, PER_POINT = 4096, 20
 #: Rows of the sample in which the curvature at the mode is found.
-CURVATURE_ROWS = 2048
+CURVATURE_ROWS = 4096
 
 
 class CollapsedSearch:
