@@ -49,7 +49,7 @@ Array = np.ndarray
 
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
 #: Rows up to which a step takes all of them; beyond, a share of them within limits: fits end in better optima.
-BATCHES = BatchRule(whole=64, smallest=20, largest=2000, share=10)
+BATCHES = BatchRule(whole=64, smallest=64, largest=2000, share=10)
 #: Most judged passes after the moves of a fit that was cut off.
 SETTLING_PASSES = 10
 #: Share of the bound that an end of fewer components must gain for a stream to go on from there: later rows part what
