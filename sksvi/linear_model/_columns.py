@@ -127,14 +127,16 @@ class ColumnScaling:
         return out
 
     def by_block(self, X: Array) -> Rescaled:
-        """The rows of an array in these coordinates, made block by block when they are needed, if they are at all.
+        """The rows of an array in these coordinates, made block by block when they are needed, if they are at all."""
+        return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, self.summed(X))
+
+    def summed(self, X: Array) -> bool:
+        """Whether centre and scale are taken out of sums of X as it is.
 
         Products of a column far from zero would lose digits, and those of a constant one are zero to the last.
         """
-        as_it_is = (
-            X.dtype == np.float64 and self.varies.all() and np.all(np.abs(self.centre) <= MOST_SHIFT * self.scale)
-        )
-        return Rescaled(X, self.centre, self.scale, bool(as_it_is))
+        near = self.varies & (np.abs(self.centre) <= MOST_SHIFT * self.scale)
+        return bool(X.dtype == np.float64 and near.all())
 
     def _keep_zeros(self, X: Any) -> bool:
         """Whether a zero that a sparse matrix does not store stays zero."""

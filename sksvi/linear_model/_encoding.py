@@ -293,7 +293,7 @@ class GLMEncoding(Encoding):
     def encode(self, estimator: Any, rows: LinearRows, part: Part) -> Table:
         """Rows in the coordinates of the fit; a fit that passes over them in turn moves them block by block."""
         by_block = passes_over(estimator, self.columns, rows.X, part)
-        X = self.columns.by_block(np.ascontiguousarray(rows.X)) if by_block else self.in_units(rows.X)
+        X = self.columns.by_block(rows.X) if by_block else self.in_units(rows.X)
         offset = rows.offset
         if self.second is not None and offset is not None:
             offset = np.column_stack([offset, np.zeros_like(offset)])
@@ -453,6 +453,8 @@ def counted(estimator: Any, given: GivenRows, X: Any, y: Array) -> Table:
 def passes_over(estimator: Any, columns: ColumnScaling, X: Any, part: Part) -> bool:
     """Whether a fit reads rows in blocks from first to last, so that none need be stored in its coordinates."""
     if columns.own or not isinstance(X, np.ndarray) or X.shape[1] > len(X):
+        return False
+    if not (X.flags.c_contiguous or columns.summed(X)):  # one copy serves all passes
         return False
     if part.remote:
         return estimator.batch_size in ("auto", None)

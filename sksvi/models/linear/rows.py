@@ -245,8 +245,8 @@ class Rescaled(Design):
         return len(self.X)
 
     def block_rows(self, width: int, full: bool) -> int:
-        """Rows of a block, twice those of a block that is copied."""
-        return 2 * chunk_rows(width, full)
+        """Rows of a block: twice as many where none are copied."""
+        return chunk_rows(width, full) * (2 if self.as_it_is else 1)
 
     def __getitem__(self, rows: Array | slice) -> Rescaled:
         """The design of some rows."""
