@@ -128,15 +128,15 @@ class ColumnScaling:
 
     def by_block(self, X: Array) -> Rescaled:
         """The rows of an array in these coordinates, made block by block when they are needed, if they are at all."""
-        return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, self.summed(X))
+        return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, self.raw_products(X))
 
-    def summed(self, X: Array) -> bool:
+    def raw_products(self, X: Array) -> bool:
         """Whether centre and scale are taken out of sums of X as it is.
 
         Products of a column far from zero would lose digits, and those of a constant one are zero to the last.
         """
-        near = self.varies & (np.abs(self.centre) <= MOST_SHIFT * self.scale)
-        return bool(X.dtype == np.float64 and near.all())
+        close = self.varies & (np.abs(self.centre) <= MOST_SHIFT * self.scale)
+        return bool(X.dtype == np.float64 and close.all())
 
     def _keep_zeros(self, X: Any) -> bool:
         """Whether a zero that a sparse matrix does not store stays zero."""

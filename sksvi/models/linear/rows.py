@@ -233,12 +233,12 @@ class Rescaled(Design):
     ----------
     X : ndarray of shape (n, D)
     centre, scale : ndarray of shape (D,)
-    as_it_is : bool, default=False
+    raw : bool, default=False
         Whether products are of x, and centre and scale taken out of them, else of (x - centre) / scale.
     """
 
-    def __init__(self, X: Array, centre: Array, scale: Array, as_it_is: bool = False) -> None:
-        self.X, self.centre, self.scale, self.as_it_is = X, centre, scale, as_it_is
+    def __init__(self, X: Array, centre: Array, scale: Array, raw: bool = False) -> None:
+        self.X, self.centre, self.scale, self.raw = X, centre, scale, raw
         self.shape, self.dtype, self.nbytes = X.shape, X.dtype, X.nbytes
 
     def __len__(self) -> int:
@@ -246,11 +246,11 @@ class Rescaled(Design):
 
     def block_rows(self, width: int, full: bool) -> int:
         """Rows of a block: twice as many where none are copied."""
-        return chunk_rows(width, full) * (2 if self.as_it_is else 1)
+        return chunk_rows(width, full) * (2 if self.raw else 1)
 
     def __getitem__(self, rows: Array | slice) -> Rescaled:
         """The design of some rows."""
-        return Rescaled(self.X[rows], self.centre, self.scale, self.as_it_is)
+        return Rescaled(self.X[rows], self.centre, self.scale, self.raw)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         out = np.empty(self.shape, self.dtype)
@@ -268,7 +268,7 @@ class Rescaled(Design):
 
     def rows(self, intercept: bool) -> DenseRows | RescaledRows:
         """The row block."""
-        return RescaledRows(self, intercept) if self.as_it_is else self.made(intercept)
+        return RescaledRows(self, intercept) if self.raw else self.made(intercept)
 
     def made(self, intercept: bool) -> DenseRows:
         """The row block of (x - centre) / scale."""
