@@ -204,10 +204,9 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         """(P, P), zeros off the pattern."""
         out = np.zeros(self.shape)
         n_levels, r, _ = self.diag.shape
-        a, b = split(np.arange(len(out)), self.start, n_levels * r)
+        (a, b), border = split(np.arange(len(out)), self.start, n_levels * r), self.parts[1]
         index = a.reshape(n_levels, r)
         out[index[:, :, None], index[:, None, :]] = self.diag
-        border = self.parts[1]
         out[np.ix_(b, a)], out[np.ix_(a, b)], out[np.ix_(b, b)] = border, border.T, self.corner
         return out
 

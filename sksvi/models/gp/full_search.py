@@ -67,9 +67,12 @@ class KernelSearch(ProfileSearch):
     def highest(self, start: Array) -> Any:
         """The best evaluation of a search from these parameters; those outside of their bounds start on them."""
         start = np.clip(start, self.low, self.high)
-        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        climb(self, self.curvature, start, self.low, self.high, self.should_stop, enough)
+        climb(self, self.curvature, start, self.low, self.high, self.should_stop, self.enough)
         return self.best
+
+    def enough(self, value: float) -> float:
+        """Gain of a window of steps that goes on being worth them, nats."""
+        return WINDOW * self.tol * self.fit.size(value)
 
     def should_stop(self, value: float, promised: float) -> bool:
         """After every evaluation; True: the fit must stop, or the next step promises a small share of `tol`."""
