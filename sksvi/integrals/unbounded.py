@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
@@ -109,7 +110,7 @@ class Unbounded:
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):
             ways = directions[:, k], np.eye(len(mode))[k]
-            found = _better(density, mode, peak, *ways, low[k] - mode[k], high[k] - mode[k])
+            found = _better(density, mode, peak, *ways, curvature[k, k], low[k] - mode[k], high[k] - mode[k])
             directions[:, k], lines[int(k)] = found
         return cls(mode, lines, directions)
 
@@ -168,20 +169,31 @@ def regression(curvature: Array, ended: Array, least: float) -> Array:
 
 
 def _better(
-    density: Density, mode: Array, peak: float, following: Array, alone: Array, low: float, high: float
+    density: Density,
+    mode: Array,
+    peak: float,
+    following: Array,
+    alone: Array,
+    curvature: float,
+    low: float,
+    high: float,
 ) -> tuple[Array, Line]:
     """The direction along which the density falls less, where others follow or where they stay, and its line.
 
     Regression by differences can lead off a ridge that is narrow and bent; the true one is never the lower of the two.
     """
-    line = _line(density, mode, peak, alone, low, high)
+    line = partial(_line, density, mode, peak)
     if np.array_equal(following, alone):
-        return alone, line
-    step = line.std if high >= -low else -line.std  # into the longer side of the support
+        return alone, line(alone, low, high)
+    step, own = 1.0 / np.sqrt(curvature) if curvature > 0.0 else np.inf, None
+    if not step < max(high, -low):  # no curvature of a density that falls within the support
+        own = line(alone, low, high)
+        step = own.std
+    step = step if high >= -low else -step  # into the longer side
     too_far = np.abs(step * following).max() > LONGEST  # by differences of rounding alone
     if too_far or density(mode + step * following) < density(mode + step * alone):
-        return alone, line
-    return following, _line(density, mode, peak, following, low, high)
+        return alone, own or line(alone, low, high)
+    return following, line(following, low, high)
 
 
 def _length(room: float, direction: Array) -> float:

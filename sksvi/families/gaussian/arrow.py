@@ -78,8 +78,13 @@ class ArrowRoot:
     @cached_property
     def _corner(self) -> Array:
         """S of the others."""
-        with working():
-            return self.factor if not len(self.factor) else _mirrored(lapack.dpotri(self.factor.T, lower=0)[0].T)
+        if not len(self.factor):
+            return self.factor
+        with working():  # beyond the triangle that is found the zeros of the factor stand
+            lower = lapack.dpotri(self.factor.T, lower=0)[0].T
+            out = lower + lower.T
+        np.fill_diagonal(out, np.diagonal(lower))
+        return out
 
     @cached_property
     def _diag(self) -> Array:
@@ -111,14 +116,6 @@ class ArrowRoot:
 def _rows_times(x: Array, matrix: Any) -> Array:
     """x @ matrix for x (n,) or (m, n), the matrix sparse or dense."""
     return (matrix.T @ x.T).T
-
-
-def _mirrored(lower: Array) -> Array:
-    """The symmetric matrix with this lower triangle."""
-    lower = np.tril(lower)
-    out = lower + lower.T
-    np.fill_diagonal(out, np.diagonal(lower))
-    return out
 
 
 def _level_factors(diag: Array, start: int) -> Array:
@@ -166,7 +163,8 @@ def arrow_root(precision: ArrowMatrix) -> ArrowRoot:
         gram = np.zeros(precision.corner.shape)
         loops.gram(across.indptr, across.indices, across.data, given, gram)
     _, others = split(np.arange(len(scale)), start, n_levels * r)
-    return ArrowRoot(inverse, across, _factor(precision.corner - gram, scale, others), start)
+    schur = np.subtract(precision.corner, gram, out=gram)
+    return ArrowRoot(inverse, across, _factor(schur, scale, others), start)
 
 
 def _sparse_or_dense(across: Array) -> Any:
@@ -217,6 +215,12 @@ class Arrow(Structure):
         """The entries on the pattern of `like`."""
         n_levels, r, _ = like.precision.diag.shape
         return ArrowMatrix.of_dense(matrix, n_levels, r, like.precision.start)
+
+    def added(self, P: Any, source: Structure, data: ArrowMatrix, share: float, like: Any) -> ArrowMatrix:
+        """The sum; with a diagonal without a matrix of its zeros."""
+        if source.full or hasattr(P, "pairs"):
+            return super().added(P, source, data, share, like)
+        return data.times_plus_diagonal(share, np.broadcast_to(P, like.mean.shape))
 
     def converted(self, P: Any, source: Structure, like: Any) -> ArrowMatrix:
         """The matrix P in this structure; of a diagonal with few pairs beside it without a dense matrix."""

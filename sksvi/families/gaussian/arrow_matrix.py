@@ -100,6 +100,16 @@ class ArrowMatrix(NDArrayOperatorsMixin):
         np.fill_diagonal(out.corner, b)
         return out
 
+    def times_plus_diagonal(self, share: float, vector: Array) -> ArrowMatrix:
+        """This matrix times `share` plus diag(vector)."""
+        n_levels, r, _ = self.diag.shape
+        out = ArrowMatrix(share * self.diag, self.border, share * self.corner, self.start).with_border_of(self, share)
+        a, b = split(vector, self.start, n_levels * r)
+        index, at = np.arange(r), np.arange(len(b))
+        out.diag[:, index, index] += a.reshape(n_levels, r)
+        out.corner[at, at] += b
+        return out
+
     @classmethod
     def of_dense(cls, matrix: Array, n_levels: int, r: int, start: int) -> ArrowMatrix:
         """The entries of a symmetric matrix that lie on the pattern."""

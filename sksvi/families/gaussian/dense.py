@@ -160,7 +160,8 @@ class PreciseGaussian(Normal):
         """This prior times a message, in the structure of the message."""
         linear, precision = message.added()
         structure = structure_of(precision, linear.ndim)
-        precision = self.precision_like(structure.block(linear, precision)) + precision
+        like = structure.block(linear, precision)
+        precision = structure.added(self.precision, self.structure, precision, 1.0, like)
         root = structure.root(precision)
         mean = structure.solve(root, self.dot(self.mean) + linear)
         return structure.block(mean, precision, root)
@@ -169,7 +170,8 @@ class PreciseGaussian(Normal):
         """log ∫ of this prior times a share of a message, nats, up to a constant that no prior changes."""
         linear, precision = message.added()
         own, structure = self.dot(self.mean), structure_of(precision, linear.ndim)
-        precision = self.precision_like(structure.block(linear, precision)) + share * precision
+        like = structure.block(linear, precision)
+        precision = structure.added(self.precision, self.structure, precision, share, like)
         gained = structure.log_gain(precision, own + share * linear)
         return gained + 0.5 * (self.log_det_precision() - float((self.mean * own).sum()))
 

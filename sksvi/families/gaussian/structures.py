@@ -105,6 +105,10 @@ class Structure:
             return self.of_diagonal(P, like)
         return self.of_dense(source.dense(P, like.mean.shape[-1]), like)
 
+    def added(self, P: Any, source: Structure, data: Any, share: float, like: Any) -> Any:
+        """The matrix P, held in the structure `source`, plus a share of `data`, a matrix of this structure."""
+        return self.converted(P, source, like) + (data if share == 1.0 else share * data)
+
     def scaled(self, P: Any, factor: Array | float) -> Any:
         """D^½ P D^½ of a diagonal D."""
         raise AttributeError(f"{type(self).__name__} has no scaled")
