@@ -152,17 +152,20 @@ class TopicChain:
     def sweep(self, point: Round, rng: np.random.Generator, number: int) -> Round:
         """The point after a round; every document has random numbers of its own."""
         sampler, states = self.sampler, point.states.copy()
-        key, counts = int(rng.integers(2**62)), np.zeros_like(point.counts)
+        # Word by word: what a chunk takes of its words, and adds to them, lies in one piece.
+        key, topics = int(rng.integers(2**62)), np.ascontiguousarray(point.topics.T)
+        by_word = np.zeros(topics.shape)
 
         def one(item: tuple[Array, Array, Any]) -> tuple[Array, Array]:
-            (rows, words, part), topics = item, point.topics
-            state, own = states[rows], np.zeros((len(words), len(topics)))
-            sampler.sweep(sampler.view(topics[:, words], point.prior), part, state, key, rows, own)
+            rows, words, part = item
+            state, own = states[rows], np.zeros((len(words), topics.shape[1]))
+            sampler.sweep(sampler.view(topics[words].T, point.prior), part, state, key, rows, own)
             states[rows] = state
             return words, own
 
         for words, own in parallel.in_order(one, self.corpus.parts, self.corpus.threads):
-            counts[:, words] += own.T
+            by_word[words] += own
+        counts = np.ascontiguousarray(by_word.T)
         prior = sampler.prior_given(states, point.prior, counts, rng)
         return Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
 
