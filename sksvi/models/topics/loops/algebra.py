@@ -101,16 +101,15 @@ def project(negative: Array, full: bool, factor: Array) -> int:
 def inverse_root(precision: Array, negative: Array, full: bool, factor: Array, root: Array) -> None:
     """C of S⁻¹ = Σ⁻¹ + negative, which is positive semi-definite: lower triangular, S = CᵀC."""
     n = len(precision)
+    if not full:
+        for i in range(n):
+            for j in range(n):
+                root[i, j] = 0.0
+            root[i, i] = 1.0 / np.sqrt(precision[i, i] + negative[i, i])
+        return
     for i in range(n):
         for j in range(n):
             root[i, j] = precision[i, j] + negative[i, j]
-    if not full:
-        for i in range(n):
-            own = 1.0 / np.sqrt(root[i, i])
-            for j in range(n):
-                root[i, j] = 0.0
-            root[i, i] = own
-        return
     cholesky(root, factor)
     for i in range(n):
         row = root[i]

@@ -122,13 +122,18 @@ def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array)
 
 
 @compiled
-def spread(theta: Array, words: float, each: bool, out: Array) -> None:
-    """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ."""
+def spread(theta: Array, words: float, each: bool, diagonal: bool, out: Array) -> None:
+    """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ; its diagonal, where no more is asked."""
     S, K = theta.shape
-    centre = np.zeros(K)
+    centre, squares = np.zeros(K), np.zeros(K)
     for s in range(S):
         for k in range(K):
             centre[k] += theta[s, k] / S
+            squares[k] += theta[s, k] * theta[s, k] / S
+    if diagonal:
+        for k in range(K - 1):
+            out[k, k] = words * (centre[k] - (squares[k] if each else centre[k] * centre[k]))
+        return
     for j in range(K - 1):
         row = out[j]
         for k in range(K - 1):
@@ -188,7 +193,7 @@ def curvature(
     are held; `newton` lets them follow the mean. With `diagonal` only the diagonal is right.
     """
     B, counts, theta = document.topics, document.counts, work.theta
-    spread(theta, counts.sum(), each or bound != OPTIMAL, safe)
+    spread(theta, counts.sum(), each or bound != OPTIMAL, diagonal, safe)
     if bound == SIMPLE:
         simple_curvature(theta, np.dot(counts, B), out)
         return

@@ -60,10 +60,11 @@ def settle_mean(
     root: Array,
     work: Work,
     curved: Curvature,
+    age: int,
 ) -> float:
     """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats.
 
-    `work` is left as `look` leaves it at the mean.
+    `age`: steps that the Hessian of `curved` has served. `work` is left as `look` leaves it at the mean.
     """
     p = len(mean)
     if p == 0:
@@ -71,7 +72,7 @@ def settle_mean(
     yes = p > 0  # a constant would make the compiler write another version of `curvature`
     new, step, pull = mean.copy(), np.zeros(p), np.zeros(p)
     first = best = -np.inf
-    rate, halvings, age = 1.0, 0, HELD
+    rate, halvings = 1.0, 0
     for t in range(effort.steps + HALVINGS):
         value, slope = look(bound, document, new, root, work)
         value -= pull_of(new, prior, pull)
@@ -154,7 +155,8 @@ def newton_documents(
         own_prior = prior_of(prior, i)
         load_square(state[i, p:], False, root)
         for t in range(effort.rounds):
-            gain = settle_mean(bound, document, own_prior, effort, mean, root, work, curved)
+            # A Hessian serves the next round too: it differs by what the covariance moved.
+            gain = settle_mean(bound, document, own_prior, effort, mean, root, work, curved, HELD if t == 0 else 0)
             if t > 0 and gain < effort.tol:
                 break
             repairs += settle_root(bound, document, own_prior, full, root, work, curved)
