@@ -70,12 +70,14 @@ class NoiseTable:
         self._step = STEP * likelihood.width
         self._lock = Lock()
         self._ids: dict[bytes, int] = {}
-        self._y: list[Array] = []
+        #: The distinct y by their numbers.
+        self._y: Array | None = None
         #: By number of y and block of cells the slot in what follows, -1: none yet; and back.
         self._slot_of = np.full((0, BLOCKS), -1)
         self._of, self._block = np.empty(0, np.intp), np.empty(0, np.intp)
-        #: By number of the node of w2: log phi, r1, r2 at the lattice points of each slot; NaN where not asked for.
-        self._columns: dict[int, Array] = {}
+        #: By slot and node of w2, from the number `_first` on: log phi, r1, r2 at the lattice points; NaN where not
+        #: asked for.
+        self._first, self._nodes = 0, np.empty((0, 0, CELLS + 1, 3))
         self._sigma = 0.0
         self._ready = np.empty(0, bool)
         self._cells = np.empty((0, CELLS, 12))
@@ -129,12 +131,11 @@ class NoiseTable:
         """Numbers of these distinct y, new ones entered."""
         with self._lock:
             keys = [value.tobytes() for value in values]
-            for key, value in zip(keys, values, strict=True):
-                if key not in self._ids:
-                    self._ids[key] = len(self._ids)
-                    self._y.append(value)
-            more = len(self._ids) - len(self._slot_of)
-            self._slot_of = np.concatenate([self._slot_of, np.full((more, BLOCKS), -1)])
+            new = [i for i, key in enumerate(keys) if key not in self._ids]
+            if new:
+                self._ids.update({keys[i]: len(self._ids) + at for at, i in enumerate(new)})
+                self._y = values[new] if self._y is None else np.concatenate([self._y, values[new]])
+                self._slot_of = np.concatenate([self._slot_of, np.full((len(new), BLOCKS), -1)])
             return np.array([self._ids[key] for key in keys])
 
     def _requested(self, index: Array, block: Array, sigma: float) -> tuple[Array, Array]:
@@ -162,41 +163,42 @@ class NoiseTable:
         self._block = np.concatenate([self._block, block - BLOCKS // 2])
         self._ready = np.concatenate([self._ready, np.zeros(more, bool)])
         self._cells = np.concatenate([self._cells, np.empty((more, CELLS, 12))])
-        new = np.full((more, CELLS + 1, 3), np.nan)
-        self._columns = {k: np.concatenate([column, new]) for k, column in self._columns.items()}
+        self._nodes = np.concatenate([self._nodes, np.full((more, *self._nodes.shape[1:]), np.nan)])
 
     def _contract(self, slots: Array) -> None:
         """Spline coefficients of the average over w2, and of its derivative in the noise's moment, for these slots."""
         numbers, weights, slopes = noise_weights(self._sigma)
-        self._fill(numbers, slots)
-        total, moved = np.zeros((2, len(slots), CELLS + 1, 3))
-        for k, weight, slope in zip(numbers, weights, slopes, strict=True):
-            column = self._columns[k][slots]
-            total += weight * column
-            moved += slope * column
-        scale = self._step ** np.arange(3)
-        both = [spline(total * scale), spline(moved * (scale * 0.25 / self._sigma))]
+        own = self._filled(numbers, slots).reshape(len(slots), len(numbers), -1)
+        # One product for each slot: its bits do not depend on how many there are.
+        sums = np.stack([weights, slopes * (0.25 / self._sigma)]) @ own
+        both = spline(sums.reshape(len(slots), 2, CELLS + 1, 3) * self._step ** np.arange(3))
         self._cells = self._cells.copy()
-        self._cells[slots] = np.concatenate(both, axis=-1)
+        self._cells[slots] = both.swapaxes(1, 2).reshape(len(slots), CELLS, -1)
         self._ready[slots] = True
 
-    def _fill(self, numbers: range, slots: Array) -> None:
-        """log phi, r1, r2 at these nodes of w2 for these slots, where they are not known yet."""
-        new = []
-        for k in numbers:
-            if k not in self._columns:
-                self._columns[k] = np.full((len(self._block), CELLS + 1, 3), np.nan)
-            own = slots[np.isnan(self._columns[k][slots, 0, 0])]
-            new.append(np.stack([np.full(len(own), k), own]))
-        nodes, own = np.concatenate(new, axis=1)
-        for start in range(0, len(own), AT_ONCE):
-            k, slot = nodes[start : start + AT_ONCE], own[start : start + AT_ONCE]
+    def _filled(self, numbers: range, slots: Array) -> Array:
+        """log phi, r1, r2 (slots, nodes, lattice points, 3) at these nodes of w2, computed where not known yet."""
+        self._extend(numbers)
+        at = slice(numbers.start - self._first, numbers.stop - self._first)
+        row, column = np.nonzero(np.isnan(self._nodes[slots, at, 0, 0]))
+        for start in range(0, len(row), AT_ONCE):
+            slot, k = slots[row[start : start + AT_ONCE]], column[start : start + AT_ONCE] + numbers.start
             u = self._step * (CELLS * self._block[slot] + np.arange(CELLS + 1)[:, None])
-            y = np.stack([self._y[i] for i in self._of[slot]])
+            y = self._y[self._of[slot]]  # type: ignore[index]
             parts = noise_marginal.log_marginal(self.likelihood, y, u, np.exp(LOG_STEP * k))
-            values = np.stack(parts, axis=-1).swapaxes(0, 1)
-            for number in np.unique(k):
-                self._columns[number][slot[k == number]] = values[k == number]
+            self._nodes[slot, k - self._first] = np.stack(parts, axis=-1).swapaxes(0, 1)
+        return self._nodes[slots, at]
+
+    def _extend(self, numbers: range) -> None:
+        """Places for nodes of these numbers."""
+        n_slots, n_nodes = self._nodes.shape[:2]
+        if not n_nodes:
+            self._first = numbers.start
+        before, after = max(self._first - numbers.start, 0), max(numbers.stop - self._first - n_nodes, 0)
+        if before or after:
+            ends = (np.full((n_slots, size, CELLS + 1, 3), np.nan) for size in (before, after))
+            self._nodes = np.concatenate([next(ends), self._nodes, next(ends)], axis=1)
+            self._first -= before
 
 
 #: Tables that came to this process last, the latest at the end, and how many stay.
