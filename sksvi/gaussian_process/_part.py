@@ -31,11 +31,8 @@ def started_at_part(problem: Problem, model: FullGP, tol: float) -> FullGP:
         return model
     part = data.portion(len(data) // PARTS, 0)  # whatever the seed of the fit: it ends where it would from elsewhere
     own = FullGP(model.likelihood, model.kernel, part.X, True, model.density)
-    try:
-        on_part = plan.problem(own, part, problem.algorithm, problem.expect)
-        q = plan.run(on_part, first_state(on_part, 0), MOST_PASSES, max(tol, ROUGH_TOL)).q
-    except ValueError:  # of a part that has no fit nothing is known
-        return model
+    on_part = plan.problem(own, part, problem.algorithm, problem.expect)
+    q = plan.run(on_part, first_state(on_part, 0), MOST_PASSES, max(tol, ROUGH_TOL)).q
     kernel = model.kernel.clone_with_theta(q["kernel"].value)
     return model.replaced(kernel=kernel, first=predicted(problem, kernel, part, q))
 
