@@ -18,7 +18,7 @@ from benchmarks._lib import Array
 from benchmarks._lib.exact import bound, optimum, posterior_of, precisions, with_constant
 from benchmarks._lib.loaders import covtype, load_csv, load_libsvm
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks._lib.timing import interleave, median
+from benchmarks._lib.timing import installed, interleave, median
 
 CHUNK = 1000
 
@@ -274,18 +274,19 @@ def main(quick: bool = False) -> None:
         "newton-cg to 1e-6."
     ]
     report("product/speed", "Beside scikit-learn's Newton methods", against_scikit_learn(quick), notes, quick)
-    notes = ["a9a, 124 coefficients, prior precision 1 for all; medians of five in turn; bound by our own quadrature."]
-    report("product/speed_bayesianbandits", "Beside bayesianbandits", against_bayesianbandits(quick), notes, quick)
-    notes = [
+    bandits = "a9a, 124 coefficients, prior precision 1 for all; medians of five in turn; bound by our own quadrature."
+    numpyro = (
         "a9a dense; full batches in 32 bit; compilation and the checks of the bound not counted. NaN: not within 60 s."
-    ]
-    report(
-        "product/speed_numpyro",
-        "Beside NumPyro: seconds to within 1 % of the optimal bound",
-        against_numpyro(quick),
-        notes,
-        quick,
     )
+    optional = {
+        "bayesianbandits": ("Beside bayesianbandits", against_bayesianbandits, bandits),
+        "numpyro": ("Beside NumPyro: seconds to within 1 % of the optimal bound", against_numpyro, numpyro),
+    }
+    for package, (title, table, note) in optional.items():
+        if installed(package):
+            report(f"product/speed_{package}", title, table(quick), [note], quick)
+        else:
+            print(f"{package} is not installed here: its table stays as it is stored.")
 
 
 if __name__ == "__main__":
