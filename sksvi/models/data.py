@@ -17,6 +17,16 @@ Array = np.ndarray
 Rows = slice | Array
 
 
+def rows_of(X: Any, rows: Rows) -> Any:
+    """X[rows]; a range of compressed rows shares their numbers, which SciPy copies."""
+    if type(X) not in (sp.csr_array, sp.csr_matrix) or not isinstance(rows, slice) or rows.step not in (None, 1):
+        return X[rows]
+    start, stop, _ = rows.indices(X.shape[0])
+    indptr = X.indptr[start : max(start, stop) + 1]
+    stored = slice(indptr[0], indptr[-1])
+    return type(X)((X.data[stored], X.indices[stored], indptr - indptr[0]), (len(indptr) - 1, X.shape[1]), copy=False)
+
+
 class Data(Sized, Protocol):
     """Encoded training data."""
 
@@ -182,7 +192,7 @@ class Table(InMemory):
     def take(self, rows: Rows) -> Table:
         """The table of some rows."""
         return Table(
-            self.X[rows],
+            rows_of(self.X, rows),
             self.y[rows],
             None if self.weight is None else self.weight[rows],
             None if self.offset is None else self.offset[rows],
