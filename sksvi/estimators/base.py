@@ -146,6 +146,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
     _record: FitRecord = NO_FIT
     #: Where scikit-learn's representation links to.
     _doc_link_module = "sksvi"
+    #: Rows of a fit that are scored at its end at most.
+    _most_scored = 4096
     #: Whether rows may be a sparse matrix.
     _accepts_sparse = False
     #: A warm fit to so many times the rows that the last start was made among begins anew.

@@ -139,8 +139,6 @@ def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
 
 
 # ---- the score of a fit
-#: Rows of a fit that are scored at most.
-SCORED = 4096
 #: Name of a score that is none of predictions.
 SCORE = "score"
 
@@ -156,13 +154,13 @@ def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float,
     given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
     if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
         given = _of_rows(np.flatnonzero(weight > 0), given)
-    n = _num_samples(given["X"])
-    if n > SCORED:
-        given = _of_rows(parallel.sample(n, SCORED, 0), given)
+    n, most = _num_samples(given["X"]), estimator._most_scored
+    if n > most:
+        given = _of_rows(parallel.sample(n, most, 0), given)
     if n <= 1:
         return None
     with np.errstate(all="ignore"):
-        return float(estimator.score(**given)), min(n, SCORED)
+        return float(estimator.score(**given)), min(n, most)
 
 
 def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from sksvi._names import apart
-from sksvi.estimators.fitting import SCORED
 from sksvi.estimators.summaries import COLUMNS, RATIOS
 
 Array = np.ndarray
@@ -56,7 +55,9 @@ def summary_text(estimator: Any, coverage: float, rows: dict[str, Any], options:
         header.append((name, f"{estimator.score(X, y, **beside):.4f}"))
     elif score is not None:
         value, n = score
-        header.append((name, f"{value:.4f}" + ("" if n < SCORED else f" (of {counted(n)} of the rows)")))
+        header.append(
+            (name, f"{value:.4f}" + ("" if n < estimator._most_scored else f" (of {counted(n)} of the rows)"))
+        )
     header.append(("intervals", f"{100 * coverage:g} %"))
     return page(type(estimator).__name__, [*header, *estimator._table_header(**options)], table)
 

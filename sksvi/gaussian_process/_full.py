@@ -165,6 +165,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
     }
+    #: A row costs as many products as there are pairs of rows.
+    _most_scored = 512
     # Values of the last three that a full GP cannot have are refused in every fit.
     _changes = {
         **SHARED,
