@@ -277,12 +277,14 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X, dtype = self._encoding.scaled(self, X), X.dtype
         n_draws = n_draws or (GLOBAL_DRAWS if return_std else 0)  # of the globals; 0: expectations
         parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
-        sums = np.concatenate([np.mean(part, 0) for part in parts], axis=1)
-        mean = (self.mean_ + self.scale_ * sums[0]).astype(dtype, copy=False)
-        if not return_std:
-            return mean
-        spread = np.sqrt(np.maximum(sums[1] - np.square(sums[0]), 0.0))
-        return mean, (self.scale_ * spread).astype(dtype, copy=False)
+        found, done = np.empty((1 + return_std, *X.shape), dtype), 0
+        for part in parts:  # block by block: arrays of all rows would each take a way to memory and back
+            first, second = sum(part) / len(part)
+            rows = slice(done, done := done + len(first))
+            found[0, rows] = self.mean_ + self.scale_ * first
+            if return_std:
+                found[1, rows] = self.scale_ * np.sqrt(np.maximum(second - np.square(first), 0.0))
+        return (found[0], found[1]) if return_std else found[0]
 
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.

@@ -302,7 +302,8 @@ class BetaProcess(Sampleable):
         noise, use = view.noise, terms.use.sum(0)
         linear = np.sqrt(noise) * cross + noise * (square * view.features - lead * view.centre)
         counts, squares = batch.observed.sum(0), np.square(terms.residual).sum((0, 1)) / (n_draws * noise)
-        squares = squares + (lead * view.square - square * np.square(view.features)).sum(0)
+        if len(view.spread) or terms.law is not None:  # of draws E[omega]² is E z w², and nothing is left
+            squares = squares + (lead * view.square - square * np.square(view.features)).sum(0)
         if self.noise_size == 1:
             counts, squares = counts.sum(keepdims=True), squares.sum(keepdims=True)
         return {

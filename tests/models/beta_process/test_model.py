@@ -277,9 +277,11 @@ def test_logs_and_exponentials_of_the_loops(global_random_seed):
         assert numbers.exp_minus(x) == pytest.approx(np.exp(-x), rel=1e-7)
     assert numbers.log_of(1.0) == 0.0 and numbers.exp_minus(0.0) == 1.0
     first, least = np.uint64(rng.integers(2**62)), np.empty(gibbs.CHUNK)
-    gibbs._thresholds(first, least)
+    gibbs._least(first, least)
     u = np.array([numbers.uniform_of(first, k) for k in range(gibbs.CHUNK)])
-    np.testing.assert_allclose(least, np.log(u) - np.log1p(-u), rtol=1e-12, atol=1e-12)
+    exact = [gibbs._logit_of(first, k) for k in range(gibbs.CHUNK)]
+    np.testing.assert_allclose(exact, np.log(u) - np.log1p(-u), rtol=1e-12, atol=1e-12)
+    assert np.all(least < np.log(u)) and np.all(least > np.log(u) - 0.06)  # a line between powers of 2
 
 
 def test_random_numbers_of_the_loops():

@@ -15,6 +15,7 @@ from sksvi._runtime.compiled import entry, njit
 from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
 from sksvi.models.numbers import (
     GOLDEN,
+    LN2,
     MIX1,
     MIX2,
     S11,
@@ -26,6 +27,7 @@ from sksvi.models.numbers import (
     log_of,
     mixed,
     normal,
+    uniform_of,
 )
 
 Array = np.ndarray
@@ -33,12 +35,16 @@ U = np.uint64
 
 #: Features whose odds are evaluated together.
 CHUNK = 64
+#: Numbers of which each has its own maximum.
+LANES = 16
 #: A row that lacks at most one entry in so many works with the K x K matrix and what it lacks.
 NEARLY = 8
 #: Most features of a greedy start.
 MOST_GREEDY = 40
 #: Log odds of a feature that is never used, and those beyond which entropies are nothing.
 NEVER, CERTAIN_ODDS = -1e100, 30.0
+#: Exponent of 1 in a number's bits, and a little more than rounding takes from it.
+LINES_AT = 1023.0 + 1e-9
 
 
 @njit(fastmath=FAST)
@@ -78,16 +84,26 @@ def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> Non
         axpy(change * missing[k], missing, c, len(gram))
 
 
-@njit(fastmath=FAST, error_model="numpy")
-def _thresholds(first: np.uint64, out: Array) -> None:
-    """Log odds beyond which the z of a chunk are 1: logits of their uniform numbers, which a sweep compares often."""
+@njit(fastmath=FAST)
+def _least(first: np.uint64, out: Array) -> None:
+    """Log odds below which no z of a chunk is 1: of each one's uniform number u a line below log u <= logit u.
+
+    The bits of a number are its log by straight lines between powers of 2, and the few z beyond are asked exactly.
+    """
     for k in range(CHUNK):
         # `uniform_of`, written out: only so is this loop vectorised.
         z = first + U(k) * GOLDEN
         z = (z ^ (z >> S30)) * MIX1
         z = (z ^ (z >> S27)) * MIX2
         u = (float((z ^ (z >> S31)) >> S11) + 0.5) * UNIT
-        out[U(k)] = log_of(u / (1.0 - u))
+        out[U(k)] = LN2 * (float(np.float64(u).view(np.int64)) * (2.0 * UNIT) - LINES_AT)
+
+
+@njit(inline="always")
+def _logit_of(first: np.uint64, k: int) -> float:
+    """Log odds beyond which the k-th z of a chunk is 1."""
+    u = uniform_of(first, k)
+    return log_of(u / (1.0 - u))
 
 
 @njit(fastmath=FAST)
@@ -129,7 +145,8 @@ def _sweep(
         if not shared:
             _slopes(own, begin, n, r, c)
         after = -1
-        _thresholds(first + np.uint64(begin) * GOLDEN, least)
+        own_first = first + np.uint64(begin) * GOLDEN
+        _least(own_first, least)
         while True:
             # A feature in use is visited in any case: where most are, a search for each would cost their square.
             if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
@@ -142,7 +159,7 @@ def _sweep(
             old = omega[k]
             B = c[k] + old * size[k]
             new = 0.0
-            if base[k] + 0.5 * B * B * inverse[k] > least[after]:
+            if base[k] + 0.5 * B * B * inverse[k] > _logit_of(own_first, after):
                 new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
             if new == old:
                 continue
@@ -155,15 +172,21 @@ def _sweep(
                 _slopes(own, begin, n, r, c)
 
 
-@njit(fastmath=FAST | {"nnan"})
-def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array) -> float:
-    """Log odds of use of the features that are not used; their highest, at least 0."""
-    highest = 0.0
-    for k in range(len(c)):
-        x = base[k] + 0.5 * c[k] * c[k] * inverse[k]
-        out[k] = x if omega[k] == 0.0 else NEVER
-        highest = max(highest, out[k])
-    return highest
+@njit(fastmath=FAST)
+def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array, highest: Array) -> float:
+    """Log odds of use of the features that are not used; their highest, at least 0, by way of those in each lane."""
+    highest[:] = 0.0
+    for begin in range(0, len(c), LANES):
+        for k in range(LANES):  # one number for all would wait for the one before
+            at = U(begin) + U(k)
+            x = base[at] + 0.5 * c[at] * c[at] * inverse[at]
+            x = x if omega[at] == 0.0 else NEVER
+            out[at] = x
+            highest[U(k)] = x if x > highest[U(k)] else highest[U(k)]
+    most = 0.0
+    for k in range(LANES):
+        most = max(most, highest[U(k)])
+    return most
 
 
 @njit()
@@ -178,6 +201,7 @@ def _greedy(
     r: Array,
     c: Array,
     odds: Array,
+    lanes: Array,
 ) -> None:
     """Where a row's draws start: features one after the other, the one with the highest odds of use next.
 
@@ -188,7 +212,7 @@ def _greedy(
     for _ in range(MOST_GREEDY):
         if not shared:
             _all_slopes(own, n, r, c)
-        highest = _odds(c, omega, base, inverse, odds)
+        highest = _odds(c, omega, base, inverse, odds, lanes)
         if highest <= 0.0:
             break
         best = 0
@@ -281,7 +305,8 @@ def gibbs(
     """
     n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
-    index, chosen, r, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros(D), np.zeros((D, padded))
+    index, chosen, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros((D, padded))
+    r, whole = np.zeros(D), np.empty(D)
     size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
     w, c, odds, least = np.zeros(padded), np.zeros(padded), np.empty(padded), np.empty(CHUNK)
     state, spare, lacking = np.empty(1, np.uint64), np.zeros(1), np.empty((D // NEARLY, K))
@@ -309,7 +334,7 @@ def gibbs(
             lack = lacking[: _missing(phi_t, observed[i], lacking)]
             _all_slopes(own, n, r, c)
         if start.shape[0] == 0:
-            _greedy(own, columns, lack, n, base, inverse, w, r, c, odds)
+            _greedy(own, columns, lack, n, base, inverse, w, r, c, odds, least[:LANES])
         value[i] = 0.0
         for sweep in range(burn_in + n_draws):
             _sweep(
@@ -324,7 +349,7 @@ def gibbs(
             used = chosen[: _used(w, K, chosen)]
             for k in used:
                 use[i, k] += 1.0 / n_draws
-            square = _residual(phi, index, n, y[i], w, used, residual[draw, i])
+            square = _residual(phi, index, n, y[i], w, used, whole, residual[draw, i])
             value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_draws
         if columns.shape[0] == 0:
             _all_slopes(own, n, r, c)
@@ -332,19 +357,16 @@ def gibbs(
 
 
 @njit()
-def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, out: Array) -> float:
-    """y - w phi in the observed columns, 0 elsewhere; its squared length."""
-    for d in range(len(y)):
-        out[d] = y[d]
+def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, whole: Array, out: Array) -> float:
+    """y - w phi in the observed columns, 0 elsewhere; its squared length. `whole` is in all columns."""
+    whole[:], out[:] = y, 0.0
     for k in used:
-        axpy(-w[k], phi[k], out, len(y))
-    total, j = 0.0, 0
-    for d in range(len(y)):
-        if j < n and index[j] == d:
-            total += out[d] * out[d]
-            j += 1
-        else:
-            out[d] = 0.0
+        axpy(-w[k], phi[k], whole, len(y))
+    total = 0.0
+    for j in range(n):  # a branch per column would be foreseen by no processor
+        x = whole[index[j]]
+        total += x * x
+        out[index[j]] = x
     return total
 
 
@@ -366,10 +388,20 @@ def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, siz
     K = phi_t.shape[1]
     size[:K], loose[:K] = 0.0, 0.0
     for j in range(n):
-        row, mine = phi_t[index[j]], own[j]
+        i, d = U(j), U(index[j])
         for k in range(K):
-            mine[k] = row[k]
-            size[k] += row[k] * row[k]
+            own[i, U(k)] = phi_t[d, U(k)]
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        i = U(j)
+        for k in range(K):
+            at = U(k)
+            a, b, c, d = own[i, at], own[i + U(1), at], own[i + U(2), at], own[i + U(3), at]
+            size[at] += a * a + b * b + c * c + d * d
+    for j in range(whole, n):
+        i = U(j)
+        for k in range(K):
+            size[U(k)] += own[i, U(k)] * own[i, U(k)]
     if spread_t.shape[0] > 0:
         for j in range(n):
             axpy(1.0, spread_t[index[j]], loose, K)
