@@ -18,12 +18,15 @@ Array = np.ndarray
 
 #: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
 MOST, LEAST, LOOKS, NUMBERS = 240, 24, 2**25, 2**22
+#: Looks of a sweep from which on rows are labelled side by side, and how many such sweeps stand for a collapsed one: a
+#: row is one of thousands there, and both go about as far.
+SHARED, SIDE_BY_SIDE = LOOKS // LEAST, 2
 #: Tells the random numbers of a chain from those of a fit's passes.
 CHAIN = 2**40
 
 
 class UsedComponents:
-    """The collapsed sampler over the components in use and one more, the others of q without rows.
+    """The sampler over the components in use and one more, the others of q without rows.
 
     Parameters
     ----------
@@ -46,9 +49,10 @@ class UsedComponents:
             binary=self.whole.binary,
         )
         data: Any = problem.data
-        self.sampler = MixtureSampler(model, data)
+        self.sampler, self.threads = MixtureSampler(model, data), problem.threads
         #: Cells that a sweep looks at.
         self.looks = len(data) * self.n * max(len(model.layout.columns), 1)
+        self.shared = self.looks > SHARED
 
     def begin(self, rng: np.random.Generator) -> MixtureDraw:
         """The most probable labels under q."""
@@ -56,7 +60,11 @@ class UsedComponents:
 
     def sweep(self, point: MixtureDraw, rng: np.random.Generator, number: int) -> MixtureDraw:
         """The next labels."""
-        return self.sampler.sweep(point, rng)[0]
+        if not self.shared:
+            return self.sampler.sweep(point, rng)[0]
+        for _ in range(SIDE_BY_SIDE):
+            point = self.sampler.side_by_side(point, rng, self.threads)
+        return point
 
     def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> dict[str, Array]:
         """Weights and probabilities given the labels; components that are left out have no weight."""

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from sksvi import BernoulliMixture, CategoricalMixture, load
+from sksvi.mixture import _joint
 
 BOTH = pytest.mark.parametrize("cls", [BernoulliMixture, CategoricalMixture])
 
@@ -92,3 +93,17 @@ def test_what_has_no_draws_has_q(cls):
     model.partial_fit(table[:10])
     for each in (weighted, single, model):
         assert hasattr(each.posterior_["weights"], "concentration") and len(each.summary())
+
+
+@BOTH
+def test_draws_of_many_rows_side_by_side(cls, monkeypatch):
+    """Spreads as of the collapsed chain, and the same bits for any number of threads."""
+    X = rows(0, 2000)
+    collapsed = fitted(cls, X).posterior_["weights"].draws
+    monkeypatch.setattr(_joint, "SHARED", 0)
+    first, second = (fitted(cls, X, n_jobs=jobs).posterior_["weights"].draws for jobs in (1, 2))
+    np.testing.assert_array_equal(first, second)
+    # A component more has a few rows now and then, in either chain for long.
+    shares = [draws[:, 0] / draws[:, :2].sum(1) for draws in (collapsed, first)]
+    assert abs(shares[0].mean() - shares[1].mean()) < shares[0].std()
+    assert 0.65 < shares[1].std() / shares[0].std() < 1.55

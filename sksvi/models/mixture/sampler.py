@@ -1,20 +1,25 @@
-"""Collapsed Gibbs sampling of a mixture's labels: the reference (doc/mixtures.md)."""
+"""Gibbs sampling of a mixture's labels (doc/mixtures.md): collapsed, the reference; and of many rows side by side.
+
+Collapsed, weights and probabilities are integrated out, so that a row's label waits for the one before. Given a draw of
+them rows are independent, and threads share them; a sweep then forgets less of where it began.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
 
+from sksvi._runtime import parallel
 from sksvi.families import Point
 from sksvi.models.base import Blocks, Gradient
 from sksvi.models.chains import sliced
 from sksvi.models.data import Table
-from sksvi.models.mixture.cells import ColumnGroups
+from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
 
 Array = np.ndarray
 
@@ -37,6 +42,10 @@ class CountedMixture(Protocol):
     def view(self, q: Blocks, rng: np.random.Generator | None) -> Any: ...
 
     def updated(self, counts: Gradient, q: Blocks) -> Blocks: ...
+
+    def chunks(self, rows: Any, data: Table) -> list[Any]: ...
+
+    def counted(self, shares: Array, cells: MixtureRows) -> Gradient: ...
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,12 @@ class MixtureSampler:
         self.model, self.data = model, data
         self.sizes = np.array([model.layout.sizes[d] for d in model.layout.columns], np.int64)
         self.cuts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        codes = model.layout.codes(data.X)
-        self.values = np.where(codes < 0, -1, codes + self.cuts[:-1])
+
+    @cached_property
+    def values(self) -> Array:
+        """Which of all columns' values each cell (n, D) has, -1 where it is missing."""
+        codes = self.model.layout.codes(self.data.X)
+        return np.where(codes < 0, -1, codes + self.cuts[:-1])
 
     def begin(self, q: Blocks, labels: Array | None = None) -> MixtureDraw:
         """The first draw of a chain: from `labels` where these are given, else from the most probable ones under q."""
@@ -83,11 +96,7 @@ class MixtureSampler:
             view = self.model.view(q, None)
             labels = view.logs(self.data.X).argmax(1)
         labels = np.array(labels, np.int64).reshape(-1)
-        K, V = self.model.n_components, int(self.sizes.sum())
-        counts = np.zeros((V, K))
-        row, column = np.nonzero(self.values >= 0)
-        np.add.at(counts, (self.values[row, column], labels[row]), 1.0)
-        rows = np.bincount(labels, minlength=K).astype(float)
+        rows, counts = self._counts_of(labels, self.data.X)
         return MixtureDraw(labels, rows, counts, math.log(self.model.value_prior_of(q)))
 
     def sweep(self, draw: MixtureDraw, rng: np.random.Generator) -> tuple[MixtureDraw, float]:
@@ -100,10 +109,41 @@ class MixtureSampler:
         totals = np.log(self.sizes[:, None] * prior + observed)
         logs = np.log(prior + counts) - np.repeat(totals, self.sizes, axis=0)
         sweep(self.values, self.cuts, share, prior, rng.random(len(labels)), labels, rows, counts, observed, logs)
-        log_prior, of_cells = draw.log_prior, partial(self.of_cells, counts)
-        if self.model.learns_prior:
-            log_prior = sliced(lambda x: of_cells(x) + self.model.log_density_at(x), log_prior, rng)
-        return MixtureDraw(labels, rows, counts, log_prior), self.of_labels(rows) + of_cells(log_prior)
+        log_prior = self.next_prior(counts, draw.log_prior, rng)
+        return MixtureDraw(labels, rows, counts, log_prior), self.of_labels(rows) + self.of_cells(counts, log_prior)
+
+    def side_by_side(self, draw: MixtureDraw, rng: np.random.Generator, threads: int) -> MixtureDraw:
+        """The next labels given a draw of weights and probabilities, which is given the last ones."""
+        view = self.model.view(given_counts(self.model, draw.rows, draw.counts, draw.log_prior), rng)
+        key, chunks = int(rng.integers(2**62)), self.model.chunks(slice(0, len(self.data)), self.data)
+        with parallel.working():
+            found = list(parallel.in_order(partial(self._labels_of, view, key), list(enumerate(chunks)), threads))
+        rows, counts = (sum(part[i] for part in found) for i in (1, 2))
+        labels = np.concatenate([part[0] for part in found])
+        return MixtureDraw(labels, rows, counts, self.next_prior(counts, draw.log_prior, rng))
+
+    def _labels_of(self, view: Any, key: int, chunk: tuple[int, slice]) -> tuple[Array, Array, Array]:
+        """Labels of a chunk of rows under a view, and the counts that they make."""
+        number, rows = chunk
+        cells = self.data.X[rows]
+        logs = view.logs(cells)
+        ends = np.cumsum(np.exp(logs - logs.max(1, keepdims=True)), axis=1)
+        level = parallel.stream(key, number, 0).random(len(logs)) * ends[:, -1]
+        labels = (ends[:, :-1] <= level[:, None]).sum(1)
+        return labels, *self._counts_of(labels, cells)
+
+    def _counts_of(self, labels: Array, cells: MixtureRows) -> tuple[Array, Array]:
+        """Rows (K,) of each component, and its values (V, K), that labels of rows make."""
+        K = self.model.n_components
+        found = self.model.counted((labels[:, None] == np.arange(K)).astype(float), cells)
+        values = [found[name][0].transpose(1, 2, 0).reshape(-1, K) for name in self.model.names]
+        return found["weights"][0], np.concatenate([np.zeros((0, K)), *values])
+
+    def next_prior(self, counts: Array, log_prior: float, rng: np.random.Generator) -> float:
+        """The next log c given the labels' counts, where it is learned."""
+        if not self.model.learns_prior:
+            return log_prior
+        return sliced(lambda x: self.of_cells(counts, x) + self.model.log_density_at(x), log_prior, rng)
 
     def observed_cells(self, counts: Array) -> Array:
         """Number (D, K) of observed cells of each column in the rows of each component."""

@@ -19,7 +19,8 @@ from tests.models.mixture.test_model import data_of, evidence_of, table
 
 
 @pytest.mark.costly
-def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_seed):
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_the_sampler_visits_labels_as_often_as_enumeration_says(side_by_side, global_random_seed):
     """Four rows, two components: the probability of each of the eight partitions into ordered labels."""
     sizes = (2, 3, 2)
     codes = table(sizes, 4, 2, 0.2)
@@ -36,7 +37,10 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     visits = np.zeros(len(every))
     chain = []
     for _ in range(n):
-        draw, value = sampler.sweep(draw, rng)
+        if side_by_side:
+            draw = sampler.side_by_side(draw, rng, 1)
+        else:
+            draw, _ = sampler.sweep(draw, rng)
         at = every.index(tuple(draw.labels.tolist()))
         visits[at] += 1
         chain.append(at)
@@ -44,7 +48,8 @@ def test_the_sampler_visits_labels_as_often_as_enumeration_says(global_random_se
     batches = np.array([np.bincount(part, minlength=16) / len(part) for part in np.array_split(chain, 100)])
     error = batches.std(0) / 10.0
     assert np.all(np.abs(visits / n - wanted) < 4.5 * error + 1e-4)
-    np.testing.assert_allclose(value, logs[chain[-1]], rtol=1e-12)
+    draw, value = sampler.sweep(draw, rng)
+    np.testing.assert_allclose(value, logs[every.index(tuple(draw.labels.tolist()))], rtol=1e-12)
 
 
 @pytest.mark.costly
