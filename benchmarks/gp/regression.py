@@ -21,6 +21,7 @@ SETS: dict[str, tuple[Callable[[int], Split], int, int, int]] = {
     "wine": (lambda split: published("pbp_wine-quality-red", split), 5, 1, 100),
     "power-plant": (lambda split: published("pbp_power-plant", split), 1, 1, 25),
     "kin8nm": (lambda split: published("pbp_kin8nm", split), 1, 1, 25),
+    "pumadyn32nm": (lambda split: published("pumadyn32nm", split), 1, 1, 25),
     "housing": (housing, 1, 1, 20),
     "pol": (lambda split: published("pol", split), 1, 1, 15),
     "kin40k": (lambda split: published("kin40k", split), 1, 1, 8),

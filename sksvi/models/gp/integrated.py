@@ -14,6 +14,7 @@ grows without end as the noise vanishes and S takes its place.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,7 @@ from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, s
 from sksvi.models.base import Fit
 from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.gp.inducing import from_exact
 from sksvi.models.linear.rows import pull_back
 
 # ---- hyperparameters by the evidence
@@ -44,6 +46,8 @@ MOST_LOOKS = 10**6
 #: Rows of a sample, at least and for each inducing point. Where rows are more than twice as many and noise is Gaussian
 #: a search begins there.
 SAMPLED_ROWS, PER_POINT = 4096, 20
+#: Nats that a few looks must gain for each row of the exact process of a sample.
+EXACT_SHARE = 1e-3
 #: Rows of the sample in which the curvature at the mode is found.
 CURVATURE_ROWS = 4096
 
@@ -229,13 +233,15 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     sample = sampled(fit.data, model, size) if search.closed and model.bound == model.teacher else None
     if sample is not None:
         rough, least = CollapsedSearch(model, fit, names, sample), enough(fit.here.bound)  # nats of all rows
-        looks = SampleLooks(fit, len(sample))
-        ascend(rough, rough.start(), rough.bounds(), looks, lambda value: least, MOST_LOOKS)
+        looks = Looks(fit, len(sample))
+        rough = higher_of_two(rough, lambda value: least, looks)
         ended = looks.ended
         search(rough.start())
         higher = search.value > fit.here.bound  # else the fit goes on from where it is better
         search.q = search.q if higher else {**fit.q, "inducing": fit.q["inducing"].natural_form()}
-    if not ended:
+    if not ended and sample is None:
+        search = higher_of_two(search, enough, Looks(fit, len(fit.data)))
+    elif not ended:
         ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
     if search.first is None:
         return fit.q, False
@@ -245,16 +251,48 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     return q, higher or search.value - search.first > tol * fit.size(search.value)
 
 
-class SampleLooks:
-    """Count of looks at a sample: as many as go over all rows together are a pass, with the bound of the fit so far."""
+class Looks:
+    """Count of looks at some rows: as many as go over all rows together are a pass; a part has the fit's bound."""
 
     def __init__(self, fit: Fit, size: int) -> None:
         self.fit, self.share, self.looks, self.ended = fit, -(-len(fit.data) // size), 0, False
 
     def __call__(self, value: float) -> bool:
         self.looks += 1
-        self.ended = self.looks % self.share == 0 and self.fit.tick(self.fit.here.bound)
+        value = value if self.share == 1 else self.fit.here.bound
+        self.ended = self.looks % self.share == 0 and self.fit.tick(value)
         return self.ended
+
+
+def higher_of_two(search: CollapsedSearch, enough: Callable[[float], float], looks: Looks) -> CollapsedSearch:
+    """The search at its end, or one from where the exact process of a few rows ends, where that begins higher."""
+    model, fit = search.model, search.fit
+    ascend(search, search.start(), search.bounds(), looks, enough, MOST_LOOKS)
+    fresh = "kernel" in search.names and np.array_equal(fit.q["kernel"].value, model.kernel.theta)
+    chosen = "inputs" in search.names and isinstance(model.inducing, str)
+    many = search.closed and model.bound == "simple" and fit.data.at_hand and len(search.data) >= SAMPLED_ROWS
+    if looks.ended or not (fresh and chosen and many):
+        return search
+
+    def climbed(exact: Any, rows: Any) -> dict[str, Any]:
+        few, own = (
+            CollapsedSearch(exact, fit, [name for name in search.names if name != "inputs"], rows),
+            Looks(fit, len(rows)),
+        )
+        ascend(few, few.start(), few.bounds(), own, lambda _: EXACT_SHARE * len(rows), MOST_LOOKS)
+        looks.ended = own.ended
+        return few.q
+
+    other = copy(search)
+    other.value, other.q = -np.inf, from_exact(model, fit.q, fit.data, climbed)
+    try:
+        other(other.start())
+    except NotPositiveDefinite:  # rows too near to each other: no place to begin
+        return search
+    if looks.ended or other.value <= search.value:
+        return search
+    ascend(other, other.start(), other.bounds(), looks, enough, MOST_LOOKS)
+    return other
 
 
 def sampled(data: Any, model: Any, size: int) -> Any:
