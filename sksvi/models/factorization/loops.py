@@ -163,7 +163,9 @@ def add_covariances(starts, other, gamma, cov, place, h):
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
             column[e] = p
             at[other[e] + 1] += 1
-    at, order = np.cumsum(at), np.empty_like(column)
+    order = np.empty(column.shape[0], np.int64)
+    for q in range(cov.shape[0]):  # np.cumsum takes 0.5 s to compile
+        at[q + 1] += at[q]
     for e in range(column.shape[0]):
         order[at[other[e]]] = e
         at[other[e]] += 1
@@ -317,10 +319,12 @@ def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
             spread = products[: rows.shape[0]]
             np.dot(z, matrix, spread)
             for i in range(rows.shape[0]):
-                total = 0.0
+                total, variance = 0.0, 0.0
                 for k in range(width):
                     total += mean[p, k] * draws[rows[i], k]
-                m[start + i], v[start + i] = total, max(np.sum(spread[i] * z[i]), 0.0)
+                for k in range(size):
+                    variance += spread[i, k] * z[i, k]
+                m[start + i], v[start + i] = total, max(variance, 0.0)
 
 
 @entry(

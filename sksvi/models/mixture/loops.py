@@ -61,7 +61,10 @@ def sweep(
                 its = logs[row[d]]
                 for k in range(K):
                     score[k] += its[k]
-        top, total = score.max(), 0.0
+        top, total = -np.inf, 0.0
+        for k in range(K):  # score.max() takes longer to compile than this loop
+            if score[k] > top:
+                top = score[k]
         for k in range(K):
             score[k] = np.exp(score[k] - top)
             total += score[k]

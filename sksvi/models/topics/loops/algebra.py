@@ -235,7 +235,8 @@ def document_bounds(
         own = gathered(topics, words[indptr[i] : indptr[i + 1]])
         value = -divergence(alpha, counts_of_topics[i], elog[i])
         shift = scaled_proportions(alpha, counts_of_topics[i], least, proportions)
-        total = np.dot(own, proportions)
+        total = np.empty(len(own), topics.dtype)
+        np.dot(own, proportions, total)
         for w in range(len(own)):
             at = indptr[i] + w
             value += counts[at] * (np.log(total[w]) + shift + offset[words[at]])

@@ -24,10 +24,13 @@ KEPT = 0.3
 @compiled
 def sweep(own: Array, columns: Array, counts: Array, proportions: Array, ratio: Array) -> Array:
     """Expected counts (K,) over `proportions`, exp(E log θ); counts over Σ_k φ's numerators into `ratio` (W,)."""
-    total = np.dot(own, proportions)
+    # Into arrays at hand: numba compiles a product that makes its own array for three times as long.
+    after = np.empty(len(proportions), own.dtype)
+    np.dot(own, proportions, ratio)
     for w in range(len(counts)):
-        ratio[w] = counts[w] / total[w]
-    return np.dot(columns, ratio)
+        ratio[w] = counts[w] / ratio[w]
+    np.dot(columns, ratio, after)
+    return after
 
 
 @compiled
