@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks._lib.timing import median
+from benchmarks._lib.timing import median, shares
 
 #: Rows and columns, and the rows that each stream begins with; the chunks that are timed.
 SIZES, D, FIRST, CHUNKS = (1, 10, 100, 1000), 20, 2000, 40
 GROUPS = 20
+#: Rows of the chunks whose time is shared out, and share -> file and function that it is of.
+PROFILED = 10
+PARTS = {
+    "rows": ("estimators/base.py", "_encoded"),
+    "passes": ("inference/stream.py", "settled_on"),
+    "sample": ("inference/stream_state.py", "sampled"),
+    "rare rows": ("inference/stream.py", "with_certain_rows"),
+    "nodes": ("linear/hyperposterior.py", "nodes"),
+}
 
 
 def rows(n: int) -> tuple[Array, Array, Array]:
@@ -40,8 +50,8 @@ def streams() -> dict[str, tuple[Any, bool]]:
     }
 
 
-def spent(make: Any, label: bool, size: int, chunks: int) -> float:
-    """Median CPU milliseconds of a chunk of `size` rows."""
+def stream(make: Any, label: bool, size: int, chunks: int) -> list[float]:
+    """CPU milliseconds of chunks of `size` rows."""
     X, number, labels = rows(FIRST + chunks * size)
     y, more = (labels, {"classes": [0, 1]}) if label else (number, {})
     model, found = make().partial_fit(X[:FIRST], y[:FIRST], **more), []
@@ -49,18 +59,20 @@ def spent(make: Any, label: bool, size: int, chunks: int) -> float:
         part, started = slice(first, first + size), time.process_time()
         model.partial_fit(X[part], y[part])
         found.append(1e3 * (time.process_time() - started))
-    return median(found)
+    return found
 
 
 def main(quick: bool = False) -> None:
     table = []
     for name, case in streams().items():
-        times = {f"{size} rows": round(spent(*case, size, 5 if quick else CHUNKS), 2) for size in SIZES}
-        table.append({"stream": name} | times)
+        chunks = 5 if quick else CHUNKS
+        times = {f"{size} rows": round(median(stream(*case, size, chunks)), 2) for size in SIZES}
+        table.append({"stream": name} | times | shares(partial(stream, *case, PROFILED, chunks), PARTS))
         progress(table[-1])
     notes = [
         f"Median CPU milliseconds of {CHUNKS} chunks after a first one of {FIRST:,} rows, {D} columns; the last one "
-        f"is a group of {GROUPS} levels in mixed models and a number elsewhere. One thread."
+        f"is a group of {GROUPS} levels in mixed models and a number elsewhere. One thread. Shares are of a stream of "
+        f"chunks of {PROFILED} rows and its first one under a profiler, which makes Python's calls dearer than they are."
     ]
     report("glm/chunks", "Milliseconds of partial_fit by rows of a chunk", table, notes, quick)
 

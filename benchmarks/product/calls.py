@@ -6,8 +6,6 @@ Python dearer than they are: reading and scaling rows, passes, nodes of hyperpar
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 import time
 import warnings
 from collections.abc import Callable
@@ -17,7 +15,7 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
-from benchmarks._lib.timing import median
+from benchmarks._lib.timing import median, shares
 
 #: Rows, columns, repeats.
 SIZES = ((400, 10, 15), (50_000, 50, 5))
@@ -75,19 +73,6 @@ def milliseconds(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, 
     return {name: median(values) for name, values in spent.items()}
 
 
-def shares(job: Callable[[], Any]) -> dict[str, float]:
-    """Share of a call under a profiler that each part takes."""
-    profile = cProfile.Profile()
-    profile.runcall(job)
-    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
-    whole = sum(own for _, _, own, _, _ in stats.values())
-    found = {
-        part: sum(value[3] for (path, _, name), value in stats.items() if path.endswith(file) and name == function)
-        for part, (file, function) in PARTS.items()
-    }
-    return {f"share of {part}": spent / whole for part, spent in found.items()}
-
-
 def main(quick: bool = False) -> None:
     rows = []
     for n, d, repeats in SIZES[: 1 if quick else None]:
@@ -101,7 +86,7 @@ def main(quick: bool = False) -> None:
                 spent = milliseconds(jobs, 2 if quick else repeats)
                 row = {"rows": n, "columns": d, "likelihood": kind, **{f"{name}, ms": ms for name, ms in spent.items()}}
                 row["ours over scikit-learn"] = spent["ours"] / spent["scikit-learn"]
-                rows.append({**row, "our passes": models["ours"].n_iter_, **shares(jobs["ours"])})
+                rows.append({**row, "our passes": models["ours"].n_iter_, **shares(jobs["ours"], PARTS)})
             progress(rows[-1])
     notes = ["Ours learns the scale of the prior and gives a posterior; BayesianRidge too, the others a point."]
     report("product/calls", "Whole calls at the defaults", rows, notes, quick)
