@@ -72,7 +72,7 @@ def main(quick: bool = False) -> None:
     notes = [
         f"Median CPU milliseconds of {CHUNKS} chunks after a first one of {FIRST:,} rows, {D} columns; the last one "
         f"is a group of {GROUPS} levels in mixed models and a number elsewhere. One thread. Shares are of a stream of "
-        f"chunks of {PROFILED} rows and its first one under a profiler, which makes Python's calls dearer than they are."
+        f"chunks of {PROFILED} rows and its first one under a profiler, in which calls of Python are dearer."
     ]
     report("glm/chunks", "Milliseconds of partial_fit by rows of a chunk", table, notes, quick)
 
