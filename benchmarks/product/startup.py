@@ -56,15 +56,20 @@ print(json.dumps(dict(functions=functions, cold=spent[0], warm=spent[1])))
 """
 
 
+def cold_fit(name: str, level: int) -> dict[str, Any]:
+    """What the first fit of an estimator takes with an empty compile cache, LLVM's optimisation at a level from 0 to 3."""
+    with tempfile.TemporaryDirectory() as cache:
+        return fresh_process(COLD_FIT.format(name=name), {"NUMBA_CACHE_DIR": cache, "NUMBA_OPT": str(level)})
+
+
 def cold_fits(quick: bool) -> list[dict[str, Any]]:
     """CPU seconds of the first fit of each estimator with an empty compile cache, and of the second."""
     names = estimators()[:2] if quick else estimators()
     rows = []
     for name in names:
-        with tempfile.TemporaryDirectory() as cache:
-            found = fresh_process(COLD_FIT.format(name=name), {"NUMBA_CACHE_DIR": cache})
+        found, plain = (cold_fit(name, level) for level in (3, 0))
         row = {"functions": found["functions"], "first fit, CPU s": found["cold"], "second, CPU s": found["warm"]}
-        rows.append({"estimator": name, **row})
+        rows.append({"estimator": name, **row, "first fit without LLVM's optimisation, CPU s": plain["cold"]})
         progress(rows[-1])
     columns = [key for key in rows[0] if key != "estimator"]
     return [*rows, {"estimator": "sum", **{key: sum(row[key] for row in rows) for key in columns}}]
@@ -101,7 +106,10 @@ def main(quick: bool = False) -> None:
     report(
         "product/startup", "Start-up", [{"ratio": None, "over steady state": None, **row} for row in rows], notes, quick
     )
-    notes = ["One thread. Functions: compiled ones with numba's own, each for the types of its arguments."]
+    notes = [
+        "One thread. Functions: compiled ones with numba's own, each for the types of its arguments. Without LLVM's "
+        "optimisation loops are many times slower: what is left is numba's own work on every function, which is Python."
+    ]
     report("product/startup_cold", "First fits with an empty compile cache", cold_fits(quick), notes, quick)
 
 
