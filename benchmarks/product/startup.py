@@ -57,7 +57,7 @@ print(json.dumps(dict(functions=functions, cold=spent[0], warm=spent[1])))
 
 
 def cold_fit(name: str, level: int) -> dict[str, Any]:
-    """What the first fit of an estimator takes with an empty compile cache, LLVM's optimisation at a level from 0 to 3."""
+    """What the first fit of an estimator takes with an empty compile cache; `level` of LLVM's optimisation: 0 to 3."""
     with tempfile.TemporaryDirectory() as cache:
         return fresh_process(COLD_FIT.format(name=name), {"NUMBA_CACHE_DIR": cache, "NUMBA_OPT": str(level)})
 
