@@ -69,7 +69,7 @@ class Vocabulary(RowEncoding):
         if words is not None and vocabulary is not None:
             X = aligned(estimator, X, words, vocabulary, grows)
         X.eliminate_zeros()
-        return X
+        return with_short_indices(X)
 
     @classmethod
     def own_summary(cls, estimator: Any, rows: Table) -> dict[str, Any]:
@@ -182,6 +182,13 @@ def widen(estimator: Any, width: int, vocabulary: Array | None) -> None:
             "X's columns, or give feature_names."
         )
     estimator.n_features_in_ = width
+
+
+def with_short_indices(X: Any) -> Any:
+    """CSR with indices of 32 bits where they are enough, for which loops are compiled once."""
+    if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max:
+        X.indices, X.indptr = (part.astype(np.int32, copy=False) for part in (X.indices, X.indptr))
+    return X
 
 
 # ---- words of columns

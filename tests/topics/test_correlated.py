@@ -24,6 +24,7 @@ from sksvi.estimators.completion import halved
 from sksvi.models.data import Table
 from sksvi.models.topics.loops.records import Effort
 from sksvi.topics import _correlated as correlated
+from sksvi.topics._encoding import with_short_indices
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -119,6 +120,16 @@ def test_containers_agree(corpus, fitted):
     for X in (dense, sp.coo_matrix(dense), sp.csc_array(dense), frame):
         other = CorrelatedTopicModel(3, max_iter=8, random_state=0).fit(X)
         np.testing.assert_allclose(other.components_, fitted.components_, rtol=1e-10)
+
+
+def test_indices_are_of_32_bits_where_they_are_enough(corpus, fitted):
+    """Loops are compiled for one width, whatever a vectorizer or a concatenation left."""
+    X = sp.csr_matrix(corpus.data)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    found = with_short_indices(X.copy())
+    assert found.indices.dtype == found.indptr.dtype == np.int32 and (found != corpus.data).nnz == 0
+    np.testing.assert_array_equal(fitted.transform(X), fitted.transform(corpus.data))
+    assert X.indices.dtype == X.indptr.dtype == np.int64
 
 
 def test_documents_do_not_depend_on_each_other(corpus, fitted):
