@@ -13,7 +13,7 @@ from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import JITTERS
-from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
+from sksvi.models.gp.inducing import CANDIDATES, EXACT_ROWS, LEAST_ROWS, ROWS_PER_CENTRE
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 from sksvi.models.linear.glm import best_constant
 
@@ -168,9 +168,19 @@ OF_ALL_ROWS = 10.0
 
 
 def numbers_held(
-    n: int, m: int, latents: int, *, full: bool, kmeans: bool, optimal: bool, learns: bool, nodes: bool, closed: bool
+    n: int,
+    m: int,
+    latents: int,
+    *,
+    full: bool,
+    kmeans: bool,
+    optimal: bool,
+    learns: bool,
+    nodes: bool,
+    closed: bool,
+    again: bool,
 ) -> float:
-    """Numbers that a fit of n rows with m inducing points holds at once."""
+    """Numbers that a fit of n rows with m inducing points holds at once; `again`: its search may begin twice."""
     if optimal:
         return OF_LATENTS * m**2 + BETWEEN_ROWS * float(n) ** 2
     settled = COVARIANCES * float(latents * m) ** 2 if full else OF_LATENTS * latents * float(m) ** 2
@@ -180,4 +190,5 @@ def numbers_held(
     at_start = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
     of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2
     spread = settled + of_nodes + (NODE_ROWS / ROWS) * rows if nodes else 0.0
-    return max(searched, at_start, spread)
+    second = VECTORS * n + settled + BETWEEN_ROWS * EXACT_ROWS**2 + CANDIDATES * m if again else 0.0
+    return max(searched, at_start, spread, second)
