@@ -89,9 +89,9 @@ def noise_of(model: Any) -> tuple[float | None, float | None]:
         return model.noise_variance_, float(model.posterior_["noise"].std[0])
     if model.groups is not None and "row" in model.group_std_.index.get_level_values("group"):
         scales = model._fitted.group_scales
-        squares = np.exp(2.0 * scales.nodes[:, -1])
-        mean = float(scales.weights @ squares)
-        return mean, float(np.sqrt(scales.weights @ np.square(squares - mean)))
+        log_std, within = scales.nodes[:, -1], np.broadcast_to(scales.within, scales.nodes.shape[1:])[-1]
+        mean, square = (float(scales.weights @ np.exp(p * log_std + 0.5 * p**2 * within)) for p in (2.0, 4.0))
+        return mean, float(np.sqrt(square - mean**2))
     return None, None
 
 
