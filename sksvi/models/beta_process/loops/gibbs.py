@@ -359,7 +359,8 @@ def gibbs(
 @njit()
 def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, whole: Array, out: Array) -> float:
     """y - w phi in the observed columns, 0 elsewhere; its squared length. `whole` is in all columns."""
-    whole[:], out[:] = y, 0.0
+    for j in range(len(y)):  # assigning arrays compiles for two seconds more
+        whole[j], out[j] = y[j], 0.0
     for k in used:
         axpy(-w[k], phi[k], whole, len(y))
     total = 0.0
