@@ -156,6 +156,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     likelihood_: Likelihood
 
     _binary_only = True
+    #: A row costs as many products as there are pairs of rows.
+    _most_scored = 512
     _parameter_constraints: dict[str, list[Any]] = {
         "kernel": [Kernel, None],
         "likelihood": [StrOptions({"logit", "bernoulli", "probit"}), Likelihood],
@@ -165,8 +167,6 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         **BaseSVI._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "fp", "mc-ssvi"}), algorithms.Algorithm],
     }
-    #: A row costs as many products as there are pairs of rows.
-    _most_scored = 512
     # Values of the last three that a full GP cannot have are refused in every fit.
     _changes = {
         **SHARED,

@@ -264,14 +264,22 @@ class Looks:
         return self.ended
 
 
+def may_begin_twice(bound: str, closed: bool, learns_both: bool, inducing: Any, n: int) -> bool:
+    """Whether a search over n rows has a second beginning: where it moves a kernel and inducing inputs that it chose.
+
+    ``closed`` : noise is Gaussian. ``learns_both`` : kernel and inducing inputs.
+    """
+    return closed and bound == "simple" and learns_both and isinstance(inducing, str) and n >= SAMPLED_ROWS
+
+
 def higher_of_two(search: CollapsedSearch, enough: Callable[[float], float], looks: Looks) -> CollapsedSearch:
     """The search at its end, or one from where the exact process of a few rows ends, where that begins higher."""
     model, fit = search.model, search.fit
     ascend(search, search.start(), search.bounds(), looks, enough, MOST_LOOKS)
-    fresh = "kernel" in search.names and np.array_equal(fit.q["kernel"].value, model.kernel.theta)
-    chosen = "inputs" in search.names and isinstance(model.inducing, str)
-    many = search.closed and model.bound == "simple" and fit.data.at_hand and len(search.data) >= SAMPLED_ROWS
-    if looks.ended or not (fresh and chosen and many):
+    both = {"kernel", "inputs"} <= set(search.names)
+    twice = may_begin_twice(model.bound, search.closed, both, model.inducing, len(search.data))
+    fresh = fit.data.at_hand and np.array_equal(fit.q["kernel"].value, model.kernel.theta)
+    if looks.ended or not (twice and fresh):
         return search
 
     def climbed(exact: Any, rows: Any) -> dict[str, Any]:
