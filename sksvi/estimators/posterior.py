@@ -95,8 +95,8 @@ class DrawnBlock:
         return np.asarray(self.draws.std(0, ddof=1, dtype=float))
 
     def quantiles(self, p: Any) -> Array:
-        """Quantiles of the draws, (len(p), ...)."""
-        return np.quantile(self.draws, p, axis=0)
+        """Quantiles of the draws, (len(p), ...): between two of them a further draw falls as often as their p says."""
+        return np.quantile(self.draws, p, axis=0, method="weibull")
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """n of the draws, (n, ...), with repeats: the same ones in every block under the same seed."""

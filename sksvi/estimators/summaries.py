@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from sksvi._names import own_name
 from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.checks import interval_table
+from sksvi.estimators.posterior import DrawnBlock
 from sksvi.estimators.refit import UNCHECKED
 from sksvi.estimators.validation import StrOptions
 from sksvi.predictive.mixture import normal_quantiles
@@ -170,7 +171,7 @@ def _tells_apart(information: Array) -> bool:
 def columns_of_draws(draws: Array, tail: float) -> dict[str, Array]:
     """Columns of a table, (R,) each: mean, standard deviation and ends of equal-tailed intervals of draws (S, R)."""
     draws = draws.astype(float)
-    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    lower, upper = DrawnBlock(draws).quantiles([tail, 1.0 - tail])
     return {"mean": draws.mean(0), "std": draws.std(0, ddof=1), "lower": lower, "upper": upper}
 
 

@@ -10,17 +10,18 @@ from sksvi._runtime import parallel
 from sksvi.estimators.posterior import DrawnBlock, Posterior
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
-from sksvi.models.chains import ChainLength, walk
+from sksvi.models.chains import ChainLength, effective_draws, walk
 from sksvi.models.mixture.model import MixtureModel
 from sksvi.models.mixture.sampler import MixtureDraw, MixtureSampler, given_counts
 
 Array = np.ndarray
 
 #: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
-MOST, LEAST, LOOKS, NUMBERS = 240, 24, 2**25, 2**22
-#: Looks of a sweep from which on rows are labelled side by side, and how many such sweeps stand for a collapsed one: a
-#: row is one of thousands there, and both go about as far.
-SHARED, SIDE_BY_SIDE = LOOKS // LEAST, 2
+MOST, LEAST, LOOKS, NUMBERS = 240, 48, 2**25, 2**22
+#: Looks of a sweep from which on rows are labelled side by side: two such sweeps go about as far as a collapsed one.
+SHARED = 2**17
+#: Independent draws that those of the weights are to be worth, and sweeps that all draws may take for it.
+ENOUGH, SWEEPS = 16.0, 2**11
 #: Tells the random numbers of a chain from those of a fit's passes.
 CHAIN = 2**40
 
@@ -52,7 +53,6 @@ class UsedComponents:
         self.sampler, self.threads = MixtureSampler(model, data), problem.threads
         #: Cells that a sweep looks at.
         self.looks = len(data) * self.n * max(len(model.layout.columns), 1)
-        self.shared = self.looks > SHARED
 
     def begin(self, rng: np.random.Generator) -> MixtureDraw:
         """The most probable labels under q."""
@@ -60,11 +60,9 @@ class UsedComponents:
 
     def sweep(self, point: MixtureDraw, rng: np.random.Generator, number: int) -> MixtureDraw:
         """The next labels."""
-        if not self.shared:
-            return self.sampler.sweep(point, rng)[0]
-        for _ in range(SIDE_BY_SIDE):
-            point = self.sampler.side_by_side(point, rng, self.threads)
-        return point
+        if self.looks > SHARED:
+            return self.sampler.side_by_side(point, rng, self.threads)
+        return self.sampler.sweep(point, rng)[0]
 
     def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> dict[str, Array]:
         """Weights and probabilities given the labels; components that are left out have no weight."""
@@ -93,5 +91,13 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
     numbers = sum(np.size(block.mean) for block in q.values())
     n = int(np.clip(min(LOOKS // chain.looks, NUMBERS // numbers), LEAST, MOST))
     rng = parallel.stream(state.seed, CHAIN, 0)
-    walk(chain, ChainLength(n // 4, n), rng, lambda _, point: found.append(chain.drawn(point, rng)))
+
+    def store(_: int, point: MixtureDraw) -> None:
+        found.append(chain.drawn(point, rng))
+
+    point, thin = walk(chain, ChainLength(n // 4, n), rng, store), 1
+    while 2 * thin * n <= SWEEPS and effective_draws(np.stack([draw["weights"] for draw in found])) < ENOUGH:
+        thin *= 2  # weights move slowly where rows are many and components overlap
+        found[:] = found[1::2]
+        point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
     return Posterior({name: DrawnBlock(np.stack([draw[name] for draw in found])) for name in found[0]})

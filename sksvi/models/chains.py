@@ -48,15 +48,38 @@ class ConditionalDraws(Protocol, Generic[Point]):
 
 
 def walk(
-    chain: ConditionalDraws[Point], length: ChainLength, rng: np.random.Generator, store: Callable[[int, Point], None]
-) -> None:
-    """Walk along the chain, and give `store` each draw with its number."""
-    point = chain.begin(rng)
+    chain: ConditionalDraws[Point],
+    length: ChainLength,
+    rng: np.random.Generator,
+    store: Callable[[int, Point], None],
+    point: Point | None = None,
+) -> Point:
+    """Walk along the chain, from `point` (None: from its beginning), and give `store` each draw with its number.
+
+    Returns where the walk ends.
+    """
+    point = chain.begin(rng) if point is None else point
     for number in range(length.sweeps):
         point = chain.sweep(point, rng, number)
         draw, rest = divmod(number - length.burn_in, length.thin)
         if draw >= 0 and rest == length.thin - 1:
             store(draw, point)
+    return point
+
+
+def effective_draws(draws: Array) -> float:
+    """How many independent draws have a mean as sure as that of draws (n, P) along a chain, n at most.
+
+    By the autocorrelations of all numbers together, each weighed by its variance: sums of two neighbouring ones are
+    positive along a reversible chain and fall, and count up to the first that is not (Geyer 1992).
+    """
+    off, n = draws - draws.mean(0), len(draws)
+    products = np.array([np.sum(off[k:] * off[: n - k]) for k in range(n - n % 2)])
+    if not products[0] > 0.0:
+        return float(n)
+    pairs = products.reshape(-1, 2).sum(1) / products[0]
+    positive = np.logical_and.accumulate(pairs > 0.0)
+    return float(n / max(2.0 * np.minimum.accumulate(pairs[positive]).sum() - 1.0, 1.0))
 
 
 # ---- one hyperparameter given all else

@@ -72,7 +72,7 @@ def test_a_summary_is_that_of_the_draws(cls, tmp_path, global_random_seed):
     np.testing.assert_allclose(draws.sum(1), 1.0, rtol=1e-6)
     assert used >= 2 and np.all(draws[:, used + 1 :] == 0.0)
     own = table.xs("weight", level="column").to_numpy()
-    low, high = np.quantile(draws[:, :used], [0.25, 0.75], axis=0)
+    low, high = np.quantile(draws[:, :used], [0.25, 0.75], axis=0, method="weibull")
     np.testing.assert_allclose(own.T, [draws.mean(0)[:used], draws.std(0, ddof=1)[:used], low, high], rtol=1e-9)
     chances = table.drop("weight", level="column")
     # Of 80 rows the mean under q is a standard deviation or two from that of the draws at most.
@@ -107,3 +107,44 @@ def test_draws_of_many_rows_side_by_side(cls, monkeypatch):
     shares = [draws[:, 0] / draws[:, :2].sum(1) for draws in (collapsed, first)]
     assert abs(shares[0].mean() - shares[1].mean()) < shares[0].std()
     assert 0.65 < shares[1].std() / shares[0].std() < 1.55
+
+
+def overlapping(seed, n, d=8):
+    rng = np.random.default_rng(seed)
+    chances = rng.uniform(0.3, 0.7, (3, d))
+    return (rng.random((n, d)) < chances[rng.choice(3, n, p=[0.5, 0.3, 0.2])]).astype(float)
+
+
+def fit_and_thinning(monkeypatch, X, **options):
+    """A fit to X, and the sweeps between two draws in each walk of its chain."""
+    thin, walk = [], _joint.walk
+
+    def followed(chain, length, *args):
+        thin.append(length.thin)
+        return walk(chain, length, *args)
+
+    monkeypatch.setattr(_joint, "walk", followed)
+    return BernoulliMixture(3, max_iter=200, random_state=0, **options).fit(X), thin
+
+
+def test_sweeps_between_draws_double_where_weights_move_slowly(monkeypatch):
+    monkeypatch.setattr(_joint, "MOST", 60)
+    model, thin = fit_and_thinning(monkeypatch, overlapping(0, 500))
+    assert thin == [1, 2, 4, 8, 16][: len(thin)] and len(thin) > 2
+    draws = model.posterior_["weights"].draws
+    assert len(draws) == 60 and (_joint.effective_draws(draws) >= _joint.ENOUGH or 60 * 2 * thin[-1] > _joint.SWEEPS)
+    apart, once = fit_and_thinning(monkeypatch, rows(0, 500, 30))
+    assert once == [1] and len(apart.posterior_["weights"].draws) == 60
+
+
+def test_doubled_sweeps_are_the_same_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(_joint, "SHARED", 0)
+    monkeypatch.setattr(_joint, "MOST", 60)
+    X, found = overlapping(0, 2000), []
+    for jobs in (1, 2, 1):
+        model, thin = fit_and_thinning(monkeypatch, X, n_jobs=jobs)
+        assert len(thin) > 1
+        found.append([model.posterior_[name].draws for name in model.posterior_])
+    for other in found[1:]:
+        for one, same in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)

@@ -126,10 +126,11 @@ class MixtureSampler:
         """Labels of a chunk of rows under a view, and the counts that they make."""
         number, rows = chunk
         cells = self.data.X[rows]
-        logs = view.logs(cells)
-        ends = np.cumsum(np.exp(logs - logs.max(1, keepdims=True)), axis=1)
-        level = parallel.stream(key, number, 0).random(len(logs)) * ends[:, -1]
-        labels = (ends[:, :-1] <= level[:, None]).sum(1)
+        logs = np.ascontiguousarray(view.logs(cells).T)  # (K, n): numpy is slow along a short last axis
+        ends = np.exp(logs - logs.max(0))
+        for k in range(1, len(ends)):
+            ends[k] += ends[k - 1]
+        labels = (ends[:-1] <= parallel.stream(key, number, 0).random(len(cells)) * ends[-1]).sum(0)
         return labels, *self._counts_of(labels, cells)
 
     def _counts_of(self, labels: Array, cells: MixtureRows) -> tuple[Array, Array]:
