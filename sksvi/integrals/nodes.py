@@ -311,13 +311,18 @@ def shape_about(
     return Shape(moved, places, peak, axes, np.array(sides), log_volume, within, evaluated)
 
 
+def room_for_steps(mode: Array, low: Array, high: Array, step: float) -> tuple[Array, Array]:
+    """The place nearest to the mode with room for a step to both sides within the support, and the steps."""
+    own = np.minimum(step, 0.49 * (high - low))
+    return np.clip(mode, low + own, high - own), own
+
+
 def curvature_by_differences(
     log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float
 ) -> Array:
     """Curvature of the negative log density, by differences about the mode, or inwards from an end of the support."""
     size = len(mode)
-    own = np.minimum(step, 0.49 * (high - low))
-    centre = np.clip(mode, low + own, high - own)
+    centre, own = room_for_steps(mode, low, high, step)
 
     def at(h: Array) -> float:
         return log_density(np.clip(h, low, high))  # rounding may lead beyond an end
@@ -338,8 +343,7 @@ def curvature_by_differences(
 
 def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array, high: Array, step: float) -> Array:
     """Curvature of the negative log density, by differences of its slope about the mode: two looks a hyperparameter."""
-    own = np.minimum(step, 0.49 * (high - low))
-    centre = np.clip(mode, low + own, high - own)
+    centre, own = room_for_steps(mode, low, high, step)
     with np.errstate(invalid="ignore"):  # there may be no slope on one side
         out = np.array([slope(centre - one) - slope(centre + one) for one in np.diag(own)]) / (2.0 * own[:, None])
     return 0.5 * (out + out.T) if np.all(np.isfinite(out)) else np.eye(len(mode))

@@ -17,7 +17,7 @@ Array = np.ndarray
 Rows = slice | Array
 
 
-def rows_of(X: Any, rows: Rows) -> Any:
+def take_rows(X: Any, rows: Rows) -> Any:
     """X[rows]; a range of compressed rows shares their numbers, which SciPy copies."""
     if type(X) not in (sp.csr_array, sp.csr_matrix) or not isinstance(rows, slice) or rows.step not in (None, 1):
         return X[rows]
@@ -192,7 +192,7 @@ class Table(InMemory):
     def take(self, rows: Rows) -> Table:
         """The table of some rows."""
         return Table(
-            rows_of(self.X, rows),
+            take_rows(self.X, rows),
             self.y[rows],
             None if self.weight is None else self.weight[rows],
             None if self.offset is None else self.offset[rows],
