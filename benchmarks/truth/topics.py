@@ -124,6 +124,7 @@ def cases() -> list[Case]:
     lda, ctm, bits = "StructuredLDA", "CorrelatedTopicModel", "BernoulliMixture"
     found = [documents(lda, 200, words, 20, alpha=0.5) for words in (8, 30, 300)]
     found += [documents(lda, 200, words, 12, alpha=0.1, eta=0.1) for words in (8, 30, 300)]
+    found += [documents(lda, 200, 30, 12, alpha=0.5, eta=0.5)]
     found += [documents(lda, 2000, 30, 3, alpha=0.5), documents(lda, 1000, 60, 3, K=20, V=1000, alpha=0.2)]
     found += [documents(ctm, 200, words, 20) for words in (8, 30, 300)] + [documents(ctm, 2000, 30, 3)]
     found += [mixture(bits, 200, 10, 3, 60), mixture(bits, 2000, 10, 3, 16), mixture(bits, 2000, 30, 5, 6)]

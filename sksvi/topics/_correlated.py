@@ -74,7 +74,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         coordinates.
     topic_word_prior : float, default=None
         Prior concentration η of each word in each topic; for points the exponent e of the prior Dir(1 + e), which may
-        be 0. None: 0.2, for points 0.1.
+        be 0. None: 0.2, for points 0.1; the draws of ``uncertainty="corrected"`` begin at 0.2 and have a posterior of
+        η, lognormal about 0.1 before data, unless there are `prior_words`.
     covariance_prior : float, default=None
         Weight of the prior of (μ, Σ) in documents: as if so many documents of mean 0 and covariance I had been seen. 0
         is maximum likelihood, which small corpora can let collapse. None: 10.
@@ -355,8 +356,11 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
 
     # ---- documents
     def _sampler(self, model: CorrelatedTopics) -> CorrelatedSampler | None:
-        """Topics that are points have no posterior."""
-        return CorrelatedSampler(model) if model.n_topics > 1 and model.topics in ("dirichlet", "sampled") else None
+        """Topics that are points have no posterior; a prior of theirs that nobody gave has one."""
+        if model.n_topics == 1 or model.topics not in ("dirichlet", "sampled"):
+            return None
+        given = self.topic_word_prior is not None or self.prior_words is not None
+        return CorrelatedSampler(model, None if given else WORD_PRIOR)
 
     def _proportions(self, q: Blocks, X: Any) -> Array:
         proportions: Array = self._documents(self._fitted_model, X, q).proportions

@@ -77,7 +77,8 @@ class StructuredLDA(TopicModel):
     doc_topic_prior : float, array-like of shape (K,), "auto" or "symmetric", default=None
         α. "auto" learns a number per topic, "symmetric" one for all. None: 0.1.
     topic_word_prior : float or "auto", default=None
-        η; "auto" learns it. None: 0.1.
+        η; "auto" learns it. None: 0.1, which the draws of ``uncertainty="corrected"`` begin at: they have a posterior
+        of η, lognormal about 0.1 before data, unless there are `prior_words`.
     prior_words : mapping of int to list of words, or to mapping of word to count, default=None
         Seed words per topic, as names of columns or as column indices; each gains prior counts (50 in a list).
     algorithm : {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"} or Algorithm, default="map"
@@ -381,9 +382,10 @@ class StructuredLDA(TopicModel):
 
     # ---- documents
     def _sampler(self, model: LatentDirichlet) -> LDASampler | None:
-        """α has a posterior of one number where none is given, and one for all."""
+        """α and η that nobody gave have a posterior, of one number each."""
         learned = self._learns_alpha() or ("symmetric" if self.doc_topic_prior is None else "")
-        return None if model.n_topics == 1 else LDASampler(model, learned)
+        given = self.topic_word_prior is not None or self.prior_words is not None
+        return None if model.n_topics == 1 else LDASampler(model, learned, None if given else WORD_PRIOR)
 
     def _proportions(self, q: Blocks, X: Any) -> Array:
         model = cast(LatentDirichlet, self._fitted_model)

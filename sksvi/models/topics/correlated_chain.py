@@ -20,7 +20,7 @@ from sksvi.models.topics.chain import BURN_IN, CHAIN, ChainDocuments, Round, Top
 from sksvi.models.topics.correlated import PORTION_VISIT, CorrelatedTopics
 from sksvi.models.topics.documents import design_of
 from sksvi.models.topics.lda import LatentDirichlet
-from sksvi.models.topics.lda_chain import LDASampler, as_points
+from sksvi.models.topics.lda_chain import LDASampler, as_points, symmetric_given
 
 Array = np.ndarray
 
@@ -53,14 +53,15 @@ class CorrelatedSampler:
     Parameters
     ----------
     model : CorrelatedTopics
-    moves : int
-        Of a document in a round.
+    eta : float, optional
+        Where the concentration of topics' prior begins, the same for all words, which so has a posterior; None: it is
+        the model's.
     """
 
     repeats = 1
 
-    def __init__(self, model: CorrelatedTopics, moves: int = 1) -> None:
-        self.model, self.moves = model, moves
+    def __init__(self, model: CorrelatedTopics, eta: float | None = None) -> None:
+        self.model, self.eta = model, eta
 
     def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
         """Mean, mean and widened standard deviation of each document's q(η), and covariates."""
@@ -85,21 +86,21 @@ class CorrelatedSampler:
         """Where the chain begins: where one of latent Dirichlet allocation, which mixes faster, has settled."""
         alpha = np.full(self.model.n_topics, FIRST_ALPHA)
         dirichlet = LatentDirichlet(*self.model.shape, alpha=alpha, eta=self.model.word_prior)
-        at = LDASampler(dirichlet, "symmetric").settled({"topics": q["topics"]}, corpus)
+        at = LDASampler(dirichlet, "symmetric", self.eta).settled({"topics": q["topics"]}, corpus)
         logs = np.log(at.states + HALF)
         population = self.given(logs[:, :-1] - logs[:, -1:], design_of(corpus.X))
         around = {"topics": Dirichlet(self.model.word_prior + at.counts), "population": population}
         prior = named_parts(population.location, population.slopes, population.precision)
+        prior |= {"eta": at.prior["eta"]} if "eta" in at.prior else {}
         return Round(at.topics, prior, self.ellipses(around, corpus.X, corpus.threads), at.counts)
 
     def drawn(self, q: Any, corpus: ChainDocuments) -> TopicDraws:
         """Draws of the joint posterior along a chain, once it has settled."""
-        sampler = CorrelatedSampler(self.model, MOVES)
-        at = TopicChain(sampler, corpus, self.settled(q, corpus)).settled(BURN_IN, 2)
-        found = TopicChain(sampler, corpus, at).drawn(3)
+        at = TopicChain(self, corpus, self.settled(q, corpus)).settled(BURN_IN, 2)
+        found = TopicChain(self, corpus, at).drawn(3)
         if not self.model.n_covariates:
             return found
-        return replace(found, regression=regressions(TopicChain(sampler, corpus, at)))
+        return replace(found, regression=regressions(TopicChain(self, corpus, at)))
 
     def view(self, topics: Array, prior: dict[str, Array]) -> OddsView:
         """Topics and population as documents see them."""
@@ -114,12 +115,12 @@ class CorrelatedSampler:
         words = np.ascontiguousarray(X.data, np.float64)
         location = view.location + state[:, 3 * len(view.location) :] @ view.slopes
         move_documents(
-            X.indptr, X.indices, words, view.topics, location, view.precision, self.moves, key, streams, state, counts
+            X.indptr, X.indices, words, view.topics, location, view.precision, MOVES, key, streams, state, counts
         )  # fmt: skip
 
     def topics_given(self, counts: Array, prior: dict[str, Array], rng: np.random.Generator) -> Array:
         """Topics given the topics of words: Dirichlet."""
-        drawn = rng.standard_gamma(counts + self.model.word_prior)
+        drawn = rng.standard_gamma(counts + (self.model.word_prior if "eta" not in prior else prior["eta"]))
         return np.asarray(drawn / drawn.sum(1, keepdims=True))
 
     def given(self, eta: Array, design: Array) -> Population:
@@ -130,9 +131,12 @@ class CorrelatedSampler:
     def prior_given(
         self, states: Array, prior: dict[str, Array], counts: Array, rng: np.random.Generator
     ) -> dict[str, Array]:
-        """μ, B and Σ⁻¹ given all η."""
+        """μ, B and Σ⁻¹ given all η, and the concentration of topics' prior given their words."""
         width = self.model.n_topics - 1
-        return drawn_population(self.given(states[:, :width], states[:, 3 * width :]), rng)
+        found = drawn_population(self.given(states[:, :width], states[:, 3 * width :]), rng)
+        if "eta" in prior:
+            found["eta"] = np.array([symmetric_given(counts, float(prior["eta"][0]), rng)])
+        return found
 
     def proportions(self, view: OddsView, state: Array, key: int) -> Array:
         """θ of the states."""

@@ -35,16 +35,20 @@ class LDASampler:
     model : LatentDirichlet
     alpha : {"auto", "symmetric", ""}
         Whether α has a posterior: a number per topic, one, or none.
+    eta : float, optional
+        Where η begins, which so has a posterior though q has no block of it.
     """
 
     repeats = 8
 
-    def __init__(self, model: LatentDirichlet, alpha: str) -> None:
-        self.model, self.alpha = model, alpha
+    def __init__(self, model: LatentDirichlet, alpha: str, eta: float | None = None) -> None:
+        self.model, self.alpha, self.eta = model, alpha, eta
 
     def first_prior(self, q: Any) -> dict[str, Array]:
-        """α and η as q has them."""
+        """α as q has it, and η where it has a posterior."""
         first = {"alpha": np.array(self.model.alpha_of(q), float)}
+        if self.eta is not None:
+            return {**first, "eta": np.array([self.eta])}
         return first if "eta" not in q else {**first, "eta": np.exp(q["eta"].value)}
 
     def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
@@ -131,8 +135,9 @@ def as_points(topics: Array) -> Dirichlet:
 
 
 def _of_counts(counts: Array) -> tuple[Array, Array]:
-    """Which whole numbers there are, and how often."""
-    return np.unique(np.rint(counts), return_counts=True)
+    """Which whole numbers above 0 there are, and how often: those of 0 have no share in a density."""
+    whole = np.rint(counts)
+    return np.unique(whole[whole > 0.0], return_counts=True)
 
 
 def _rising(a: float, counts: tuple[Array, Array]) -> float:
