@@ -86,12 +86,12 @@ class CorrelatedSampler:
         """Where the chain begins: where one of latent Dirichlet allocation, which mixes faster, has settled."""
         alpha = np.full(self.model.n_topics, FIRST_ALPHA)
         dirichlet = LatentDirichlet(*self.model.shape, alpha=alpha, eta=self.model.word_prior)
-        at = LDASampler(dirichlet, "symmetric", self.eta).settled({"topics": q["topics"]}, corpus)
+        at = LDASampler(dirichlet, "symmetric").settled({"topics": q["topics"]}, corpus)
         logs = np.log(at.states + HALF)
         population = self.given(logs[:, :-1] - logs[:, -1:], design_of(corpus.X))
         around = {"topics": Dirichlet(self.model.word_prior + at.counts), "population": population}
         prior = named_parts(population.location, population.slopes, population.precision)
-        prior |= {"eta": at.prior["eta"]} if "eta" in at.prior else {}
+        prior |= {} if self.eta is None else {"eta": np.array([self.eta])}
         return Round(at.topics, prior, self.ellipses(around, corpus.X, corpus.threads), at.counts)
 
     def drawn(self, q: Any, corpus: ChainDocuments) -> TopicDraws:
