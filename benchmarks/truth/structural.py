@@ -8,6 +8,7 @@ the true expected proportions.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.special import softmax
 
 import sksvi
 from benchmarks._lib import Array, r
-from benchmarks._lib.cells import same, stored_rows
+from benchmarks._lib.cells import Row, same, stored_rows
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.truth.topics import nearest
 
@@ -89,7 +90,7 @@ def stm(data: dict[str, Any]) -> dict[str, float]:
     return {"error": np.sqrt(np.square(error).mean()), "covers": np.mean(apart < NORMAL), "s": seconds}
 
 
-def run(n: int, words: int, sets: int, peer: bool, stored: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
+def run(n: int, words: int, sets: int, peer: bool, seed: int = 0, stored: Sequence[Row] = ()) -> Row:
     """The row of a case; without stm what a row that is stored has of it."""
     data = [corpus(np.random.default_rng([seed, number]), n, words) for number in range(sets)]
     ours(data[0])  # compiles
@@ -117,7 +118,7 @@ def main(quick: bool = False) -> None:
     ]
     rows, stored = [], stored_rows("truth/structural")
     for n, words, sets in CASES[:1] if quick else CASES:
-        rows.append(run(n, words, 2 if quick else sets, not why, stored))
+        rows.append(run(n, words, 2 if quick else sets, not why, stored=stored))
         progress(rows[-1])
         report("truth/structural", TITLE, rows, notes, quick)
 
