@@ -66,6 +66,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
     n_components: int
     n_jobs: int | None
     prior_words: Any
+    topic_word_prior: Any
     uncertainty: str
     _encoding_class = Vocabulary
     _encoding: Vocabulary
@@ -188,6 +189,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
     def _word_prior(self) -> Array:
         """Prior concentrations (K, V), raised for seed words."""
         raise AttributeError(f"{type(self).__name__} has no prior of words")
+
+    def _first_eta(self, usual: float) -> float | None:
+        """Where the concentration of words begins in the chain, which so has a posterior; None: it was given."""
+        given = self.topic_word_prior is not None or self.prior_words is not None
+        return None if given else usual
 
     def _seeded(self, value: float) -> Array:
         """Prior concentrations (K, V) at a value, raised for seed words."""

@@ -359,8 +359,7 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         """Topics that are points have no posterior; a prior of theirs that nobody gave has one."""
         if model.n_topics == 1 or model.topics not in ("dirichlet", "sampled"):
             return None
-        given = self.topic_word_prior is not None or self.prior_words is not None
-        return CorrelatedSampler(model, None if given else WORD_PRIOR)
+        return CorrelatedSampler(model, self._first_eta(WORD_PRIOR))
 
     def _proportions(self, q: Blocks, X: Any) -> Array:
         proportions: Array = self._documents(self._fitted_model, X, q).proportions

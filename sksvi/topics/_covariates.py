@@ -11,6 +11,7 @@ from scipy.special import softmax
 from sksvi._typing.arrays import DataFrame
 from sksvi.estimators.categories import CategoricalColumns, by_type, plain
 from sksvi.estimators.encoding import GivenRows, Part
+from sksvi.estimators.summaries import columns_of_draws
 from sksvi.estimators.tables import Levels, codes_of, column_of, framed
 from sksvi.estimators.validation import check_table
 from sksvi.models.data import Table
@@ -242,7 +243,5 @@ def effect_table(effects: Array, topics: Any, names: list[str], tail: float) -> 
     """Mean, std and interval of draws of effects (R, D, K), by topic and covariate."""
     import pandas as pd
 
-    ends = np.quantile(effects, [tail, 1.0 - tail], axis=0)
-    columns = {"mean": effects.mean(0), "std": effects.std(0), "lower": ends[0], "upper": ends[1]}
     index = pd.MultiIndex.from_product([topics, names], names=["topic", "covariate"])
-    return pd.DataFrame({name: values.T.ravel() for name, values in columns.items()}, index=index)
+    return pd.DataFrame(columns_of_draws(np.swapaxes(effects, 1, 2).reshape(len(effects), -1), tail), index=index)

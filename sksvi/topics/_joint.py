@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime import parallel
+from sksvi.estimators.posterior import DrawnBlock
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.integrals.pareto import smoothed
@@ -41,7 +42,7 @@ def intervals(sampler: DocumentSampler, draws: TopicDraws, X: Any, threads: int,
     """Quantiles (n, K, 2) of proportions."""
     out = np.zeros((X.shape[0], draws.topics.shape[1], 2))
     for part, theta in drawn_proportions(sampler, draws, X, threads):
-        out[part] = np.moveaxis(np.quantile(theta, [tail, 1.0 - tail], axis=0), 0, -1)
+        out[part] = np.moveaxis(DrawnBlock(theta).quantiles([tail, 1.0 - tail]), 0, -1)
     return out
 
 

@@ -384,8 +384,7 @@ class StructuredLDA(TopicModel):
     def _sampler(self, model: LatentDirichlet) -> LDASampler | None:
         """α and η that nobody gave have a posterior, of one number each."""
         learned = self._learns_alpha() or ("symmetric" if self.doc_topic_prior is None else "")
-        given = self.topic_word_prior is not None or self.prior_words is not None
-        return None if model.n_topics == 1 else LDASampler(model, learned, None if given else WORD_PRIOR)
+        return None if model.n_topics == 1 else LDASampler(model, learned, self._first_eta(WORD_PRIOR))
 
     def _proportions(self, q: Blocks, X: Any) -> Array:
         model = cast(LatentDirichlet, self._fitted_model)

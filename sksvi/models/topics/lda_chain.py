@@ -47,9 +47,8 @@ class LDASampler:
     def first_prior(self, q: Any) -> dict[str, Array]:
         """α as q has it, and η where it has a posterior."""
         first = {"alpha": np.array(self.model.alpha_of(q), float)}
-        if self.eta is not None:
-            return {**first, "eta": np.array([self.eta])}
-        return first if "eta" not in q else {**first, "eta": np.exp(q["eta"].value)}
+        eta = np.exp(q["eta"].value) if "eta" in q else self.eta
+        return first if eta is None else {**first, "eta": np.atleast_1d(eta)}
 
     def begin(self, topics: Array, prior: dict[str, Array], X: Any, threads: int) -> Array:
         """Expected N of documents."""
@@ -136,8 +135,7 @@ def as_points(topics: Array) -> Dirichlet:
 
 def _of_counts(counts: Array) -> tuple[Array, Array]:
     """Which whole numbers above 0 there are, and how often: those of 0 have no share in a density."""
-    whole = np.rint(counts)
-    return np.unique(whole[whole > 0.0], return_counts=True)
+    return np.unique(np.rint(counts[counts > 0.5]), return_counts=True)
 
 
 def _rising(a: float, counts: tuple[Array, Array]) -> float:
