@@ -185,7 +185,7 @@ def test_check_family(layout, global_random_seed):
 
 
 @LAYOUT
-def test_divergence_against_dense(layout, global_random_seed):
+def test_divergence_against_dense(layout, border_form, global_random_seed):
     q, other = gaussian(layout, global_random_seed), gaussian(layout, global_random_seed + 7)
     prior = prior_for(q, global_random_seed)
     assert q.kl(prior) == pytest.approx(twin(q).kl(prior))

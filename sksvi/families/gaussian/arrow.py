@@ -93,9 +93,23 @@ class ArrowRoot:
             rows = self.across.reshape(*self.inverse.shape[:2], -1)
             found = rows @ self._corner @ rows.transpose(0, 2, 1)
         else:
-            found = np.empty(self.inverse.shape)
-            loops.forms(self.across.indptr, self.across.indices, self.across.data, self._corner, found)
+            found = self._forms(self.across)
         return self._given + self._given @ found @ self._given
+
+    def _forms(self, rows: Any) -> Array:
+        """Products x S yᵀ of the own rows of each level, for S of the others, with those of another border, (L, r, r)."""
+        out = np.empty(self.inverse.shape)
+        parts = [part for border in (self.across, rows) for part in (border.indptr, border.indices, border.data)]
+        loops.forms(*parts, self._corner, out)
+        return out
+
+    def trace(self, P: ArrowMatrix) -> float:
+        """tr(P S) of a matrix on the pattern: of a sparse border no more of S is found than it asks for."""
+        rows = P.across(_sparse_or_dense)
+        if isinstance(rows, np.ndarray) or isinstance(self.across, np.ndarray):
+            return P.inner(self.within)
+        border = float(np.vdot(self._given, self._forms(rows)))
+        return float(np.vdot(P.diag, self._diag) + np.vdot(P.corner, self._corner)) - 2.0 * border
 
     @property
     def variance(self) -> Array:
@@ -106,10 +120,14 @@ class ArrowRoot:
     @cached_property
     def within(self) -> ArrowMatrix:
         """S on the pattern of the precision."""
-        shape = self.across.shape
+        n_levels, r, _ = self._given.shape
+        if isinstance(self.across, np.ndarray):
+            rows = (self._given @ self.across.reshape(n_levels, r, -1)).reshape(self.across.shape)
+        else:
+            blocks = (self._given, np.arange(n_levels), np.arange(n_levels + 1))
+            rows = sp.bsr_array(blocks, shape=(n_levels * r, n_levels * r)) @ self.across
         with working():
-            border = np.asarray(self.across @ self._corner)
-        border = -(self._given @ border.reshape(*self.inverse.shape[:2], -1)).reshape(shape)
+            border = np.negative(rows @ self._corner)
         return ArrowMatrix(self._diag, border.T, self._corner, self.start)
 
 
@@ -245,7 +263,7 @@ class Arrow(Structure):
     def expected_quadratic(self, P: ArrowMatrix, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""
         if q.structure is self:
-            trace = P.inner(q.within)
+            trace = q.root.trace(P)
         elif q.full:
             n_levels, r, _ = P.diag.shape
             trace = P.inner(ArrowMatrix.of_dense(q.cov, n_levels, r, P.start))

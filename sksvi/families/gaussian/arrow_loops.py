@@ -50,22 +50,35 @@ def gram(indptr: Array, indices: Array, data: Array, inverse: Array, out: Array)
                 for a in range(indptr[level * r + j], indptr[level * r + j + 1]):
                     scale, row = inverse[level, j, k] * data[a], out[indices[a]]
                     for b in range(indptr[level * r + k], indptr[level * r + k + 1]):
-                        if indices[b] <= indices[a]:
-                            row[indices[b]] += scale * data[b]
+                        if indices[b] > indices[a]:  # columns of a row rise
+                            break
+                        row[indices[b]] += scale * data[b]
 
 
-@entry("S (P, P) f", "out (L, r, r) f", *NON_ZEROS)
+@entry(
+    "S (P, P) f", "out (L, r, r) f", *NON_ZEROS,
+    "its_indptr (L*r+1) i cuts m", "its_indices (m) i < P", "its_data (m) f",
+)  # fmt: skip
 @njit()
-def forms(indptr: Array, indices: Array, data: Array, S: Array, out: Array) -> None:
-    """out[l] = x S xᵀ of the rows x (r, P) of each level, S symmetric."""
+def forms(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    its_indptr: Array,
+    its_indices: Array,
+    its_data: Array,
+    S: Array,
+    out: Array,
+) -> None:
+    """out[l] = x S yᵀ of the rows x and y (r, P) that two borders have of each level."""
     n_levels, r, _ = out.shape
     for level in range(n_levels):
         for j in range(r):
-            for k in range(j + 1):
+            for k in range(r):
                 total = 0.0
                 for a in range(indptr[level * r + j], indptr[level * r + j + 1]):
                     row, part = S[indices[a]], 0.0
-                    for b in range(indptr[level * r + k], indptr[level * r + k + 1]):
-                        part += data[b] * row[indices[b]]
+                    for b in range(its_indptr[level * r + k], its_indptr[level * r + k + 1]):
+                        part += its_data[b] * row[its_indices[b]]
                     total += data[a] * part
-                out[level, j, k] = out[level, k, j] = total
+                out[level, j, k] = total
