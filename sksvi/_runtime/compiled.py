@@ -109,7 +109,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
 
 
 #: Letter of a layout -> kinds of dtype that a loop takes: it is compiled for each width.
-KINDS = {"f": "f", "i": WHOLE, None: NUMBERS}
+KINDS = {"f": "f", "i": WHOLE, "u": "i", None: NUMBERS}
 
 
 @njit()
@@ -158,6 +158,7 @@ class ArgumentRule(NamedTuple):
     below: str | None
     least: int
     cuts: str | None
+    unsigned: bool
 
 
 def entry(*rules: str) -> Callable[[Any], Any]:
@@ -183,7 +184,7 @@ def entry(*rules: str) -> Callable[[Any], Any]:
         @functools.wraps(own.py_func)
         def checked(*arguments: Any) -> Any:
             guard(arguments)
-            return loop(*arguments)
+            return loop(*(guard.unsigned(arguments) if guard.positions else arguments))
 
         checked.compiled, checked.guard = loop, guard  # type: ignore[attr-defined]
         return checked
@@ -200,6 +201,7 @@ class Guard:
 
     def __init__(self, rules: list[ArgumentRule], full: int | None) -> None:
         self.rules, self.full = rules, full
+        self.positions = [rule.position for rule in rules if rule.unsigned]
         names = dict(NAMES)
         exec(_written(rules), names)
         self.holds: Callable[..., bool] = names["holds"]
@@ -209,6 +211,16 @@ class Guard:
         sizes = MATRICES if self.full is None or arguments[self.full] else DIAGONALS
         if not self.holds(arguments, sizes["packed"], sizes["squared"]):
             self.explain(arguments, dict(sizes))
+
+    def unsigned(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """The arguments, those that are checked to have no negative number as unsigned ones.
+
+        A loop asks before each look at an array whether a signed index is negative, which takes as long as the look.
+        """
+        out = list(arguments)
+        for at in self.positions:
+            out[at] = out[at].view(f"u{out[at].itemsize}")
+        return out
 
     def explain(self, arguments: tuple[Any, ...], sizes: dict[str, Any]) -> None:
         """Raise at the first rule that is broken."""
@@ -292,6 +304,7 @@ def _read(text: str, names: tuple[str, ...]) -> ArgumentRule:
         below.bound if below else None,
         -1 if below and below.of else 0,
         cuts.bound if cuts else None,
+        spec.kind == "u",
     )
 
 

@@ -16,7 +16,7 @@ is one of, with ``or`` between them:
                            ``F~`` (the packed pairs of F), ``F^`` (its square; both F where `full` is false), ``1|d``
                            (either), ``>=P``, ``_`` (any), ``…`` (leading axes). ``f`` float64, ``x`` float32 or
                            float64, ``i`` int32 or int64, ``b`` bool; loops take each width, and without a letter
-                           each number.
+                           each number; ``u`` is ``i`` without negative numbers, which a loop is given unsigned.
 ``number``                 one number, finite
 ``count n``, ``flag full`` a whole number from 0, a truth value; also names it
 ``items n``, ``labels n``  a list or tuple, names that are distinct (in an array), and how many
@@ -46,7 +46,7 @@ Array = np.ndarray
 Sizes = dict[str, Any]
 
 _PLACE = re.compile(r"(?P<place>\w+(?:\.\w+|\[\w+\]|\[\*\])*)(?P<optional>\?)?\s*(?P<rest>.*)", re.DOTALL)
-_ARRAY = re.compile(r"\((?P<dims>[^)]*)\)\s*(?P<kind>[fxib](?!\w))?")
+_ARRAY = re.compile(r"\((?P<dims>[^)]*)\)\s*(?P<kind>[fxiub](?!\w))?")
 _WORD = re.compile(r"(?P<word>no array|[\w/]+)(?:[ ]+(?P<size>(?!distinct|rising|cuts)[\w.+*~^-]+))?")
 _LIMIT = re.compile(
     r"\s*(?:(?P<of>diag|\?)?\s*(?P<sign>[<>]=?)\s*|(?P<word>distinct|rising|cuts)\s*)(?P<bound>[\w.+*~^-]*)"
@@ -58,6 +58,7 @@ KINDS = {
     "f": ("f", (8,), "float64"),
     "x": ("f", (4, 8), "float32 or float64"),
     "i": ("i", (4, 8), "int32 or int64"),
+    "u": ("i", (4, 8), "int32 or int64"),
     "b": ("b", (1,), "bool"),
 }
 _SIGNS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {

@@ -12,7 +12,7 @@ from sksvi._runtime.compiled import entry, njit
 Array = np.ndarray
 
 #: The non-zeros of a border, after what names their sizes.
-NON_ZEROS = ("indptr (L*r+1) i cuts e", "indices (e) i < P", "data (e) f")
+NON_ZEROS = ("indptr (L*r+1) u cuts e", "indices (e) u < P", "data (e) f")
 
 
 @entry("across (n, P) f", "indptr (n+1) i")
@@ -57,7 +57,7 @@ def gram(indptr: Array, indices: Array, data: Array, inverse: Array, out: Array)
 
 @entry(
     "S (P, P) f", "out (L, r, r) f", *NON_ZEROS,
-    "its_indptr (L*r+1) i cuts m", "its_indices (m) i < P", "its_data (m) f",
+    "its_indptr (L*r+1) u cuts m", "its_indices (m) u < P", "its_data (m) f",
 )  # fmt: skip
 @njit()
 def forms(

@@ -12,8 +12,8 @@ Array = np.ndarray
 @entry(
     "cov (P, P) f",
     "out (n) f",
-    "indptr (n+1) i cuts e",
-    "indices (e) i < P",
+    "indptr (n+1) u cuts e",
+    "indices (e) u < P",
     "values (e) f",
 )
 @njit()
@@ -36,8 +36,8 @@ def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: 
 @entry(
     "out (P, P) f",
     "gamma (n) f",
-    "indptr (n+1) i cuts e",
-    "indices (e) i < P",
+    "indptr (n+1) u cuts e",
+    "indices (e) u < P",
     "values (e) f",
 )
 @njit()
