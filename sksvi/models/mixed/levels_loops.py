@@ -18,9 +18,9 @@ Array = np.ndarray
 ROWS = (
     "corner (P, P) f",
     "A (n, a) f",
-    "at (a) i < P",
-    "indptr (n+1) i cuts e",
-    "indices (e) i < P",
+    "at (a) u < P",
+    "indptr (n+1) u cuts e",
+    "indices (e) u < P",
     "data (e) f",
     "slope (n, r) f",
     "diag (L, r, r) f",
