@@ -270,8 +270,10 @@ def noise_taken_in(
     """
     if likelihood.traits.paired or not learned or not may_vary_more(likelihood, data.y):
         return
+    if worth_of_noise(block) < RAISES:  # asked first: the other loop is compiled for few fits
+        return
     along = alternating(block)
-    if along is None or along[1] < ALTERNATES or worth_of_noise(block) < RAISES:
+    if along is None or along[1] < ALTERNATES:
         return
     yield (
         f"y varies more from one point to the next than likelihood={name!r} lets it, and the learned variances took it "
