@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from sksvi._runtime import parallel
 from sksvi.estimators.posterior import DrawnBlock, Posterior
@@ -51,12 +52,13 @@ class UsedComponents:
         )
         data: Any = problem.data
         self.sampler, self.threads = MixtureSampler(model, data), problem.threads
+        self.first = self.sampler.begin(self.q)
         #: Cells that a sweep looks at.
         self.looks = len(data) * self.n * max(len(model.layout.columns), 1)
 
     def begin(self, rng: np.random.Generator) -> MixtureDraw:
         """The most probable labels under q."""
-        return self.sampler.begin(self.q)
+        return self.first
 
     def sweep(self, point: MixtureDraw, rng: np.random.Generator, number: int) -> MixtureDraw:
         """The next labels."""
@@ -66,13 +68,23 @@ class UsedComponents:
 
     def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> dict[str, Array]:
         """Weights and probabilities given the labels; components that are left out have no weight."""
-        rest = self.whole.n_components - self.n
-        rows, counts = np.append(point.rows, np.zeros(rest)), np.pad(point.counts, ((0, 0), (0, rest)))
+        rest, order = self.whole.n_components - self.n, self.order(point)
+        rows = np.append(point.rows[order], np.zeros(rest))
+        counts = np.pad(point.counts[:, order], ((0, 0), (0, rest)))
         given = given_counts(self.whole, rows, counts, point.log_prior)
         seed = np.random.RandomState(rng.integers(2**31))
         found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.prior(given)}
         weights = given["weights"][: self.n].sample(1, seed)[0]
         return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}
+
+    def order(self, point: MixtureDraw) -> Array:
+        """Components in the order of q: by how many rows they share with the first labels (Papastamoulis and Iliopoulos
+        2010).
+
+        A group that the one component more takes over row by row would change its name.
+        """
+        together = np.bincount(self.first.labels * self.n + point.labels, minlength=self.n**2)
+        return linear_sum_assignment(together.reshape(self.n, self.n), maximize=True)[1]
 
 
 def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: int) -> Posterior:

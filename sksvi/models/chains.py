@@ -89,19 +89,22 @@ SLICE = 0.1
 MOST_SLICES = 10_000
 
 
-def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
-    """The next state of a chain with this log density, by slice sampling (Neal 2003): no rate to choose."""
+def sliced(log_density: Callable[[float], float], x: float, rng: np.random.Generator, width: float = SLICE) -> float:
+    """The next state of a chain with this log density, by slice sampling (Neal 2003).
+
+    ``width`` : of the first bracket; far from the density's own it takes more evaluations, and is as right.
+    """
     level = log_density(x) - rng.exponential()
-    low = x - SLICE * rng.random()
-    high = low + SLICE
+    low = x - width * rng.random()
+    high = low + width
     for _ in range(MOST_SLICES):
         if not log_density(low) > level:
             break
-        low -= SLICE
+        low -= width
     for _ in range(MOST_SLICES):
         if not log_density(high) > level:
             break
-        high += SLICE
+        high += width
     for _ in range(MOST_SLICES):
         new = rng.uniform(low, high)
         if log_density(new) >= level:

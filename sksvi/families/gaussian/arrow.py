@@ -97,7 +97,7 @@ class ArrowRoot:
         return self._given + self._given @ found @ self._given
 
     def _forms(self, rows: Any) -> Array:
-        """Products x S yᵀ of the own rows of each level, for S of the others, with those of another border, (L, r, r)."""
+        """Products x S yᵀ of the own rows x of each level with those of another border, (L, r, r)."""
         out = np.empty(self.inverse.shape)
         parts = [part for border in (self.across, rows) for part in (border.indptr, border.indices, border.data)]
         loops.forms(*parts, self._corner, out)

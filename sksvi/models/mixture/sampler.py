@@ -23,6 +23,9 @@ from sksvi.models.mixture.cells import ColumnGroups, MixtureRows
 
 Array = np.ndarray
 
+#: First bracket of the slices of log c, which some tables leave as wide as its prior has it.
+SLICE = 1.0
+
 
 class CountedMixture(Protocol):
     """A mixture whose weights and probabilities can be integrated out, given counts of its values."""
@@ -144,7 +147,7 @@ class MixtureSampler:
         """The next log c given the labels' counts, where it is learned."""
         if not self.model.learns_prior:
             return log_prior
-        return sliced(lambda x: self.of_cells(counts, x) + self.model.log_density_at(x), log_prior, rng)
+        return sliced(lambda x: self.of_cells(counts, x) + self.model.log_density_at(x), log_prior, rng, SLICE)
 
     def observed_cells(self, counts: Array) -> Array:
         """Number (D, K) of observed cells of each column in the rows of each component."""
