@@ -180,7 +180,7 @@ class BatchGradient:
         if len(chunks) == 1:  # of which there is no sum: to form one takes longer than few rows do
             gradient, value, repairs = one(chunks[0])
         else:
-            gradient, value, repairs = parallel.tree_sum(parallel.in_order(one, chunks, self.threads))
+            gradient, value, repairs = parallel.summed(one, chunks, self.threads)
         return widened(gradient), value, repairs
 
     def of_chunk(self, data: Any, item: tuple[int, Any]) -> tuple[Gradient, float, int]:

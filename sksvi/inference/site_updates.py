@@ -107,7 +107,7 @@ class SiteUpdates(PlainGradients):
         def one(rows: Any) -> Any:
             return model.pull_back(sites.as_terms(rows), model.batch(data, rows))[self.main]
 
-        return parallel.tree_sum(parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
+        return parallel.summed(one, model.chunks(slice(0, len(data)), data), threads)
 
     @staticmethod
     def _sites(state: State) -> Sites:

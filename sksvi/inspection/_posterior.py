@@ -66,7 +66,7 @@ def _log_likelihood(problem: Problem, q: Blocks, draws: dict[str, Array], n_draw
         return total
 
     chunks = model.chunks(slice(0, len(data)), data)
-    return parallel.tree_sum(parallel.in_order(of_chunk, chunks, problem.threads))
+    return parallel.summed(of_chunk, chunks, problem.threads)
 
 
 def bound_at(problem: Problem, q: Blocks) -> float:

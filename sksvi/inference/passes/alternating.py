@@ -208,7 +208,7 @@ def half_sweep(
             raise impossible(problem, state, error) from error
 
     items = list(enumerate(view.chunks(entries, chosen)))
-    before, after, gradient, repairs = parallel.tree_sum(iter(list(parallel.in_order(one, items, problem.threads))))
+    before, after, gradient, repairs = parallel.summed(one, items, problem.threads)
     return Half(stepper.block, before, after, gradient, repairs, stepper.largest_rate, stepper.memory)
 
 

@@ -102,19 +102,15 @@ def scatter_of(X: Array, centred: bool, threads: int) -> Scatter:
     threads : int
     """
     parts = parallel.slices(len(X), parallel.chunk_rows(X.shape[1], True))
-
-    def summed(one: Any) -> Any:
-        return parallel.tree_sum(parallel.in_order(one, parts, threads))
-
     mean = np.zeros(X.shape[1])
     if centred:
-        mean = summed(lambda part: X[part].sum(0, dtype=np.float64)) / len(X)
+        mean = parallel.summed(lambda part: X[part].sum(0, dtype=np.float64), parts, threads) / len(X)
 
     def product(part: slice) -> Array:
         rows = X[part] - mean
         return np.vstack([np.dot(rows.T, rows), rows.sum(0)])
 
-    products, left = np.split(summed(product), [X.shape[1]])
+    products, left = np.split(parallel.summed(product, parts, threads), [X.shape[1]])
     products = 0.5 * (products + products.T)
     if centred:  # what rounding left of the first mean: of columns far from 0 it would be their scatter
         left = left[0] / len(X)

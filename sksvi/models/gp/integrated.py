@@ -184,7 +184,7 @@ def over_chunks(one: Any, model: Any, threads: int, *args: Any) -> Any:
     """Sum of `one` over the chunks of some rows, the last argument."""
     *leading, data = args
     chunks = model.chunks(slice(0, len(data)), data)
-    return parallel.tree_sum(parallel.in_order(partial(one, model, data, *leading), chunks, threads))
+    return parallel.summed(partial(one, model, data, *leading), chunks, threads)
 
 
 def informing(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Array, Array]:

@@ -140,7 +140,7 @@ class LinearLatents(Linear):
             return self.pull_back_mean(terms, batch), float(terms.value.sum())
 
         chunks = self.chunks(slice(0, len(data)), data)
-        return parallel.tree_sum(parallel.in_order(one, list(zip(chunks, variances, strict=True)), threads))
+        return parallel.summed(one, list(zip(chunks, variances, strict=True)), threads)
 
     def latent_variance(self, q: Blocks, batch: Any) -> Array:
         """(Co)variance of the latents of a chunk."""

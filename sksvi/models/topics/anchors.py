@@ -28,6 +28,8 @@ RARE_SHARE, RARE_COUNT = 0.01, 50.0
 ROUNDS, NEARNESS = 2, 4
 #: Ridge of the regression as a share of the mean square of the corners, and the smallest share of a word in a topic.
 RIDGE, LEAST = 1e-3, 1e-3
+#: Squared lengths of axes below this share of the longest are rounding.
+UNSURE = 1e-10
 #: Residuals below this share of the largest distance are rounding: there are no more corners.
 NO_CORNER = 1e-6
 #: Shape of the gamma variables of nearly even shares: they differ by a tenth.
@@ -78,14 +80,15 @@ def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
     points, has_point = word_points(X, n_topics, rng)
     total = np.asarray(X.sum(0), float).ravel()
     often = np.diff(X.tocsc().indptr) >= max(2.0, RARE_SHARE * X.shape[0])
-    trust = np.where(has_point & often, np.sqrt(total / (total + RARE_COUNT)), 0.0)
-    found = corners(points, total * has_point, trust, n_topics)
-    if not found:
+    trusted = np.flatnonzero(has_point & often)
+    if not len(trusted):
         return np.empty((0, X.shape[1]))
-    anchors = points[found]
+    near, its = points[trusted], total[trusted]
+    centre = (total * has_point) @ points / (total * has_point).sum()
+    anchors = near[corners(near, centre, np.sqrt(its / (its + RARE_COUNT)), n_topics)]
     for _ in range(ROUNDS):
-        weight = regressed(points, anchors) ** NEARNESS * (total * (trust > 0))[:, None]
-        anchors = (weight.T @ points) / weight.sum(0)[:, None]
+        weight = regressed(near, anchors) ** NEARNESS * its[:, None]
+        anchors = (weight.T @ near) / weight.sum(0)[:, None]
     shares = np.where(has_point[:, None], regressed(points, anchors), 1.0 / len(anchors))
     return shares.T * (len(anchors) / n_topics)
 
@@ -108,20 +111,25 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, A
         return root[:, None] * (across @ (scaled @ inner) - single[:, None] * inner)
 
     width = min(n_axes + FURTHER, X.shape[1])
-    axes = np.linalg.qr(rng.standard_normal((X.shape[1], width)))[0]
+    axes = rng.standard_normal((X.shape[1], width))
     for _ in range(PRODUCTS):
-        axes = np.linalg.qr(product(axes))[0]
+        axes = orthonormal(product(axes))
     inner = axes.T @ product(axes)
     values, turn = np.linalg.eigh(0.5 * (inner + inner.T))
     first = np.argsort(-values)[:n_axes]
     return root[:, None] * (axes @ turn[:, first]) * np.maximum(values[first], 0.0), has_point
 
 
-def corners(points: Array, weight: Array, trust: Array, most: int) -> list[int]:
+def orthonormal(columns: Array) -> Array:
+    """Orthonormal columns of the same span, by their Gram matrix; directions that rounding leaves unsure are left out."""
+    squares, turn = np.linalg.eigh(np.dot(columns.T, columns))
+    sure = squares > UNSURE * squares.max(initial=0.0)
+    return np.asarray(columns @ (turn[:, sure] / np.sqrt(squares[sure])))
+
+
+def corners(points: Array, centre: Array, trust: Array, most: int) -> list[int]:
     """Words furthest from the flat through those before, distances shrunk by `trust`; the first from the centre."""
-    if not np.any(trust > 0):
-        return []
-    distance = trust * np.linalg.norm(points - weight @ points / weight.sum(), axis=1)
+    distance = trust * np.linalg.norm(points - centre, axis=1)
     furthest = distance.max()
     found = [int(np.argmax(distance))]
     rest = points - points[found[0]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -95,8 +96,8 @@ class DocumentSampler(Protocol):
         """
         ...
 
-    def topics_given(self, counts: Array, prior: Prior, rng: np.random.Generator) -> Array:
-        """Topics (K, V) given the topics of words."""
+    def word_prior(self, prior: Prior) -> Array:
+        """Concentrations of the topics' Dirichlet prior, (1,) or (K, V)."""
         ...
 
     def prior_given(self, states: Array, prior: Prior, counts: Array, rng: np.random.Generator) -> Prior:
@@ -151,23 +152,24 @@ class TopicChain:
 
     def sweep(self, point: Round, rng: np.random.Generator, number: int) -> Round:
         """The point after a round; every document has random numbers of its own."""
-        sampler, states = self.sampler, point.states.copy()
+        sampler, states, adding = self.sampler, point.states.copy(), Lock()
         # Word by word: what a chunk takes of its words, and adds to them, lies in one piece.
         key, topics = int(rng.integers(2**62)), np.ascontiguousarray(point.topics.T)
         by_word = np.zeros(topics.shape)
 
-        def one(item: tuple[Array, Array, Any]) -> tuple[Array, Array]:
+        def one(item: tuple[Array, Array, Any]) -> None:
             rows, words, part = item
             state, own = states[rows], np.zeros((len(words), topics.shape[1]))
             sampler.sweep(sampler.view(topics[words].T, point.prior), part, state, key, rows, own)
             states[rows] = state
-            return words, own
+            with adding:  # whole numbers: in any order they have the same sum
+                by_word[words] += own
 
-        for words, own in parallel.in_order(one, self.corpus.parts, self.corpus.threads):
-            by_word[words] += own
-        counts = np.ascontiguousarray(by_word.T)
-        prior = sampler.prior_given(states, point.prior, counts, rng)
-        return Round(sampler.topics_given(counts, prior, rng), prior, states, counts)
+        for _ in parallel.in_order(one, self.corpus.parts, self.corpus.threads):
+            pass
+        prior = sampler.prior_given(states, point.prior, by_word.T, rng)
+        topics = drawn_topics(by_word, sampler.word_prior(prior), int(rng.integers(2**62)), self.corpus.threads)
+        return Round(topics.T, prior, states, by_word.T)
 
     def settled(self, n: int, phase: int) -> Round:
         """The point after n rounds; phase: a number that no other part of the chain has."""
@@ -189,6 +191,20 @@ class TopicChain:
         length = ChainLength(0, n, self.corpus.thin * STORED // n)
         walk(self, length, parallel.stream(self.corpus.seed, CHAIN, phase), store)
         return TopicDraws(topics, {name: np.stack([own[name] for own in priors]) for name in priors[0]})
+
+
+def drawn_topics(by_word: Array, prior: Array, key: int, threads: int) -> Array:
+    """Topics (V, K) given the topics of words, Dirichlet; every block of words has random numbers of its own."""
+    drawn, own = np.empty(by_word.shape), np.broadcast_to(prior, by_word.T.shape).T
+
+    def one(item: tuple[int, slice]) -> Array:
+        number, part = item
+        parallel.stream(key, CHAIN, number).standard_gamma(by_word[part] + own[part], out=drawn[part])
+        return np.asarray(drawn[part].sum(0))
+
+    blocks = parallel.slices(len(drawn), parallel.chunk_rows(drawn.shape[1], False))
+    drawn /= parallel.summed(one, list(enumerate(blocks)), threads)
+    return drawn
 
 
 def n_stored(numbers: float) -> int:

@@ -261,7 +261,7 @@ class CorrelatedTopics(Local):
     # ---- rows
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
-        return document_chunks(rows, data, self.n_words, CHUNK_NUMBERS // self.n_topics**2)
+        return document_chunks(rows, data, self.shape, CHUNK_NUMBERS // self.n_topics**2)
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> CorrelatedDocuments:
         """CSR parts of the rows, and where their log odds start."""

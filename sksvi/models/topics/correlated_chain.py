@@ -118,10 +118,9 @@ class CorrelatedSampler:
             X.indptr, X.indices, words, view.topics, location, view.precision, MOVES, key, streams, state, counts
         )  # fmt: skip
 
-    def topics_given(self, counts: Array, prior: dict[str, Array], rng: np.random.Generator) -> Array:
-        """Topics given the topics of words: Dirichlet."""
-        drawn = rng.standard_gamma(counts + (self.model.word_prior if "eta" not in prior else prior["eta"]))
-        return np.asarray(drawn / drawn.sum(1, keepdims=True))
+    def word_prior(self, prior: dict[str, Array]) -> Array:
+        """Concentrations of the topics' prior."""
+        return prior.get("eta", self.model.word_prior)
 
     def given(self, eta: Array, design: Array) -> Population:
         """The population's block given all η and covariates."""

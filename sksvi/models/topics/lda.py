@@ -34,16 +34,16 @@ LOCAL_STEPS = ("mean-field", "cvb0", "gibbs")
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=1.0, kappa=0.4), RobbinsMonro(delay=1.0, kappa=0.5)
 #: Passes in which the others see the topics at their mean: from a random start expectations find poor topics.
 FORMING_PASSES = 1
-#: Documents of a chunk at least, and chunks of a segment where that allows.
-CHUNK_DOCUMENTS, CHUNKS = 16, 32
+#: Documents of a chunk at least, their words times topics where that allows, and chunks of a segment likewise.
+CHUNK_DOCUMENTS, CHUNK_WORK, CHUNKS = 16, 2**17, 32
 
 
-def document_chunks(rows: Any, data: Table, n_words: int, most: float = np.inf) -> list[Any]:
+def document_chunks(rows: Any, data: Table, shape: tuple[int, int], most: float = np.inf) -> list[Any]:
     """Equal shares of documents, at most `most` each: a chunk's sums are as large as the topics, so there are few."""
     index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
-    with_all_words = n_words * len(data) // max(data.X.nnz, 1)
-    size = max(-(-len(index) // CHUNKS), min(with_all_words // 2, len(index)))
-    return [index[part] for part in parallel.slices(len(index), max(CHUNK_DOCUMENTS, int(min(size, most))))]
+    (K, V), words = shape, max(data.X.nnz, 1) / max(len(data), 1)
+    n = max(len(index) / CHUNKS, min(max(0.5 * V, CHUNK_WORK / K) / words, len(index)))
+    return [index[part] for part in parallel.slices(len(index), max(CHUNK_DOCUMENTS, int(np.ceil(min(n, most)))))]
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class LatentDirichlet(Local):
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Equal shares of the documents; a chunk's statistics are as large as the topics, so there are few."""
-        return document_chunks(rows, data, self.n_words)
+        return document_chunks(rows, data, self.shape)
 
     def batch(self, data: Table, rows: Array, start: Array | None = None) -> LDADocuments:
         """CSR parts of the rows, and where N starts."""

@@ -96,10 +96,9 @@ class LDASampler:
             *documents, view.rest, view.alpha, SWEEPS - 1, 1, 0, key, streams, state, none, none, counts
         )  # fmt: skip
 
-    def topics_given(self, counts: Array, prior: dict[str, Array], rng: np.random.Generator) -> Array:
-        """Topics given the topics of words: Dirichlet."""
-        drawn = rng.standard_gamma(counts + (self.model.eta if "eta" not in prior else prior["eta"]))
-        return np.asarray(drawn / drawn.sum(1, keepdims=True))
+    def word_prior(self, prior: dict[str, Array]) -> Array:
+        """Concentrations of the topics' prior."""
+        return prior.get("eta", self.model.eta)
 
     def prior_given(
         self, states: Array, prior: dict[str, Array], counts: Array, rng: np.random.Generator
@@ -135,6 +134,7 @@ def as_points(topics: Array) -> Dirichlet:
 
 def _of_counts(counts: Array) -> tuple[Array, Array]:
     """Which whole numbers above 0 there are, and how often: those of 0 have no share in a density."""
+    counts = counts.ravel("K")  # as they lie
     return np.unique(np.rint(counts[counts > 0.5]), return_counts=True)
 
 
