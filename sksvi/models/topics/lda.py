@@ -34,16 +34,21 @@ LOCAL_STEPS = ("mean-field", "cvb0", "gibbs")
 STEP_RATE, WHOLE_RATE = RobbinsMonro(delay=1.0, kappa=0.4), RobbinsMonro(delay=1.0, kappa=0.5)
 #: Passes in which the others see the topics at their mean: from a random start expectations find poor topics.
 FORMING_PASSES = 1
-#: Documents of a chunk at least, their words times topics where that allows, and chunks of a segment likewise.
+#: Documents of a chunk at least, their words times topics where that allows, and most chunks of a segment likewise.
 CHUNK_DOCUMENTS, CHUNK_WORK, CHUNKS = 16, 2**17, 32
+#: Words of a chunk's documents as a share of all words: its sums should cost less than its visits.
+OF_WORDS = 0.25
 
 
 def document_chunks(rows: Any, data: Table, shape: tuple[int, int], most: float = np.inf) -> list[Any]:
     """Equal shares of documents, at most `most` each: a chunk's sums are as large as the topics, so there are few."""
     index = np.arange(len(data))[rows] if isinstance(rows, slice) else rows
     (K, V), words = shape, max(data.X.nnz, 1) / max(len(data), 1)
-    n = max(len(index) / CHUNKS, min(max(0.5 * V, CHUNK_WORK / K) / words, len(index)))
-    return [index[part] for part in parallel.slices(len(index), max(CHUNK_DOCUMENTS, int(np.ceil(min(n, most)))))]
+    least, n, chunks = max(CHUNK_DOCUMENTS, OF_WORDS * V / words, CHUNK_WORK / K / words), len(index), 1
+    # A power of two: two threads, or four, have as many each.
+    while n > chunks * max(most, CHUNK_DOCUMENTS) or (chunks < CHUNKS and n >= 2 * chunks * least):
+        chunks *= 2
+    return [index[part] for part in parallel.slices(n, max(1, -(-n // chunks)))]
 
 
 @dataclass(frozen=True)
