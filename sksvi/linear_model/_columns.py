@@ -167,25 +167,27 @@ class ColumnStats:
     square: Array
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None) -> ColumnStats:
+    def of(
+        cls, X: Any, weight: Array | None, centre: Array, values: Any = None, threads: int = 1
+    ) -> ColumnStats:
         """Statistics of some rows; `centre` is near the mean, so that squares do not cancel; values: of `_values`."""
         n, d = X.shape
         if not n or not d:
             return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
-        low, high, two = _values(X) if values is None else values
+        low, high, two = _values(X, threads) if values is None else values
         weight = np.ones(n) if weight is None else weight
-        moments, eps = _moments(X, weight, centre), float(np.finfo(X.dtype).eps)
+        moments, eps = _moments(X, weight, centre, threads), float(np.finfo(X.dtype).eps)
         return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
     @classmethod
-    def about_means(cls, X: Any, weight: Array | None, centred: Any) -> ColumnStats:
+    def about_means(cls, X: Any, weight: Array | None, centred: Any, threads: int = 1) -> ColumnStats:
         """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
-        values, centre = _values(X), np.zeros(X.shape[1])
+        values, centre = _values(X, threads), np.zeros(X.shape[1])
         if np.any(centred):
-            centre = _means(X, np.ones(X.shape[0]) if weight is None else weight)
+            centre = _means(X, np.ones(X.shape[0]) if weight is None else weight, threads)
             # The mean of a constant column is that constant, whatever the sum rounds to.
             centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
-        return cls.of(X, weight, centre, values)
+        return cls.of(X, weight, centre, values, threads)
 
     def about(self, centre: Array) -> ColumnStats:
         """The statistics with moments about another centre."""
@@ -306,20 +308,25 @@ def spreads(X: Any, weight: Array | None) -> Array:
     return ColumnStats.about_means(X, weight, True).spread
 
 
-def _values(X: Any) -> tuple[Array, Array, Array]:
+def _blocks(X: Any) -> list[slice]:
+    return parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False))
+
+
+def _values(X: Any, threads: int) -> tuple[Array, Array, Array]:
     """Least and greatest value of each column, and whether it has no others."""
     if is_compressed(X):
         low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
         return low.astype(float), high.astype(float), _two_stored(X, low, high)
-    low = high = np.asarray(X[:1])[0].astype(float)
-    two = np.ones(X.shape[1], bool)
-    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
-        part = np.asarray(X[rows])
-        least, greatest = np.minimum(low, _folded(np.minimum, part)), np.maximum(high, _folded(np.maximum, part))
-        if two.any():  # columns of many values are known by the first rows
-            old = ((end == least) | (end == greatest) for end in (low, high))
-            two &= np.all((part == least) | (part == greatest), axis=0) & np.logical_and(*old)
-        low, high = least, greatest
+
+    def extremes(rows: slice) -> Array:
+        return np.stack([_folded(function, np.asarray(X[rows])) for function in (np.minimum, np.maximum)])
+
+    ends = np.stack(list(parallel.in_order(extremes, _blocks(X), threads))).astype(float)
+    low, high, two = ends[:, 0].min(0), ends[:, 1].max(0), np.ones(X.shape[1], bool)
+    for rows in _blocks(X):
+        two &= np.all((X[rows] == low) | (X[rows] == high), axis=0)
+        if not two.any():  # columns of many values are known by the first rows
+            break
     return low, high, two
 
 
@@ -346,19 +353,20 @@ def _two_stored(X: Any, low: Array, high: Array) -> Array:
     return ~between & ~zero_between
 
 
-def _means(X: Any, weight: Array) -> Array:
+def _means(X: Any, weight: Array, threads: int) -> Array:
     """Weighted mean of each column."""
     if is_compressed(X):
         return np.asarray(
             np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1]) / weight.sum()
         )
-    total = np.zeros(X.shape[1])
-    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
-        total += weight[rows] @ np.ascontiguousarray(X[rows], float)  # the same sums for every layout of X
-    return np.asarray(total / weight.sum())
+
+    def total(rows: slice) -> Array:
+        return np.dot(weight[rows], np.ascontiguousarray(X[rows], float))  # the same sums for every layout of X
+
+    return np.asarray(parallel.summed(total, _blocks(X), threads) / weight.sum())
 
 
-def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
+def _moments(X: Any, weight: Array, centre: Array, threads: int) -> tuple[Array, Array]:
     """Weighted means of x - centre and of its square, per column."""
     total = float(weight.sum())
     if is_compressed(X):
@@ -367,9 +375,10 @@ def _moments(X: Any, weight: Array, centre: Array) -> tuple[Array, Array]:
         missing = total - np.bincount(X.indices, own, d)
         mean = np.bincount(X.indices, own * off, d) - missing * centre
         return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total
-    mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
+
+    def sums(rows: slice) -> tuple[Array, Array]:
         off = np.subtract(np.asarray(X[rows]), centre, order="C")  # the same sums for every layout of X
-        mean += weight[rows] @ off
-        square += weight[rows] @ np.square(off)
+        return np.dot(weight[rows], off), np.dot(weight[rows], np.square(off))
+
+    mean, square = parallel.summed(sums, _blocks(X), threads)
     return mean / total, square / total

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._names import all_names
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.categories import CategoricalColumns
 from sksvi.estimators.checks import LARGEST_SINGLE, check_magnitudes, check_row_values
@@ -185,7 +186,9 @@ class GLMEncoding(Encoding):
         # Far from a mean squares would cancel in the spreads of columns that are not scaled.
         by_name = cls.by_name(estimator, categories)
         centred = _is_centred(estimator, by_name) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
-        stats = ColumnStats.about_means(X, rows.weight, centred)
+        # Where tasks run side by side already, each has one thread.
+        threads = 1 if part.remote else parallel.n_threads(estimator.n_jobs)
+        stats = ColumnStats.about_means(X, rows.weight, centred, threads)
         sparse = is_compressed(X) if categories is None else rows.sparse
         return {"columns": ColumnSummary(stats, centred, may_centre, sparse, categories, part.remote)}
 
