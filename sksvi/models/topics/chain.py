@@ -221,7 +221,7 @@ def matched(topics: Array, others: Array) -> Array:
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
-    return np.asarray(linear_sum_assignment(cdist(others, topics, "cityblock"))[1])
+    return np.asarray(linear_sum_assignment(cdist(np.ascontiguousarray(others), np.ascontiguousarray(topics), "cityblock"))[1])
 
 
 def drawn_proportions(

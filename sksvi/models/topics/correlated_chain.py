@@ -33,8 +33,8 @@ FIRST_ALPHA, HALF = 0.3, 0.5
 #: Draws of the regression on covariates, most rounds for each (they mix slowly where documents are short), and cells
 #: times topics that all rounds visit, beyond which each draw has fewer.
 REGRESSIONS, ROUNDS_EACH, VISITED = 256, 4, 2**31
-#: Documents whose q(η) is found at a time.
-TOGETHER = 1024
+#: Documents whose q(η) a thread finds at a time.
+TOGETHER = 256
 
 
 @dataclass
@@ -74,13 +74,13 @@ class CorrelatedSampler:
     def ellipses(self, q: Any, X: Any, threads: int) -> Array:
         """States of documents at the mean of q(η), given q of the topics and the population."""
         width = self.model.n_topics - 1
-        model, out = self.model, np.empty((X.shape[0], 3 * width + self.model.n_covariates))
-        for part in parallel.slices(X.shape[0], TOGETHER):
-            found = model.documents(q, X[part], threads, True, ELLIPSE_NODES, PORTION_VISIT)
-            out[part, :width] = out[part, width : 2 * width] = found.local[:, :width]
-            out[part, 2 * width : 3 * width] = WIDENED * np.sqrt(np.square(found.roots).sum(1))
-            out[part, 3 * width :] = design_of(X[part])
-        return out
+
+        def one(part: slice) -> Array:
+            found = self.model.documents(q, X[part], 1, True, ELLIPSE_NODES, PORTION_VISIT)
+            mean, spread = found.local[:, :width], WIDENED * np.sqrt(np.square(found.roots).sum(1))
+            return np.column_stack([mean, mean, spread, design_of(X[part])])
+
+        return np.concatenate(list(parallel.in_order(one, parallel.slices(X.shape[0], TOGETHER), threads)))
 
     def settled(self, q: Any, corpus: ChainDocuments) -> Round:
         """Where the chain begins: where one of latent Dirichlet allocation, which mixes faster, has settled."""
