@@ -58,6 +58,13 @@ def test_the_order_of_the_tree_depends_on_the_count_alone(count, tree):
     assert parallel.tree_sum(Word(letter) for letter in "abcdefg"[:count]) == tree
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("count", [1, 2, 7, 16, 33, 100])
+def test_whoever_adds_up_the_tree_is_the_same(count, threads):
+    tree = parallel.tree_sum(Word(f"{i} ") for i in range(count))
+    assert parallel.summed(lambda i: Word(f"{i} "), list(range(count)), threads) == tree
+
+
 def test_tree_sum_holds_few_partial_sums():
     alive, most = set(), 0
 
