@@ -209,6 +209,13 @@ def slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 
+def parts_of(rows: Array | slice, size: int) -> list[Any]:
+    """Rows in parts of `size`: slices of a slice."""
+    if isinstance(rows, slice):
+        return [slice(rows.start + p.start, rows.start + p.stop) for p in slices(rows.stop - rows.start, size)]
+    return [rows[part] for part in slices(len(rows), size)]
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Threads for `n_jobs`; None: as many as OpenMP may use here."""
     if n_jobs is None:
@@ -270,11 +277,7 @@ PARTS_EACH = 4
 
 def summed(function: Callable[[Any], Any], items: list[Any], threads: int) -> Any:
     """`tree_sum` of function(item) over the items; threads add up whole branches of the tree, which is the same."""
-    if threads <= 1:
-        return tree_sum(in_order(function, items, threads))
-    size = 1
-    while 2 * size * PARTS_EACH * threads <= len(items):
-        size *= 2
+    size = 1 << max(0, (len(items) // (PARTS_EACH * threads)).bit_length() - 1)
     return tree_sum(in_order(lambda part: tree_sum(map(function, items[part])), slices(len(items), size), threads))
 
 

@@ -167,26 +167,22 @@ class ColumnStats:
     square: Array
 
     @classmethod
-    def of(
-        cls, X: Any, weight: Array | None, centre: Array, values: Any = None, threads: int = 1
-    ) -> ColumnStats:
+    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None, threads: int = 1) -> ColumnStats:
         """Statistics of some rows; `centre` is near the mean, so that squares do not cancel; values: of `_values`."""
         n, d = X.shape
         if not n or not d:
             return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
-        low, high, two = _values(X, threads) if values is None else values
         weight = np.ones(n) if weight is None else weight
+        low, high, two, _ = _values(X, weight, threads) if values is None else values
         moments, eps = _moments(X, weight, centre, threads), float(np.finfo(X.dtype).eps)
         return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
 
     @classmethod
     def about_means(cls, X: Any, weight: Array | None, centred: Any, threads: int = 1) -> ColumnStats:
         """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
-        values, centre = _values(X, threads), np.zeros(X.shape[1])
-        if np.any(centred):
-            centre = _means(X, np.ones(X.shape[0]) if weight is None else weight, threads)
-            # The mean of a constant column is that constant, whatever the sum rounds to.
-            centre = np.where(centred, np.where(values[0] == values[1], values[0], centre), 0.0)
+        low, high, _, mean = values = _values(X, np.ones(X.shape[0]) if weight is None else weight, threads)
+        # The mean of a constant column is that constant, whatever the sum rounds to.
+        centre = np.where(centred, np.where(low == high, low, mean), 0.0)
         return cls.of(X, weight, centre, values, threads)
 
     def about(self, centre: Array) -> ColumnStats:
@@ -312,22 +308,24 @@ def _blocks(X: Any) -> list[slice]:
     return parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False))
 
 
-def _values(X: Any, threads: int) -> tuple[Array, Array, Array]:
-    """Least and greatest value of each column, and whether it has no others."""
+def _values(X: Any, weight: Array, threads: int) -> tuple[Array, Array, Array, Array]:
+    """Least and greatest value of each column, whether it has no others, and its weighted mean."""
     if is_compressed(X):
         low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
-        return low.astype(float), high.astype(float), _two_stored(X, low, high)
+        total = np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1])
+        return low.astype(float), high.astype(float), _two_stored(X, low, high), total / weight.sum()
 
-    def extremes(rows: slice) -> Array:
-        return np.stack([_folded(function, np.asarray(X[rows])) for function in (np.minimum, np.maximum)])
+    def of_block(rows: slice) -> tuple[Array, Array, Array]:
+        part = np.ascontiguousarray(X[rows], float)  # the same sums for every layout of X
+        return _folded(np.minimum, part), _folded(np.maximum, part), np.dot(weight[rows], part)
 
-    ends = np.stack(list(parallel.in_order(extremes, _blocks(X), threads))).astype(float)
-    low, high, two = ends[:, 0].min(0), ends[:, 1].max(0), np.ones(X.shape[1], bool)
+    ends = [np.array(own) for own in zip(*parallel.in_order(of_block, _blocks(X), threads), strict=True)]
+    low, high, two = ends[0].min(0), ends[1].max(0), np.ones(X.shape[1], bool)
     for rows in _blocks(X):
         two &= np.all((X[rows] == low) | (X[rows] == high), axis=0)
         if not two.any():  # columns of many values are known by the first rows
             break
-    return low, high, two
+    return low, high, two, ends[2].sum(0) / weight.sum()
 
 
 def _folded(function: np.ufunc, X: Array) -> Array:
@@ -351,19 +349,6 @@ def _two_stored(X: Any, low: Array, high: Array) -> Array:
             break
     zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)
     return ~between & ~zero_between
-
-
-def _means(X: Any, weight: Array, threads: int) -> Array:
-    """Weighted mean of each column."""
-    if is_compressed(X):
-        return np.asarray(
-            np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1]) / weight.sum()
-        )
-
-    def total(rows: slice) -> Array:
-        return np.dot(weight[rows], np.ascontiguousarray(X[rows], float))  # the same sums for every layout of X
-
-    return np.asarray(parallel.summed(total, _blocks(X), threads) / weight.sum())
 
 
 def _moments(X: Any, weight: Array, centre: Array, threads: int) -> tuple[Array, Array]:

@@ -218,13 +218,9 @@ class BetaProcess(Sampleable):
 
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Rows in chunks of equal size, whose number is a rule on shapes: a step's usual batch is one."""
-        if isinstance(rows, slice):
-            return [slice(rows.start + p.start, rows.start + p.stop) for p in self._parts(rows.stop - rows.start)]
-        return [rows[part] for part in self._parts(len(rows))]
-
-    def _parts(self, n: int) -> list[slice]:
+        n = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         count = max(1, round(n * math.prod(self.shape) / CHUNK_WORK))
-        return parallel.slices(n, min(max(1, math.ceil(n / count)), MOST_ROWS))
+        return parallel.parts_of(rows, min(max(1, math.ceil(n / count)), MOST_ROWS))
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> BetaProcessRows:
         """The rows, split into values and mask."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sksvi._runtime.parallel import chunk_rows, slices, times_triangle
+from sksvi._runtime.parallel import chunk_rows, parts_of, times_triangle
 from sksvi._typing.arrays import is_compressed
 from sksvi.models.data import Table
 
@@ -356,10 +356,7 @@ def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full:
     size = 8192 if sparse else chunk_rows(width, full)
     if isinstance(data.X, Design):
         size = data.X.block_rows(width, full)
-    if isinstance(rows, slice):
-        start, stop, _ = rows.indices(len(data))
-        return [slice(start + part.start, start + part.stop) for part in slices(stop - start, size)]
-    return [rows[part] for part in slices(len(rows), size)]
+    return parts_of(slice(*rows.indices(len(data))) if isinstance(rows, slice) else rows, size)
 
 
 def project_mean(rows: DenseRows | SparseRows, mean: Array) -> Array:

@@ -273,12 +273,7 @@ class MixtureModel(Sampleable):
     # ---- rows
     def chunks(self, rows: Any, data: Table) -> list[Any]:
         """Rows in chunks whose table and responsibilities fit the cache."""
-        size = parallel.chunk_rows(self.n_components + self.layout.width, False)
-        if isinstance(rows, slice):
-            return [
-                slice(rows.start + p.start, rows.start + p.stop) for p in parallel.slices(rows.stop - rows.start, size)
-            ]
-        return [rows[part] for part in parallel.slices(len(rows), size)]
+        return parallel.parts_of(rows, parallel.chunk_rows(self.n_components + self.layout.width, False))
 
     def batch(self, data: Table, rows: Any, start: Array | None = None) -> Table:
         """The rows of a step: those of the data with the given indices."""

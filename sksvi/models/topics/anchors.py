@@ -29,7 +29,7 @@ ROUNDS, NEARNESS = 2, 4
 #: Ridge of the regression as a share of the mean square of the corners, and the smallest share of a word in a topic.
 RIDGE, LEAST = 1e-3, 1e-3
 #: Squared lengths of axes below this share of the longest are rounding.
-UNSURE = 1e-10
+ROUNDING = 1e-10
 #: Residuals below this share of the largest distance are rounding: there are no more corners.
 NO_CORNER = 1e-6
 #: Shape of the gamma variables of nearly even shares: they differ by a tenth.
@@ -83,12 +83,12 @@ def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
     trusted = np.flatnonzero(has_point & often)
     if not len(trusted):
         return np.empty((0, X.shape[1]))
-    near, its = points[trusted], total[trusted]
+    candidates, its = points[trusted], total[trusted]
     centre = (total * has_point) @ points / (total * has_point).sum()
-    anchors = near[corners(near, centre, np.sqrt(its / (its + RARE_COUNT)), n_topics)]
+    anchors = candidates[corners(candidates, centre, np.sqrt(its / (its + RARE_COUNT)), n_topics)]
     for _ in range(ROUNDS):
-        weight = regressed(near, anchors) ** NEARNESS * its[:, None]
-        anchors = (weight.T @ near) / weight.sum(0)[:, None]
+        weight = regressed(candidates, anchors) ** NEARNESS * its[:, None]
+        anchors = (weight.T @ candidates) / weight.sum(0)[:, None]
     shares = np.where(has_point[:, None], regressed(points, anchors), 1.0 / len(anchors))
     return shares.T * (len(anchors) / n_topics)
 
@@ -121,10 +121,10 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, A
 
 
 def orthonormal(columns: Array) -> Array:
-    """Orthonormal columns of the same span, by their Gram matrix; directions that rounding leaves unsure are left out."""
+    """Orthonormal columns of the same span, by their Gram matrix, without directions that are rounding."""
     squares, turn = np.linalg.eigh(np.dot(columns.T, columns))
-    sure = squares > UNSURE * squares.max(initial=0.0)
-    return np.asarray(columns @ (turn[:, sure] / np.sqrt(squares[sure])))
+    clear = squares > ROUNDING * squares.max(initial=0.0)
+    return np.asarray(columns @ (turn[:, clear] / np.sqrt(squares[clear])))
 
 
 def corners(points: Array, centre: Array, trust: Array, most: int) -> list[int]:

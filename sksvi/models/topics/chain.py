@@ -165,19 +165,15 @@ class TopicChain:
             with adding:  # whole numbers: in any order they have the same sum
                 by_word[words] += own
 
-        for _ in parallel.in_order(one, self.corpus.parts, self.corpus.threads):
-            pass
+        list(parallel.in_order(one, self.corpus.parts, self.corpus.threads))
         prior = sampler.prior_given(states, point.prior, by_word.T, rng)
         topics = drawn_topics(by_word, sampler.word_prior(prior), int(rng.integers(2**62)), self.corpus.threads)
         return Round(topics.T, prior, states, by_word.T)
 
     def settled(self, n: int, phase: int) -> Round:
         """The point after n rounds; phase: a number that no other part of the chain has."""
-        last = [self.first]
-        walk(
-            self, ChainLength(n - 1, 1), parallel.stream(self.corpus.seed, CHAIN, phase), lambda _, at: last.append(at)
-        )
-        return last[-1]
+        rng = parallel.stream(self.corpus.seed, CHAIN, phase)
+        return walk(self, ChainLength(n, 0), rng, lambda number, at: None)
 
     def drawn(self, phase: int) -> TopicDraws:
         """Evenly spaced rounds, fewer of many topics and words."""
@@ -197,13 +193,11 @@ def drawn_topics(by_word: Array, prior: Array, key: int, threads: int) -> Array:
     """Topics (V, K) given the topics of words, Dirichlet; every block of words has random numbers of its own."""
     drawn, own = np.empty(by_word.shape), np.broadcast_to(prior, by_word.T.shape).T
 
-    def one(item: tuple[int, slice]) -> Array:
-        number, part = item
-        parallel.stream(key, CHAIN, number).standard_gamma(by_word[part] + own[part], out=drawn[part])
+    def one(part: slice) -> Array:
+        parallel.stream(key, CHAIN, part.start).standard_gamma(by_word[part] + own[part], out=drawn[part])
         return np.asarray(drawn[part].sum(0))
 
-    blocks = parallel.slices(len(drawn), parallel.chunk_rows(drawn.shape[1], False))
-    drawn /= parallel.summed(one, list(enumerate(blocks)), threads)
+    drawn /= parallel.summed(one, parallel.slices(len(drawn), parallel.chunk_rows(drawn.shape[1], False)), threads)
     return drawn
 
 
@@ -221,7 +215,8 @@ def matched(topics: Array, others: Array) -> Array:
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
-    return np.asarray(linear_sum_assignment(cdist(np.ascontiguousarray(others), np.ascontiguousarray(topics), "cityblock"))[1])
+    off = cdist(np.ascontiguousarray(others), np.ascontiguousarray(topics), "cityblock")
+    return np.asarray(linear_sum_assignment(off)[1])
 
 
 def drawn_proportions(
