@@ -197,7 +197,7 @@ def drawn_topics(by_word: Array, prior: Array, key: int, threads: int) -> Array:
         parallel.stream(key, CHAIN, part.start).standard_gamma(by_word[part] + own[part], out=drawn[part])
         return np.asarray(drawn[part].sum(0))
 
-    drawn /= parallel.summed(one, parallel.slices(len(drawn), parallel.chunk_rows(drawn.shape[1], False)), threads)
+    drawn /= parallel.summed(one, parallel.slices(len(drawn), parallel.chunk_rows(by_word.shape[1], False)), threads)
     return drawn
 
 
