@@ -17,7 +17,7 @@ from sksvi.families.base import NotPositiveDefinite
 
 Array = np.ndarray
 
-#: Pairs of steps and gradients that L-BFGS remembers.
+#: Pairs of steps and gradients that L-BFGS remembers, unless a caller wants more.
 MEMORY = 20
 #: How many iterations in a row have to gain less than `tol` together.
 WINDOW = 5
@@ -107,6 +107,7 @@ def ascend(
     tick: Callable[[float], bool],
     enough: Callable[[float], float],
     max_evaluations: int,
+    memory: int = MEMORY,
 ) -> tuple[Array, float]:
     """Maximise by L-BFGS within a box; a point without a finite value is stepped back from.
 
@@ -122,6 +123,8 @@ def ascend(
     enough : callable
         A value to the gain that is too little for `WINDOW` iterations: then the search ends.
     max_evaluations : int
+    memory : int
+        Pairs of steps and gradients that are remembered.
 
     Returns
     -------
@@ -150,7 +153,7 @@ def ascend(
     accepted.__signature__ = CALLED  # type: ignore[attr-defined]
     try:  # `minimize` prepares as long as several evaluations of a short series take
         fmin_l_bfgs_b(  # type: ignore[call-overload]
-            ascent, start, bounds=bounds, m=MEMORY, factr=0.0, pgtol=0.0, callback=accepted, **most
+            ascent, start, bounds=bounds, m=memory, factr=0.0, pgtol=0.0, callback=accepted, **most
         )
     except StopAscent:
         pass

@@ -186,8 +186,8 @@ def test_many_rows_begin_with_a_sample(monkeypatch):
     X, _, y = process(8, 240, 2)
     settings = {"n_inducing": 12, "random_state": 0}
     whole = SparseGPRegressor(**settings).fit(X, y)
-    monkeypatch.setattr("sksvi.models.gp.integrated.SAMPLED_ROWS", 100)
-    monkeypatch.setattr("sksvi.models.gp.integrated.PER_POINT", 5)
+    monkeypatch.setattr("sksvi.models.gp.integrated.SAMPLED_ROWS", 50)
+    monkeypatch.setattr("sksvi.models.gp.integrated.PER_POINT", 4)
     model = SparseGPRegressor(**settings).fit(X, y)
     assert not np.array_equal(model.inducing_points_, whole.inducing_points_)  # another way
     assert model.lower_bounds_[-1] == pytest.approx(whole.lower_bounds_[-1], abs=2.0)

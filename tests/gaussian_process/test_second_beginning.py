@@ -1,31 +1,49 @@
-"""The search of many rows also begins where the exact process of a few of them ends."""
+"""The search of many rows begins where the exact process of a few of them ends, and goes on from samples of them."""
 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, RationalQuadratic
 
 from sksvi.gaussian_process import SparseGPRegressor
-from sksvi.models.gp.inducing import spread_out
+from sksvi.models.gp import integrated, kernels
 
 
-def test_points_are_those_of_most_conditional_variance(global_random_seed):
-    X = np.random.default_rng(global_random_seed).normal(size=(40, 2))
-    kernel, chosen = RBF(0.7), []
-    for _ in range(8):
-        K = kernel(X[chosen], X)
-        left = 1.0 - (np.einsum("ij,ij->j", K, np.linalg.solve(kernel(X[chosen]), K)) if chosen else np.zeros(len(X)))
-        chosen.append(int(np.argmax(left)))
-    np.testing.assert_array_equal(spread_out(kernel, X, 8), chosen)
+@pytest.mark.parametrize("kernel", [RBF([0.5, 4.0]), ConstantKernel(7.0) * RBF([0.5, 4.0]), 2.0 * RBF([0.5, 4.0])])
+def test_lengths_are_those_of_a_squared_exponential(kernel, global_random_seed):
+    Z = np.random.default_rng(global_random_seed).normal(size=(9, 2))
+    np.testing.assert_allclose(kernels.lengths(kernel, Z, np.full(2, 1e-2)), [0.5, 4.0], rtol=1e-3)
 
 
-def test_equal_rows_are_chosen_once():
-    X = np.repeat([[0.0], [5.0], [9.0]], 4, axis=0)
-    assert sorted(X[spread_out(RBF(), X, 10), 0]) == [0.0, 5.0, 9.0]
+def test_lengths_of_other_kernels():
+    Z = np.array([[3.0, 4.0]])
+    # (f(z + s) - f(z))² has the mean s² under a linear kernel, f(z)² that of 25 here.
+    np.testing.assert_allclose(kernels.lengths(DotProduct(1e-9), Z, np.full(2, 0.1)), [5.0, 5.0], rtol=1e-6)
+    assert kernels.lengths(RationalQuadratic(2.0, alpha=50.0), Z, np.full(2, 0.1))[0] == pytest.approx(2.0, rel=1e-2)
+    assert np.all(kernels.lengths(ConstantKernel(2.0), Z, np.full(2, 0.1)) > 1e5)  # finite, and longer than any
+
+
+def test_samples_are_parts_of_larger_ones_and_all_begin_the_search(monkeypatch):
+    monkeypatch.setattr(integrated, "SAMPLED_ROWS", 22)
+    monkeypatch.setattr(integrated, "PER_POINT", 2)
+    monkeypatch.setattr(integrated, "LEAST_ROWS", 100)
+    rng, sizes, climb = np.random.default_rng(0), [], integrated.CollapsedSearch.climb
+
+    def watched(search, *args):
+        sizes.append((search.model.bound, len(search.data), frozenset(map(tuple, search.data.X))))
+        climb(search, *args)
+
+    monkeypatch.setattr(integrated.CollapsedSearch, "climb", watched)
+    X = rng.normal(size=(300, 2))
+    SparseGPRegressor(n_inducing=8, hyperparameters="point", random_state=0).fit(X, np.sin(X[:, 0]))
+    bounds, lengths, rows = zip(*sizes, strict=True)
+    assert bounds[:3] == ("optimal", "simple", "simple") and set(bounds[3:]) == {"simple"}
+    assert lengths[1:4] == (22, 66, 300) and rows[1] < rows[2] < rows[3]
 
 
 def test_a_signal_in_few_of_many_columns_is_found():
-    rng = np.random.default_rng(2)  # where the first beginning alone ends at noise
+    rng = np.random.default_rng(2)  # where a search that begins at the given kernel ends at noise
     X = rng.normal(size=(4600, 24))
     f = np.sin(2.5 * X[:, 0]) * X[:, 1]
     y = f + 0.2 * rng.normal(size=len(f))

@@ -112,10 +112,9 @@ class ConjugateEvaluations(_Sparse):
         if self.exact or self.model.bound == "optimal":
             return None
         model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False)
-        rows = sampled(self.data, model, CURVATURE_ROWS)
-        if rows is None:
-            rows = self.data
-        else:
+        rows = self.data
+        if len(rows) > CURVATURE_ROWS:
+            rows = sampled(rows, model, CURVATURE_ROWS)
             weight = np.ones(len(rows)) if rows.weight is None else rows.weight
             rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
 

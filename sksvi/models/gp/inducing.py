@@ -1,8 +1,7 @@
-"""First inducing points of a sparse GP: centres of k-means, a random subset, what the user gives, or by a kernel."""
+"""First inducing points of a sparse GP: centres of k-means, a random subset, or what the user gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi._runtime.parallel import SAMPLE_BLOCK
-from sksvi.families import Free, Point, StandardGaussian
-from sksvi.models.gp import kernels
+from sksvi.families import StandardGaussian
 
 Array = np.ndarray
 
@@ -21,10 +19,6 @@ ROWS_PER_CENTRE, LEAST_ROWS = 20, 4096
 WHOLE_ROWS, SAMPLED_ROWS = 2**17, 2**14
 #: Lloyd's steps.
 LLOYD_STEPS = 10
-#: Rows of the exact process, and those that inducing points are chosen among.
-EXACT_ROWS, CANDIDATES = 1000, 2**12
-#: Share of a row's variance that no further point explains to more than rounding.
-EXPLAINED = 1e-12
 
 
 def choose(X: Array, weight: Array | None, n_inducing: int, how: Any, scale: Array, seed: int) -> Array:
@@ -172,76 +166,3 @@ def unwhitened(L: Array, block: Any) -> StandardGaussian:
     upper = triangle[::-1, ::-1]
     signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
     return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))
-
-
-# ---- points and hyperparameters by the exact process of a few rows
-# With points between which columns vary a sparse process sees noise alone, and stays there. The exact one has no points
-# to place, and its length scales say where they belong.
-def spread_out(kernel: Any, X: Array, most: int) -> Array:
-    """Numbers of at most `most` rows, each the one of which those before it explain least (pivoted Cholesky).
-
-    Fewer where these explain every row. Burt, Rasmussen and van der Wilk (2020), "Convergence of sparse variational
-    inference in Gaussian processes regression", section 4.2.
-
-    Parameters
-    ----------
-    kernel : scikit-learn kernel
-    X : ndarray of shape (n, D)
-    most : int
-
-    Returns
-    -------
-    ndarray of shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from sksvi.models.gp.inducing import spread_out
-    >>> spread_out(RBF(), np.array([[0.0], [0.1], [3.0], [0.1]]), 3)
-    array([0, 2, 1])
-    """
-    left = kernels.diagonal(kernel, X).copy()
-    least = EXPLAINED * float(left.max())
-    chosen: list[int] = []
-    root = np.empty((min(most, len(X)), len(X)))
-    for j in range(len(root)):
-        row = int(np.argmax(left))
-        if left[row] <= least:
-            break
-        explained = root[:j, row] @ root[:j]
-        root[j] = (kernels.cross(kernel, X[row : row + 1], X)[0] - explained) / np.sqrt(left[row])
-        left -= np.square(root[j])
-        left[row] = 0.0
-        chosen.append(row)
-    return np.array(chosen, np.intp)
-
-
-def from_exact(
-    model: Any, q: dict[str, Any], data: Any, climbed: Callable[[Any, Any], dict[str, Any]]
-) -> dict[str, Any]:
-    """q with hyperparameters of the exact process of a sample, and the inducing points that spread out under these.
-
-    Parameters
-    ----------
-    model : SparseGPModel
-    q : dict of blocks
-        Where the search begins otherwise; inducing points that explain nothing further stay where they are.
-    data : Table
-    climbed : callable
-        A model and rows to q where its search ends there.
-
-    Returns
-    -------
-    dict of blocks
-    """
-    order = np.random.default_rng([model.seed, 0, 8]).permutation(len(data))
-    found = climbed(model.replaced(bound="optimal", learn_inputs=False), data.take(np.sort(order[:EXACT_ROWS])))
-    q = {**q, **{name: found[name] for name in ("kernel", "likelihood") if name in found}}
-    kernel, X = model.current_kernel(q), data.X[np.sort(order[:CANDIDATES])]
-    chosen = spread_out(kernel, X, len(q["inputs"].value))
-    q["inputs"] = Free(np.concatenate([X[chosen] / model.scale, q["inputs"].value[len(chosen) :]]))
-    if "likelihood" in q:  # what the points leave open is noise to them
-        likelihood, left = model.current_likelihood(q), model.geometry(q).rows(X)[2]
-        q["likelihood"] = Point(np.log(likelihood.noise_variance - likelihood.least + left.mean())[None])
-    return q

@@ -27,9 +27,9 @@ from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, simplex
 from sksvi.models.base import Fit
+from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
-from sksvi.models.gp.inducing import from_exact
 from sksvi.models.linear.rows import pull_back
 
 # ---- hyperparameters by the evidence
@@ -39,15 +39,24 @@ Array = np.ndarray
 SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 #: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
 WIDEST = 20.0
-#: Share of `tol` that the search must gain per look at the data.
-SEARCH_SHARE = 1.0
+#: Nats of each row that the gain of a few looks at many is relative to: a bound of them may be near zero, or far.
+ROW_SHARE = 1.2
+#: Pairs of steps and gradients that it remembers: a look costs far more than a product with them.
+MEMORY = 60
 #: More looks than any search takes: `max_iter` ends it.
 MOST_LOOKS = 10**6
-#: Rows of a sample, at least and for each inducing point. Where rows are more than twice as many and noise is Gaussian
-#: a search begins there.
-SAMPLED_ROWS, PER_POINT = 4096, 20
-#: Nats that a few looks must gain for each row of the exact process of a sample.
-EXACT_SHARE = 1e-3
+#: Rows of the first sample that a search begins with, at least and for each inducing point, where noise is Gaussian.
+SAMPLED_ROWS, PER_POINT = 2560, 12
+#: How many times as many all rows are, at least: a search of fewer ends too far from theirs.
+LEAST_SHARE = 4
+#: Rows from which on it begins at the exact process of a few, and how many these are.
+LEAST_ROWS, EXACT_ROWS = 4096, 1000
+#: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
+EXACT_SHARE, SAMPLE_GAIN = 1e-3, 4.0
+#: Change of a unit, in its logarithm, at which a search goes on in other units.
+FAR = 0.7
+#: Step in an input, in its unit, over which f is asked how much it varies.
+INPUT_STEP = 0.1
 #: Rows of the sample in which the curvature at the mode is found.
 CURVATURE_ROWS = 4096
 
@@ -61,11 +70,16 @@ class CollapsedSearch:
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
         self.value = -np.inf
+        self.units: dict[str, Array] = {}
 
     # ---- the vector
     def start(self) -> Array:
-        """Vector of the hyperparameters that the search begins with."""
-        return np.concatenate([self.q[name].value.ravel() for name in self.names])
+        """Vector of the hyperparameters that the search goes on from."""
+        return self.vector(self.q)
+
+    def vector(self, q: dict[str, Any]) -> Array:
+        """Vector of the hyperparameters of q."""
+        return np.concatenate([(q[name].value / self.units.get(name, 1.0)).ravel() for name in self.names])
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """The kernel's own bounds, a wide box around where scales are; inducing inputs are free."""
@@ -84,7 +98,7 @@ class CollapsedSearch:
         q, begin = dict(self.q), 0
         for name in self.names:
             old = q[name]
-            values = x[begin : begin + old.value.size].reshape(old.value.shape)
+            values = x[begin : begin + old.value.size].reshape(old.value.shape) * self.units.get(name, 1.0)
             begin += old.value.size
             q[name] = Point(values, old.centre, old.information) if name == "likelihood" else Free(values)
         return q
@@ -105,7 +119,44 @@ class CollapsedSearch:
             self.first = value
         if value > self.value:
             self.value, self.q = value, q
-        return value, np.concatenate([gradient[name].ravel() for name in self.names])
+        return value, np.concatenate([(gradient[name] * self.units.get(name, 1.0)).ravel() for name in self.names])
+
+    # ---- the way up
+    def climb(self, looks: Looks, enough: Callable[[float], float]) -> None:
+        """Go to the maximum from where q is, anew wherever units have become others."""
+        while True:
+            ascend(self, self.start(), self.bounds(), looks, self._unless_outgrown(enough), MOST_LOOKS, MEMORY)
+            if looks.ended or not self.outgrown:
+                return
+            self.units = self._units()
+
+    def _unless_outgrown(self, enough: Callable[[float], float]) -> Callable[[float], float]:
+        return lambda value: np.inf if self.outgrown else enough(value)
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether f now varies over lengths that units are far from."""
+        return bool(self.units) and bool(np.any(np.abs(np.log(self._units()["inputs"] / self.units["inputs"])) > FAR))
+
+    def _units(self) -> dict[str, Array]:
+        """Units of inputs: the length over which f varies in a column, the column's own unit at most."""
+        scale, kernel = self.model.scale, self.model.current_kernel(self.q)
+        lengths = kernels.lengths(kernel, self.q["inputs"].value * scale, INPUT_STEP * scale)
+        return {"inputs": np.minimum(lengths / scale, 1.0)}
+
+    def go_on_from(self, q: dict[str, Any]) -> None:
+        """Begin where the search of a part of the rows, or of few of them, has ended."""
+        self.q = q
+        self.units = self._units() if "inputs" in self.names else {}
+
+    def begin_at(self, q: dict[str, Any]) -> None:
+        """Begin at q where the bound is higher there."""
+        self(self.start())
+        try:
+            self(self.vector(q))
+        except NotPositiveDefinite:  # no place to begin
+            pass
+        self.go_on_from(self.q)
 
     def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
         """Gradients with those of the hyperparameters' log prior."""
@@ -224,25 +275,34 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     names = learned(model, fit)
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
-    search, higher, ended = CollapsedSearch(model, fit, names, fit.data), False, False
+    search, looks = CollapsedSearch(model, fit, names, fit.data), Looks(fit, len(fit.data))
+    higher, exact = False, begins_at_exact(model, fit, names)
+
+    rows = ROW_SHARE * fit.scale * fit.data.total_weight if len(fit.data) >= LEAST_ROWS else None
 
     def enough(value: float) -> float:
-        return SEARCH_SHARE * tol * fit.size(value)
+        return tol * (fit.size(value) if rows is None else rows)
 
-    size = max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
-    sample = sampled(fit.data, model, size) if search.closed and model.bound == model.teacher else None
-    if sample is not None:
-        rough, least = CollapsedSearch(model, fit, names, sample), enough(fit.here.bound)  # nats of all rows
-        looks = Looks(fit, len(sample))
-        rough = higher_of_two(rough, lambda value: least, looks)
-        ended = looks.ended
-        search(rough.start())
+    for size in sizes_of_samples(fit.data, model) if search.closed and model.bound == model.teacher else ():
+        few, own = CollapsedSearch(model, fit, names, sampled(fit.data, model, size)), Looks(fit, size)
+        if higher:
+            few.go_on_from(search.q)
+        elif exact:
+            few.begin_at(hyperparameters_of_exact(few, own))
+        few.climb(own, lambda _: SAMPLE_GAIN)
+        search.go_on_from(few.q)
+        higher, looks.ended = True, own.ended
+        if own.ended:
+            break
+    if higher:
+        search(search.start())
         higher = search.value > fit.here.bound  # else the fit goes on from where it is better
-        search.q = search.q if higher else {**fit.q, "inducing": fit.q["inducing"].natural_form()}
-    if not ended and sample is None:
-        search = higher_of_two(search, enough, Looks(fit, len(fit.data)))
-    elif not ended:
-        ascend(search, search.start(), search.bounds(), fit.tick, enough, MOST_LOOKS)
+        if not higher:
+            search.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
+    elif exact:
+        search.begin_at(hyperparameters_of_exact(search, looks))
+    if not looks.ended:
+        search.climb(looks, enough)
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
@@ -264,49 +324,52 @@ class Looks:
         return self.ended
 
 
-def may_begin_twice(bound: str, closed: bool, learns_both: bool, inducing: Any, n: int) -> bool:
-    """Whether a search over n rows has a second beginning: where it moves a kernel and inducing inputs that it chose.
+def may_begin_at_exact(bound: str, closed: bool, learns_both: bool, inducing: Any, n: int) -> bool:
+    """Whether a search over n rows may begin at the exact process of a few: it moves a kernel and points that it chose.
 
     ``closed`` : noise is Gaussian. ``learns_both`` : kernel and inducing inputs.
     """
-    return closed and bound == "simple" and learns_both and isinstance(inducing, str) and n >= SAMPLED_ROWS
+    return closed and bound == "simple" and learns_both and isinstance(inducing, str) and n >= LEAST_ROWS
 
 
-def higher_of_two(search: CollapsedSearch, enough: Callable[[float], float], looks: Looks) -> CollapsedSearch:
-    """The search at its end, or one from where the exact process of a few rows ends, where that begins higher."""
-    model, fit = search.model, search.fit
-    ascend(search, search.start(), search.bounds(), looks, enough, MOST_LOOKS)
-    both = {"kernel", "inputs"} <= set(search.names)
-    twice = may_begin_twice(model.bound, search.closed, both, model.inducing, len(search.data))
+def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
+    """Whether this search does, which none that goes on from another fit does."""
+    closed, both = model.likelihood.noise_variance is not None, {"kernel", "inputs"} <= set(names)
     fresh = fit.data.at_hand and np.array_equal(fit.q["kernel"].value, model.kernel.theta)
-    if looks.ended or not (twice and fresh):
-        return search
+    return fresh and may_begin_at_exact(model.bound, closed, both, model.inducing, len(fit.data))
 
-    def climbed(exact: Any, rows: Any) -> dict[str, Any]:
-        few, own = (
-            CollapsedSearch(exact, fit, [name for name in search.names if name != "inputs"], rows),
-            Looks(fit, len(rows)),
-        )
-        ascend(few, few.start(), few.bounds(), own, lambda _: EXACT_SHARE * len(rows), MOST_LOOKS)
-        looks.ended = own.ended
-        return few.q
 
-    other = copy(search)
-    other.value, other.q = -np.inf, from_exact(model, fit.q, fit.data, climbed)
-    try:
-        other(other.start())
-    except NotPositiveDefinite:  # rows too near to each other: no place to begin
-        return search
-    if looks.ended or other.value <= search.value:
-        return search
-    ascend(other, other.start(), other.bounds(), looks, enough, MOST_LOOKS)
-    return other
+def hyperparameters_of_exact(search: CollapsedSearch, looks: Looks) -> dict[str, Any]:
+    """q with the hyperparameters of the exact process of a few rows.
+
+    With points between which columns vary a sparse process sees noise alone, and stays there. The exact one has no
+    points to place.
+    """
+    model, fit = search.model, search.fit
+    order = np.random.default_rng([model.seed, 0, 8]).permutation(len(fit.data))
+    rows = fit.data.take(np.sort(order[:EXACT_ROWS]))
+    own, names = model.replaced(bound="optimal", learn_inputs=False), [n for n in search.names if n != "inputs"]
+    exact, ticks = CollapsedSearch(own, fit, names, rows), Looks(fit, len(rows))
+    exact.climb(ticks, lambda _: EXACT_SHARE * len(rows))
+    looks.ended = ticks.ended
+    q = {**search.q, **{name: exact.q[name] for name in names}}
+    if "likelihood" in names:  # what the points leave open is noise to them
+        likelihood, left = model.current_likelihood(q), model.geometry(q).rows(rows.X)[2]
+        q["likelihood"] = Point(np.log(likelihood.noise_variance - likelihood.least + left.mean())[None])
+    return q
+
+
+def sizes_of_samples(data: Any, model: Any) -> list[int]:
+    """Rows of the samples that a search begins with, each three times as many as the one before."""
+    sizes, size = [], max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
+    while data.at_hand and model.bound != "optimal" and len(data) > LEAST_SHARE * size:
+        sizes.append(size)
+        size *= 3
+    return sizes
 
 
 def sampled(data: Any, model: Any, size: int) -> Any:
-    """A sample of rows at hand, in their order; None where that would be half of them or more."""
-    if not data.at_hand or model.bound == "optimal" or len(data) <= 2 * size:
-        return None
+    """A sample of rows at hand, in their order; a smaller one is a part of a larger one."""
     return data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))
 
 

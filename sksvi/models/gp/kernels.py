@@ -21,6 +21,8 @@ Array = np.ndarray
 
 #: Numbers of an (n, M) block that is worked on at once: stays in the second-level cache.
 CHUNK_NUMBERS = 2**17
+#: Rows about which `lengths` looks.
+MOST_ROWS = 64
 #: Say that they need no rows of numbers (as a constant does not), and accept them.
 OF_ANYTHING = (sk.ConstantKernel, sk.KernelOperator, sk.Exponentiation)
 
@@ -113,6 +115,25 @@ def gram(kernel: Any, X: Array) -> Array:
 def diagonal(kernel: Any, X: Array) -> Array:
     """k(x_i, x_i), (n,)."""
     return node(kernel).diagonal(X)
+
+
+def lengths(kernel: Any, Z: Array, step: Array) -> Array:
+    """How far a row goes in each column until f has changed by its own standard deviation, (D,), by small steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from sksvi.models.gp.kernels import lengths
+    >>> lengths(RBF([0.5, 8.0]), np.zeros((1, 2)), np.full(2, 0.01)).round(3)
+    array([0.5, 8. ])
+    """
+    tree, rows = node(kernel), Z[:MOST_ROWS]
+    variance, changes = tree.diagonal(rows), np.empty(len(step))
+    for j, own in enumerate(np.diag(step)):
+        both = np.diagonal(tree.value(Pair(rows, rows + own)))
+        changes[j] = np.mean(variance + tree.diagonal(rows + own) - 2.0 * both)
+    return step * np.sqrt(np.mean(variance) / np.maximum(changes, np.finfo(float).eps * np.mean(variance)))
 
 
 def cross_pullback(
