@@ -64,7 +64,6 @@ from sksvi.models.data import Table
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
-from sksvi.models.gp.integrated import may_begin_at_exact
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.partitions.data import cut, gathered
 from sksvi.predictive import Predictive
@@ -245,8 +244,6 @@ class SparseGP(GaussianProcess):
             "nodes": self.optimize_hyperparameters and self.hyperparameters == "integrated",
             "closed": self.likelihood_.noise_variance is not None,
         }
-        both = self.optimize_hyperparameters and self.optimize_inducing
-        options["again"] = may_begin_at_exact(self.bound, options["closed"], both, self.inducing, n)
         what = f"a fit of {n} rows with {m} inducing points" + (
             f" for each of {latents} latents" if latents > 1 else ""
         )

@@ -14,7 +14,7 @@ from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import JITTERS
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
-from sksvi.models.gp.integrated import EXACT_ROWS
+from sksvi.models.gp.integrated import EXACT_ROWS, MANY_ROWS
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 from sksvi.models.linear.glm import best_constant
 
@@ -179,9 +179,8 @@ def numbers_held(
     learns: bool,
     nodes: bool,
     closed: bool,
-    again: bool,
 ) -> float:
-    """Numbers that a fit of n rows with m inducing points holds at once; `again`: it may begin at the exact process."""
+    """Numbers that a fit of n rows with m inducing points holds at once, those of the exact process of a few too."""
     if optimal:
         return OF_LATENTS * m**2 + BETWEEN_ROWS * float(n) ** 2
     settled = COVARIANCES * float(latents * m) ** 2 if full else OF_LATENTS * latents * float(m) ** 2
@@ -191,5 +190,5 @@ def numbers_held(
     at_start = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
     of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2
     spread = settled + of_nodes + (NODE_ROWS / ROWS) * rows if nodes else 0.0
-    second = VECTORS * n + settled + BETWEEN_ROWS * EXACT_ROWS**2 if again else 0.0
-    return max(searched, at_start, spread, second)
+    exact = VECTORS * n + settled + BETWEEN_ROWS * EXACT_ROWS**2 if closed and learns and n >= MANY_ROWS else 0.0
+    return max(searched, at_start, spread, exact)

@@ -27,7 +27,7 @@ def test_lengths_of_other_kernels():
 def test_samples_are_parts_of_larger_ones_and_all_begin_the_search(monkeypatch):
     monkeypatch.setattr(integrated, "SAMPLED_ROWS", 22)
     monkeypatch.setattr(integrated, "PER_POINT", 2)
-    monkeypatch.setattr(integrated, "LEAST_ROWS", 100)
+    monkeypatch.setattr(integrated, "MANY_ROWS", 100)
     rng, sizes, climb = np.random.default_rng(0), [], integrated.CollapsedSearch.climb
 
     def watched(search, *args):

@@ -50,7 +50,7 @@ SAMPLED_ROWS, PER_POINT = 2560, 12
 #: How many times as many all rows are, at least: a search of fewer ends too far from theirs.
 LEAST_SHARE = 4
 #: Rows from which on it begins at the exact process of a few, and how many these are.
-LEAST_ROWS, EXACT_ROWS = 4096, 1000
+MANY_ROWS, EXACT_ROWS = 4096, 1000
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 4.0
 #: Change of a unit, in its logarithm, at which a search goes on in other units.
@@ -124,14 +124,15 @@ class CollapsedSearch:
     # ---- the way up
     def climb(self, looks: Looks, enough: Callable[[float], float]) -> None:
         """Go to the maximum from where q is, anew wherever units have become others."""
+
+        def least(value: float) -> float:
+            return np.inf if self.outgrown else enough(value)
+
         while True:
-            ascend(self, self.start(), self.bounds(), looks, self._unless_outgrown(enough), MOST_LOOKS, MEMORY)
+            ascend(self, self.start(), self.bounds(), looks, least, MOST_LOOKS, MEMORY)
             if looks.ended or not self.outgrown:
                 return
             self.units = self._units()
-
-    def _unless_outgrown(self, enough: Callable[[float], float]) -> Callable[[float], float]:
-        return lambda value: np.inf if self.outgrown else enough(value)
 
     @property
     def outgrown(self) -> bool:
@@ -276,39 +277,41 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
     search, looks = CollapsedSearch(model, fit, names, fit.data), Looks(fit, len(fit.data))
-    higher, exact = False, begins_at_exact(model, fit, names)
-
-    rows = ROW_SHARE * fit.scale * fit.data.total_weight if len(fit.data) >= LEAST_ROWS else None
-
-    def enough(value: float) -> float:
-        return tol * (fit.size(value) if rows is None else rows)
-
-    for size in sizes_of_samples(fit.data, model) if search.closed and model.bound == model.teacher else ():
-        few, own = CollapsedSearch(model, fit, names, sampled(fit.data, model, size)), Looks(fit, size)
-        if higher:
-            few.go_on_from(search.q)
-        elif exact:
-            few.begin_at(hyperparameters_of_exact(few, own))
-        few.climb(own, lambda _: SAMPLE_GAIN)
-        search.go_on_from(few.q)
-        higher, looks.ended = True, own.ended
-        if own.ended:
-            break
-    if higher:
-        search(search.start())
-        higher = search.value > fit.here.bound  # else the fit goes on from where it is better
-        if not higher:
-            search.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
-    elif exact:
+    rows = ROW_SHARE * fit.scale * fit.data.total_weight if len(fit.data) >= MANY_ROWS else None
+    sizes = sizes_of_samples(fit.data, model) if search.closed and model.bound == model.teacher else []
+    higher = bool(sizes) and climbed_samples(search, looks, sizes)
+    if not sizes and begins_at_exact(model, fit, names):
         search.begin_at(hyperparameters_of_exact(search, looks))
     if not looks.ended:
-        search.climb(looks, enough)
+        search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
         search.q["inducing"], _ = best_given(search.model, search.q, search._over_rows)
     q = {**search.q, "inducing": fit.q["inducing"].converted(search.q["inducing"])}
     return q, higher or search.value - search.first > tol * fit.size(search.value)
+
+
+def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> bool:
+    """Whether a search goes on from where those of samples end, each begun at the end of the one before."""
+    model, fit, names, q = search.model, search.fit, search.names, None
+    for size in sizes:
+        few, own = CollapsedSearch(model, fit, names, sampled(fit.data, model, size)), Looks(fit, size)
+        if q is not None:
+            few.go_on_from(q)
+        elif begins_at_exact(model, fit, names):
+            few.begin_at(hyperparameters_of_exact(few, own))
+        if not own.ended:
+            few.climb(own, lambda _: SAMPLE_GAIN)
+        q, looks.ended = few.q, own.ended
+        if own.ended:
+            break
+    start = search.q
+    search.go_on_from(q)
+    search(search.start())
+    higher = search.value > fit.here.bound  # else the fit goes on from where it is better
+    search.q = search.q if higher else start
+    return higher
 
 
 class Looks:
@@ -324,19 +327,13 @@ class Looks:
         return self.ended
 
 
-def may_begin_at_exact(bound: str, closed: bool, learns_both: bool, inducing: Any, n: int) -> bool:
-    """Whether a search over n rows may begin at the exact process of a few: it moves a kernel and points that it chose.
-
-    ``closed`` : noise is Gaussian. ``learns_both`` : kernel and inducing inputs.
-    """
-    return closed and bound == "simple" and learns_both and isinstance(inducing, str) and n >= LEAST_ROWS
-
-
 def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
-    """Whether this search does, which none that goes on from another fit does."""
-    closed, both = model.likelihood.noise_variance is not None, {"kernel", "inputs"} <= set(names)
-    fresh = fit.data.at_hand and np.array_equal(fit.q["kernel"].value, model.kernel.theta)
-    return fresh and may_begin_at_exact(model.bound, closed, both, model.inducing, len(fit.data))
+    """Whether a search of many rows begins at the exact process of a few: of a kernel and points that it chose anew."""
+    both = {"kernel", "inputs"} <= set(names) and isinstance(model.inducing, str)
+    if not both or model.likelihood.noise_variance is None or model.bound != "simple":
+        return False
+    fresh = np.array_equal(fit.q["kernel"].value, model.kernel.theta)
+    return fresh and fit.data.at_hand and len(fit.data) >= MANY_ROWS
 
 
 def hyperparameters_of_exact(search: CollapsedSearch, looks: Looks) -> dict[str, Any]:

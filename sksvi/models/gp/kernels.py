@@ -129,10 +129,9 @@ def lengths(kernel: Any, Z: Array, step: Array) -> Array:
     array([0.5, 8. ])
     """
     tree, rows = node(kernel), Z[:MOST_ROWS]
-    variance, changes = tree.diagonal(rows), np.empty(len(step))
-    for j, own in enumerate(np.diag(step)):
-        both = np.diagonal(tree.value(Pair(rows, rows + own)))
-        changes[j] = np.mean(variance + tree.diagonal(rows + own) - 2.0 * both)
+    variance, moved = tree.diagonal(rows), [rows + own for own in np.diag(step)]
+    both = [2.0 * np.diagonal(tree.value(Pair(rows, to))) for to in moved]
+    changes = [np.mean(variance + tree.diagonal(to) - twice) for to, twice in zip(moved, both, strict=True)]
     return step * np.sqrt(np.mean(variance) / np.maximum(changes, np.finfo(float).eps * np.mean(variance)))
 
 
