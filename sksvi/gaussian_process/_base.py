@@ -240,10 +240,8 @@ class SparseGP(GaussianProcess):
         m = m if how == "given" else min(m, n)
         learns = self.optimize_hyperparameters or self.optimize_inducing or bool(self.likelihood_.learned)
         options = {"full": self.covariance == "full", "kmeans": how == "kmeans", "optimal": optimal, "learns": learns}
-        options |= {
-            "nodes": self.optimize_hyperparameters and self.hyperparameters == "integrated",
-            "closed": self.likelihood_.noise_variance is not None,
-        }
+        options["nodes"] = self.optimize_hyperparameters and self.hyperparameters == "integrated"
+        options["closed"] = self.likelihood_.noise_variance is not None
         what = f"a fit of {n} rows with {m} inducing points" + (
             f" for each of {latents} latents" if latents > 1 else ""
         )

@@ -98,10 +98,8 @@ class ProcessFit:
         """Processes that predict: that of the mode, and those of the few nodes about it."""
         if self.few is None:
             return [NodeProcess(1.0, self.kernel, self.likelihood, self.block)]
-        size, out = (
-            self.kernel.n_dims,
-            [NodeProcess(float(self.few.weights[0]), self.kernel, self.likelihood, self.block)],
-        )
+        out = [NodeProcess(float(self.few.weights[0]), self.kernel, self.likelihood, self.block)]
+        size = self.kernel.n_dims
         for k, (weight, h) in enumerate(zip(self.few.weights[1:], self.few.values[1:], strict=True)):
             likelihood = self.likelihood.replace(h[size:]) if len(h) > size else self.likelihood
             kernel = self.kernel.clone_with_theta(h[:size])

@@ -47,8 +47,8 @@ MEMORY = 60
 MOST_LOOKS = 10**6
 #: Rows of the first sample that a search begins with, at least and for each inducing point, where noise is Gaussian.
 SAMPLED_ROWS, PER_POINT = 2560, 12
-#: How many times as many all rows are, at least: a search of fewer ends too far from theirs.
-LEAST_SHARE = 4
+#: Samples at most, and how many times as many all rows are, at least: a search of fewer ends too far from theirs.
+MOST_SAMPLES, LEAST_SHARE = 4, 4
 #: Rows from which on it begins at the exact process of a few, and how many these are.
 MANY_ROWS, EXACT_ROWS = 4096, 1000
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
@@ -322,18 +322,16 @@ class Looks:
 
     def __call__(self, value: float) -> bool:
         self.looks += 1
-        value = value if self.share == 1 else self.fit.here.bound
-        self.ended = self.looks % self.share == 0 and self.fit.tick(value)
+        self.ended = self.looks % self.share == 0 and self.fit.tick(value if self.share == 1 else self.fit.here.bound)
         return self.ended
 
 
 def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
     """Whether a search of many rows begins at the exact process of a few: of a kernel and points that it chose anew."""
-    both = {"kernel", "inputs"} <= set(names) and isinstance(model.inducing, str)
-    if not both or model.likelihood.noise_variance is None or model.bound != "simple":
+    if not ({"kernel", "inputs"} <= set(names) and isinstance(model.inducing, str) and fit.data.at_hand):
         return False
-    fresh = np.array_equal(fit.q["kernel"].value, model.kernel.theta)
-    return fresh and fit.data.at_hand and len(fit.data) >= MANY_ROWS
+    fresh = np.array_equal(fit.q["kernel"].value, model.kernel.theta) and model.bound == "simple"
+    return fresh and model.likelihood.noise_variance is not None and len(fit.data) >= MANY_ROWS
 
 
 def hyperparameters_of_exact(search: CollapsedSearch, looks: Looks) -> dict[str, Any]:
@@ -358,11 +356,8 @@ def hyperparameters_of_exact(search: CollapsedSearch, looks: Looks) -> dict[str,
 
 def sizes_of_samples(data: Any, model: Any) -> list[int]:
     """Rows of the samples that a search begins with, each three times as many as the one before."""
-    sizes, size = [], max(SAMPLED_ROWS, PER_POINT * model.n_inducing)
-    while data.at_hand and model.bound != "optimal" and len(data) > LEAST_SHARE * size:
-        sizes.append(size)
-        size *= 3
-    return sizes
+    first, many = max(SAMPLED_ROWS, PER_POINT * model.n_inducing), data.at_hand and model.bound != "optimal"
+    return [first * 3**k for k in range(MOST_SAMPLES) if many and len(data) > LEAST_SHARE * first * 3**k]
 
 
 def sampled(data: Any, model: Any, size: int) -> Any:
