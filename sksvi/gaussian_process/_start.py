@@ -14,7 +14,7 @@ from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import JITTERS
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
-from sksvi.models.gp.integrated import EXACT_ROWS, MANY_ROWS
+from sksvi.models.gp.integrated import CANDIDATES, EXACT_ROWS, MANY_ROWS
 from sksvi.models.gp.sparse import KEPT_NUMBERS
 from sksvi.models.linear.glm import best_constant
 
@@ -190,5 +190,6 @@ def numbers_held(
     at_start = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
     of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2
     spread = settled + of_nodes + (NODE_ROWS / ROWS) * rows if nodes else 0.0
-    exact = VECTORS * n + settled + BETWEEN_ROWS * EXACT_ROWS**2 if closed and learns and n >= MANY_ROWS else 0.0
+    between = BETWEEN_ROWS * EXACT_ROWS**2 + CANDIDATES * m
+    exact = VECTORS * n + settled + between if closed and learns and n >= MANY_ROWS else 0.0
     return max(searched, at_start, spread, exact)

@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ra
 
 from sksvi.gaussian_process import SparseGPRegressor
 from sksvi.models.gp import integrated, kernels
+from sksvi.models.gp.inducing import spread_out
 
 
 @pytest.mark.parametrize("kernel", [RBF([0.5, 4.0]), ConstantKernel(7.0) * RBF([0.5, 4.0]), 2.0 * RBF([0.5, 4.0])])
@@ -22,6 +23,21 @@ def test_lengths_of_other_kernels():
     np.testing.assert_allclose(kernels.lengths(DotProduct(1e-9), Z, np.full(2, 0.1)), [5.0, 5.0], rtol=1e-6)
     assert kernels.lengths(RationalQuadratic(2.0, alpha=50.0), Z, np.full(2, 0.1))[0] == pytest.approx(2.0, rel=1e-2)
     assert np.all(kernels.lengths(ConstantKernel(2.0), Z, np.full(2, 0.1)) > 1e5)  # finite, and longer than any
+
+
+def test_points_are_those_of_most_conditional_variance(global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(40, 2))
+    kernel, chosen = RBF(0.7), []
+    for _ in range(8):
+        K = kernel(X[chosen], X)
+        left = 1.0 - (np.einsum("ij,ij->j", K, np.linalg.solve(kernel(X[chosen]), K)) if chosen else np.zeros(len(X)))
+        chosen.append(int(np.argmax(left)))
+    np.testing.assert_array_equal(spread_out(kernel, X, 8), chosen)
+
+
+def test_equal_rows_are_chosen_once():
+    X = np.repeat([[0.0], [5.0], [9.0]], 4, axis=0)
+    assert sorted(X[spread_out(RBF(), X, 10), 0]) == [0.0, 5.0, 9.0]
 
 
 def test_samples_are_parts_of_larger_ones_and_all_begin_the_search(monkeypatch):

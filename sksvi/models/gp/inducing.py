@@ -10,6 +10,7 @@ import numpy as np
 
 from sksvi._runtime.parallel import SAMPLE_BLOCK
 from sksvi.families import StandardGaussian
+from sksvi.models.gp import kernels
 
 Array = np.ndarray
 
@@ -19,6 +20,8 @@ ROWS_PER_CENTRE, LEAST_ROWS = 20, 4096
 WHOLE_ROWS, SAMPLED_ROWS = 2**17, 2**14
 #: Lloyd's steps.
 LLOYD_STEPS = 10
+#: Share of a row's variance that no further point explains to more than rounding.
+EXPLAINED = 1e-12
 
 
 def choose(X: Array, weight: Array | None, n_inducing: int, how: Any, scale: Array, seed: int) -> Array:
@@ -166,3 +169,43 @@ def unwhitened(L: Array, block: Any) -> StandardGaussian:
     upper = triangle[::-1, ::-1]
     signs = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
     return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))
+
+
+def spread_out(kernel: Any, X: Array, most: int) -> Array:
+    """Numbers of at most `most` rows, each the one of which those before it explain least (pivoted Cholesky).
+
+    Fewer where these explain every row. Burt, Rasmussen and van der Wilk (2020), "Convergence of sparse variational
+    inference in Gaussian processes regression", section 4.2.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+    X : ndarray of shape (n, D)
+    most : int
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from sksvi.models.gp.inducing import spread_out
+    >>> spread_out(RBF(), np.array([[0.0], [0.1], [3.0], [0.1]]), 3)
+    array([0, 2, 1])
+    """
+    left = kernels.diagonal(kernel, X).copy()
+    least = EXPLAINED * float(left.max())
+    chosen: list[int] = []
+    root = np.empty((min(most, len(X)), len(X)))
+    for j in range(len(root)):
+        row = int(np.argmax(left))
+        if left[row] <= least:
+            break
+        explained = root[:j, row] @ root[:j]
+        root[j] = (kernels.cross(kernel, X[row : row + 1], X)[0] - explained) / np.sqrt(left[row])
+        left -= np.square(root[j])
+        left[row] = 0.0
+        chosen.append(row)
+    return np.array(chosen, np.intp)

@@ -30,6 +30,7 @@ from sksvi.models.base import Fit
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
 from sksvi.models.gp.hyperpriors import HyperPrior
+from sksvi.models.gp.inducing import spread_out
 from sksvi.models.linear.rows import pull_back
 
 # ---- hyperparameters by the evidence
@@ -49,8 +50,8 @@ MOST_LOOKS = 10**6
 SAMPLED_ROWS, PER_POINT = 2560, 12
 #: Samples at most, and how many times as many all rows are, at least: a search of fewer ends too far from theirs.
 MOST_SAMPLES, LEAST_SHARE = 4, 4
-#: Rows from which on it begins at the exact process of a few, and how many these are.
-MANY_ROWS, EXACT_ROWS = 4096, 1000
+#: Rows from which on it begins at the exact process of a few, how many these are, and among how many points are chosen.
+MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 4.0
 #: Change of a unit, in its logarithm, at which a search goes on in other units.
@@ -150,13 +151,13 @@ class CollapsedSearch:
         self.q = q
         self.units = self._units() if "inputs" in self.names else {}
 
-    def begin_at(self, q: dict[str, Any]) -> None:
-        """Begin at q where the bound is higher there."""
-        self(self.start())
-        try:
-            self(self.vector(q))
-        except NotPositiveDefinite:  # no place to begin
-            pass
+    def begin_at_highest(self, *places: dict[str, Any]) -> None:
+        """Begin where the bound is highest: here, or at one of these places."""
+        for x in [self.start(), *map(self.vector, places)]:
+            try:
+                self(x)
+            except NotPositiveDefinite:  # no place to begin
+                continue
         self.go_on_from(self.q)
 
     def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
@@ -281,7 +282,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     sizes = sizes_of_samples(fit.data, model) if search.closed and model.bound == model.teacher else []
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
-        search.begin_at(hyperparameters_of_exact(search, looks))
+        search.begin_at_highest(*from_exact(search, looks))
     if not looks.ended:
         search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
     if search.first is None:
@@ -294,13 +295,13 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
 
 def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> bool:
     """Whether a search goes on from where those of samples end, each begun at the end of the one before."""
-    model, fit, names, q = search.model, search.fit, search.names, None
+    model, fit, names, q = search.model, search.fit, search.names, search.q
     for size in sizes:
         few, own = CollapsedSearch(model, fit, names, sampled(fit.data, model, size)), Looks(fit, size)
-        if q is not None:
+        if size > sizes[0]:
             few.go_on_from(q)
         elif begins_at_exact(model, fit, names):
-            few.begin_at(hyperparameters_of_exact(few, own))
+            few.begin_at_highest(*from_exact(few, own))
         if not own.ended:
             few.climb(own, lambda _: SAMPLE_GAIN)
         q, looks.ended = few.q, own.ended
@@ -334,24 +335,27 @@ def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
     return fresh and model.likelihood.noise_variance is not None and len(fit.data) >= MANY_ROWS
 
 
-def hyperparameters_of_exact(search: CollapsedSearch, looks: Looks) -> dict[str, Any]:
-    """q with the hyperparameters of the exact process of a few rows.
+def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
+    """q with the hyperparameters of the exact process of a few rows; with points that spread out under these, too.
 
     With points between which columns vary a sparse process sees noise alone, and stays there. The exact one has no
     points to place.
     """
     model, fit = search.model, search.fit
     order = np.random.default_rng([model.seed, 0, 8]).permutation(len(fit.data))
-    rows = fit.data.take(np.sort(order[:EXACT_ROWS]))
+    rows, X = fit.data.take(np.sort(order[:EXACT_ROWS])), fit.data.X[np.sort(order[:CANDIDATES])]
     own, names = model.replaced(bound="optimal", learn_inputs=False), [n for n in search.names if n != "inputs"]
     exact, ticks = CollapsedSearch(own, fit, names, rows), Looks(fit, len(rows))
     exact.climb(ticks, lambda _: EXACT_SHARE * len(rows))
     looks.ended = ticks.ended
-    q = {**search.q, **{name: exact.q[name] for name in names}}
-    if "likelihood" in names:  # what the points leave open is noise to them
-        likelihood, left = model.current_likelihood(q), model.geometry(q).rows(rows.X)[2]
+    found, kernel = {**search.q, **{name: exact.q[name] for name in names}}, exact.model.current_kernel(exact.q)
+    inputs = search.q["inputs"].value
+    chosen = spread_out(kernel, X, len(inputs))
+    places = [found, {**found, "inputs": Free(np.concatenate([X[chosen] / model.scale, inputs[len(chosen) :]]))}]
+    for q in places if "likelihood" in names else ():  # what the points leave open is noise to them
+        likelihood, left = model.current_likelihood(q), model.geometry(q).rows(X)[2]
         q["likelihood"] = Point(np.log(likelihood.noise_variance - likelihood.least + left.mean())[None])
-    return q
+    return places
 
 
 def sizes_of_samples(data: Any, model: Any) -> list[int]:
