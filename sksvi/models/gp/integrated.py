@@ -54,6 +54,8 @@ MOST_SAMPLES, LEAST_SHARE = 4, 4
 MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 4.0
+#: Nats of each row by which a later place to begin must be higher.
+CLEARLY = 5e-3
 #: Change of a unit, in its logarithm, at which a search goes on in other units.
 FAR = 0.7
 #: Step in an input, in its unit, over which f is asked how much it varies.
@@ -152,12 +154,15 @@ class CollapsedSearch:
         self.units = self._units() if "inputs" in self.names else {}
 
     def begin_at_highest(self, *places: dict[str, Any]) -> None:
-        """Begin where the bound is highest: here, or at one of these places."""
+        """Begin here, or where the bound is clearly higher than at the places before."""
         for x in [self.start(), *map(self.vector, places)]:
+            before = self.q, self.value
             try:
                 self(x)
             except NotPositiveDefinite:  # no place to begin
                 continue
+            if self.value < before[1] + CLEARLY * self.data.total_weight:
+                self.q, self.value = before
         self.go_on_from(self.q)
 
     def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
