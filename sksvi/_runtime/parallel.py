@@ -277,6 +277,8 @@ PARTS_EACH = 4
 
 def summed(function: Callable[[Any], Any], items: list[Any], threads: int) -> Any:
     """`tree_sum` of function(item) over the items; threads add up whole branches of the tree, which is the same."""
+    if threads == 1:
+        return tree_sum(map(function, items))
     size = 1 << max(0, (len(items) // (PARTS_EACH * threads)).bit_length() - 1)
     return tree_sum(in_order(lambda part: tree_sum(map(function, items[part])), slices(len(items), size), threads))
 
