@@ -293,6 +293,8 @@ def _read(text: str, names: tuple[str, ...]) -> ArgumentRule:
     sizes = tuple(size if size.isidentifier() else compile(size, size, "eval") for size in words)
     limits = {limit.word: limit for limit in spec.limits}
     below, cuts = limits.get("<"), limits.get("cuts")
+    if spec.kind == "u" and cuts is None and (below is None or below.of):
+        raise ValueError(f"a rule of a compiled loop does not ask whether unsigned numbers may be negative: {text!r}")
     return ArgumentRule(
         read.place,
         names.index(str(name)),

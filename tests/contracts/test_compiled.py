@@ -220,6 +220,23 @@ def test_a_rule_that_cannot_be_read_is_an_error():
 
 
 @pytest.mark.costly
+def test_indices_that_are_checked_arrive_unsigned():
+    def loop(starts, index, value):
+        return starts.dtype, index.dtype, value.dtype
+
+    guarded = entry("starts (n+1) u cuts e", "index (e) u < n", "value (n) f")(
+        SimpleNamespace(py_func=loop, standalone=loop)
+    )
+    for width in (np.int32, np.int64):
+        found = guarded(np.array([0, 1, 2], width), np.array([1, 0], width), np.ones(2))
+        assert found == (np.dtype(f"u{width().itemsize}"),) * 2 + (np.dtype(float),)
+    with pytest.raises(ValueError, match="index"):
+        guarded(np.array([0, 1, 2]), np.array([1, -1]), np.ones(2))
+    for rule in ("index (e) u", "index (e) u ? < n"):
+        with pytest.raises(ValueError, match="negative"):
+            entry("value (n) f", rule)(SimpleNamespace(py_func=loop, standalone=loop))
+
+
 def test_no_compiled_function_calls_itself():
     """As a part of its callers it has no address of its own to call."""
     found = {
