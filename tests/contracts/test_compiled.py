@@ -224,7 +224,7 @@ def test_indices_that_are_checked_arrive_unsigned():
     def loop(starts, index, value):
         return starts.dtype, index.dtype, value.dtype
 
-    guarded = entry("starts (n+1) u cuts e", "index (e) u < n", "value (n) f")(
+    guarded = entry("value (n) f", "starts (n+1) u cuts e", "index (e) u < n")(
         SimpleNamespace(py_func=loop, standalone=loop)
     )
     for width in (np.int32, np.int64):
