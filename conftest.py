@@ -54,6 +54,15 @@ def close_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.fixture
+def small_chunks_of_documents(monkeypatch):
+    """Corpora of tests in several chunks, which threads share."""
+    from sksvi.models.topics import lda
+
+    for name, value in (("CHUNK_DOCUMENTS", 8), ("CHUNK_WORK", 0), ("OF_WORDS", 0)):
+        monkeypatch.setattr(lda, name, value)
+
+
 @pytest.fixture(scope="session")
 def global_random_seed() -> int:
     """Seed of every statistical test: 42, or the integer in SKSVI_TESTS_GLOBAL_RANDOM_SEED."""

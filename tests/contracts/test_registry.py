@@ -24,7 +24,6 @@ from sksvi.models.beta_process import model as beta_process
 from sksvi.models.factorization import ratings
 from sksvi.models.linear import rows
 from sksvi.models.nmf import poisson
-from sksvi.models.topics import lda
 from sksvi.persistence import REGISTRY
 from sksvi.persistence.writer import class_key
 from tests import cases
@@ -252,7 +251,9 @@ def test_a_fit_is_told_as_text(cls, tmp_path):
 
 
 @pytest.mark.parametrize(("cls", "algorithm"), choices("algorithm"))
-def test_every_algorithm_is_saved_and_does_not_depend_on_threads(cls, algorithm, tmp_path, monkeypatch):
+def test_every_algorithm_is_saved_and_does_not_depend_on_threads(
+    cls, algorithm, tmp_path, monkeypatch, small_chunks_of_documents
+):
     sizes: list[int] = []
     in_order, summed = parallel.in_order, parallel.summed
     for module in (parallel, rows):  # several blocks
@@ -260,8 +261,6 @@ def test_every_algorithm_is_saved_and_does_not_depend_on_threads(cls, algorithm,
     monkeypatch.setattr(beta_process, "MOST_ROWS", 16)
     monkeypatch.setattr(poisson, "LEAST_ROWS", 16)
     monkeypatch.setattr(ratings, "CHUNK_ENTRIES", 64)
-    for name, value in (("CHUNK_DOCUMENTS", 8), ("CHUNK_WORK", 0), ("OF_WORDS", 0)):
-        monkeypatch.setattr(lda, name, value)
     for name, shared in (("in_order", in_order), ("summed", summed)):
         watched = partial(lambda shared, f, items, n: sizes.append(len(items)) or shared(f, items, n), shared)
         monkeypatch.setattr(parallel, name, watched)

@@ -102,7 +102,7 @@ def test_every_expectation(corpus, expectation):
 
 # ---- what does not matter, and what does
 @pytest.mark.parametrize("options", [{}, {"batch_size": 50}, {"topics": "sampled", "covariance": "full"}], ids=str)
-def test_threads_do_not_change_a_bit(corpus, options):
+def test_threads_do_not_change_a_bit(corpus, options, small_chunks_of_documents):
     one, two = (small(n_jobs=n, **options).fit(corpus.data) for n in (1, 2))
     np.testing.assert_array_equal(one.components_, two.components_)
     np.testing.assert_array_equal(one.topic_covariance_, two.topic_covariance_)

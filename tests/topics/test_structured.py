@@ -159,7 +159,7 @@ def test_topics_keep_their_alpha_until_they_have_formed(global_random_seed):
 @pytest.mark.costly
 @pytest.mark.parametrize("local_step", LOCAL_STEPS)
 @pytest.mark.parametrize("algorithm", ["map", "ssvi"])
-def test_threads_do_not_change_a_bit(corpus, algorithm, local_step):
+def test_threads_do_not_change_a_bit(corpus, algorithm, local_step, small_chunks_of_documents):
     options = {"algorithm": algorithm, "local_step": local_step, "batch_size": 60, "max_iter": 3}
     one, two = (small(n_jobs=n, **options).fit(corpus.data) for n in (1, 2))
     np.testing.assert_array_equal(one.components_, two.components_)

@@ -32,7 +32,7 @@ def test_variational_has_the_fit_without_draws(cls):
 
 
 @BOTH
-def test_draws_are_the_same_for_any_number_of_threads_and_from_files(cls, tmp_path):
+def test_draws_are_the_same_for_any_number_of_threads_and_from_files(cls, tmp_path, small_chunks_of_documents):
     model, other = fitted(cls, n_jobs=1), fitted(cls, n_jobs=2)
     np.testing.assert_array_equal(model._draws.topics, other._draws.topics)
     interval = model.proportion_interval(X[:5])
