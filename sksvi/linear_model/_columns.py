@@ -322,7 +322,8 @@ def _values(X: Any, weight: Array, threads: int) -> tuple[Array, Array, Array, A
     ends = [np.array(own) for own in zip(*parallel.in_order(of_block, _blocks(X), threads), strict=True)]
     low, high, two = ends[0].min(0), ends[1].max(0), np.ones(X.shape[1], bool)
     for rows in _blocks(X):
-        two &= np.all((X[rows] == low) | (X[rows] == high), axis=0)
+        part = np.asarray(X[rows])
+        two &= np.all((part == low) | (part == high), axis=0)
         if not two.any():  # columns of many values are known by the first rows
             break
     return low, high, two, ends[2].sum(0) / weight.sum()

@@ -41,7 +41,7 @@ SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 #: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
 WIDEST = 20.0
 #: Nats of each row that the gain of a few looks at many is relative to: a bound of them may be near zero, or far.
-ROW_SHARE = 0.5
+ROW_SHARE = 0.4
 #: Pairs of steps and gradients that it remembers: a look costs far more than a product with them.
 MEMORY = 60
 #: More looks than any search takes: `max_iter` ends it.
