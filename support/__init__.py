@@ -1,1 +1,1 @@
-"""What tests and benchmarks share and no user needs: damaged files, interrupted fits, random calls, memory cases."""
+"""What tests and benchmarks share and no user needs: damaged files, interrupted fits, networks of known bounds."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.tables import arguments, progress, report
-from sksvi.testing.networks import EXAMPLES, Bound, bound_after_plain_steps, counts
+from support.networks import EXAMPLES, Bound, bound_after_plain_steps, counts
 
 TITLE = "Networks against L-BFGS"
 NOTES = [

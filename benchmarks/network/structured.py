@@ -177,7 +177,7 @@ def difference_at(nodes: Any, X: np.ndarray, y: np.ndarray, q: dict[str, Any], l
     from sksvi.inference.state import State
     from sksvi.models.data import Table
     from sksvi.models.mixed.glm import MixedModel
-    from sksvi.testing.networks import Bound
+    from support.networks import Bound
 
     options: dict[str, Any] = {"prior_precision": 1.0, "intercept_precision": 1.0, "n_features": X.shape[1]}
     model = MixedModel(likelihood, bound="optimal", noise_prior_scale=2.0, fit_intercept=False, full=True, **options)

@@ -1,7 +1,7 @@
 """Checks for one's own likelihoods, families and models, and data whose truth is known.
 
 The checks are those that the package's tests run on its own parts; the simulations are those by which the tests and
-the benchmarks count how often an interval holds. `networks` has some whose bound is known by other means.
+the benchmarks count how often an interval holds.
 """
 
 from sksvi.testing.families import check_family

@@ -16,7 +16,7 @@ from sksvi.inference.state import State
 from sksvi.models.data import Table
 from sksvi.models.mixed.glm import MixedModel
 from sksvi.network import Function, Gamma, Gaussian, Likelihood, Link, Network, Rayleigh
-from sksvi.testing.networks import Bound
+from support.networks import Bound
 
 LIKELIHOODS = {
     "poisson": (likelihoods.Poisson(), lambda f: stats.poisson(np.exp(f)).rvs),

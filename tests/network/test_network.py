@@ -9,7 +9,7 @@ import pytest
 from scipy.special import gammaincinv
 
 from sksvi.network import Function, Gamma, Gaussian, Likelihood, Link, Network
-from sksvi.testing.networks import EXAMPLES, Bound, bound_after_plain_steps, bound_by_draws, counts
+from support.networks import EXAMPLES, Bound, bound_after_plain_steps, bound_by_draws, counts
 
 
 @cache

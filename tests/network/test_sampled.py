@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from sksvi.network import Beta, Dirichlet, Gaussian, Link, Network, SampledFunction
-from sksvi.testing.networks import POSITIVE, TESTED, positive_share, prevalence
+from support.networks import POSITIVE, TESTED, positive_share, prevalence
 
 #: Blood groups A, B, AB, O.
 COUNTS = np.array([182.0, 60.0, 17.0, 176.0])
