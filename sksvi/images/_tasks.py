@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,48 +21,32 @@ DENOISING = {"weight_precision": 1.0, "init_factors": 50.0}
 QUALITIES = ("best", "fast")
 
 
+class Options(TypedDict, total=False):
+    """Parameters that both tasks have."""
+
+    quality: str
+    estimator: BaseEstimator | None
+    max_iter: int | None
+    n_jobs: int | None
+    verbose: int
+    random_state: RandomState
+
+
 @overload
 def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    *,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: Literal[False] = ...,
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, mask: ArrayLike | None = ..., *, return_std: Literal[False] = ..., **options: Unpack[Options]
 ) -> np.ndarray: ...
 
 
 @overload
 def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    *,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: Literal[True],
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, mask: ArrayLike | None = ..., *, return_std: Literal[True], **options: Unpack[Options]
 ) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @overload
 def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    *,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: bool = ...,
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, mask: ArrayLike | None = ..., *, return_std: bool = ..., **options: Unpack[Options]
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
 
 
@@ -148,46 +132,19 @@ def inpaint(
 
 @overload
 def denoise(
-    image: ArrayLike,
-    *,
-    sigma: float | None = ...,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: Literal[False] = ...,
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, *, sigma: float | None = ..., return_std: Literal[False] = ..., **options: Unpack[Options]
 ) -> np.ndarray: ...
 
 
 @overload
 def denoise(
-    image: ArrayLike,
-    *,
-    sigma: float | None = ...,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: Literal[True],
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, *, sigma: float | None = ..., return_std: Literal[True], **options: Unpack[Options]
 ) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @overload
 def denoise(
-    image: ArrayLike,
-    *,
-    sigma: float | None = ...,
-    quality: str = ...,
-    estimator: BaseEstimator | None = ...,
-    max_iter: int | None = ...,
-    return_std: bool = ...,
-    n_jobs: int | None = ...,
-    verbose: int = ...,
-    random_state: RandomState = ...,
+    image: ArrayLike, *, sigma: float | None = ..., return_std: bool = ..., **options: Unpack[Options]
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
 
 
