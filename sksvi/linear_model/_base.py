@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._names import own_name
 from sksvi._runtime import memory
-from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState, is_compressed
-from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
+from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, is_compressed
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_seed, n_rows
 from sksvi.estimators.draws import PosteriorDraws, drawn_from_prior
@@ -172,53 +171,6 @@ class BayesianGLM(BaseSVI):
         "stream_sample": UNCHECKED,
         **CHANGES,
     }
-
-    def __init__(
-        self,
-        *,
-        likelihood: LikelihoodLike = "gaussian",
-        prior_precision: float | str | ArrayLike | Mapping[str | int, float | str] = "auto",
-        prior: dict[Any, Any] | Posterior | MultivariateNormal | None = None,
-        intercept_precision: float | str = "auto",
-        fit_intercept: bool = True,
-        hyperparameters: str = "integrated",
-        categorical_features: str | ArrayLike | None = "from_dtype",
-        algorithm: AlgorithmLike = "cvi",
-        expectation: ExpectationLike = "auto",
-        covariance: str = "auto",
-        batch_size: int | str | None = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        total_samples: float | None = None,
-        forgetting: float = 1.0,
-        half_life: float | None = None,
-        stream_sample: int | str = "auto",
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        verbose: int = 0,
-    ) -> None:
-        self.likelihood = likelihood
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.intercept_precision = intercept_precision
-        self.fit_intercept = fit_intercept
-        self.hyperparameters = hyperparameters
-        self.categorical_features = categorical_features
-        self.algorithm = algorithm
-        self.expectation = expectation
-        self.covariance = covariance
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.total_samples = total_samples
-        self.forgetting = forgetting
-        self.half_life = half_life
-        self.stream_sample = stream_sample
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     # ---- model
     @property

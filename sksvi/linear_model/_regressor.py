@@ -241,29 +241,27 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            likelihood=likelihood,
-            prior_precision=prior_precision,
-            prior=prior,
-            intercept_precision=intercept_precision,
-            fit_intercept=fit_intercept,
-            hyperparameters=hyperparameters,
-            categorical_features=categorical_features,
-            algorithm=algorithm,
-            expectation=expectation,
-            covariance=covariance,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            tol=tol,
-            total_samples=total_samples,
-            forgetting=forgetting,
-            half_life=half_life,
-            stream_sample=stream_sample,
-            n_jobs=n_jobs,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.likelihood = likelihood
+        self.prior_precision = prior_precision
+        self.prior = prior
+        self.intercept_precision = intercept_precision
+        self.fit_intercept = fit_intercept
+        self.hyperparameters = hyperparameters
+        self.categorical_features = categorical_features
+        self.algorithm = algorithm
+        self.expectation = expectation
+        self.covariance = covariance
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.total_samples = total_samples
+        self.forgetting = forgetting
+        self.half_life = half_life
+        self.stream_sample = stream_sample
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
         self.scale_features = scale_features
         self.zero_features = zero_features
 
