@@ -219,7 +219,6 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
     _outgrown_at = np.inf
     _batch_rule = BatchRule()
     _encoding_class = PairEncoding
-    _encoding: PairEncoding
     _parameter_constraints: dict[str, list[Any]] = {
         **FirstRows._parameter_constraints,
         "algorithm": [StrOptions({"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi"}), algorithms.Algorithm],

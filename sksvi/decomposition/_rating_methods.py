@@ -14,7 +14,7 @@ from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, Rando
 from sksvi.algorithms import MCSSVI
 from sksvi.decomposition._folded import FOLD_STEPS, FOLD_TOL, FoldedUsers
 from sksvi.decomposition._ids import design_of, positions
-from sksvi.decomposition._joint_draws import JointDraws, prior_draws
+from sksvi.decomposition._joint_draws import prior_draws
 from sksvi.decomposition._pairs import QUANTILES, PairMethods, Request, Scored, crossed
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.estimators.checks import check_row_values, check_seed
@@ -55,7 +55,6 @@ class RatingMethods(RegressionMethods, PairMethods):
     max_iter: int
     state_: State
     _encoding: PairEncoding
-    draws_: JointDraws | None
     _at_hand: tuple[str, ...] = ("fold_in",)
     _header_names = ("ratings", "factors")
 

@@ -149,16 +149,20 @@ class Family:
         return None
 
     # ---- what users see
-    if TYPE_CHECKING:  # an attribute of some families
+    if TYPE_CHECKING:  # attributes of some families
 
         @property
         def mean(self) -> Array:
             """E x."""
 
+        @property
+        def variance(self) -> Array:
+            """Var x."""
+
     @property
     def std(self) -> Array:
         """Standard deviations."""
-        raise AttributeError(f"{type(self).__name__} has no std")
+        return np.sqrt(self.variance)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, ...)."""
@@ -424,11 +428,6 @@ def messages_at(block: Any, prior: Any, draws: Array) -> Array:
 
 class PointMass(Family):
     """A block without spread, known as its mean."""
-
-    @property
-    def std(self) -> Array:
-        """Zero: a point has no spread."""
-        return np.zeros_like(self.mean)
 
     @property
     def variance(self) -> Array:

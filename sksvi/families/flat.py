@@ -66,11 +66,6 @@ class Flat(Family):
         raise AttributeError(f"{type(self).__name__} has no variance")
 
     @property
-    def std(self) -> Array:
-        """Standard deviations."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov(self) -> Array:
         """Covariance matrix, diagonal."""
         variance = self.variance

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi import algorithms, expectations, likelihoods
 from sksvi._runtime import memory, parallel
-from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
+from sksvi._typing.arrays import ArrayLike, DataFrame, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
@@ -126,6 +126,9 @@ class SparseGP(GaussianProcess):
     }
 
     _encoding: ProcessEncoding
+    kernel_: Kernel
+    inducing_points_: np.ndarray
+    algorithm_: algorithms.Algorithm
 
     def __init__(
         self,
@@ -443,17 +446,10 @@ class SparseGP(GaussianProcess):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         return sparse_draws(self, n, rng)
 
-    def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
-        check_is_fitted(self)
-        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, given)
-        with parallel.working():
-            pairs = zip(self._process.parts, self._process.places, strict=True)
-            return [self._latents_of(part, place, X, offset) for part, place in pairs]
-
-    def _latents_of(self, part: NodeProcess, place: Place, X: Array, offset: Any) -> tuple[Array, Array]:
+    def _latents_of(self, node: int, X: Array, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f under one process."""
-        part.block.prepare()
+        place = self._process.places[node]
+        self._process.parts[node].block.prepare()
 
         def one(rows: slice) -> tuple[Array, Array]:
             m, s, d = place.moments(X[rows].astype(float, copy=False))
@@ -465,21 +461,6 @@ class SparseGP(GaussianProcess):
         m, v = (np.concatenate(both) for both in zip(*found, strict=True))
         check_latents(m, v, X.dtype, not self.likelihood_.traits.additive)
         return m.astype(X.dtype, copy=False), v.astype(X.dtype, copy=False)
-
-    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
-        """Mean and variance of f(x) + offset under the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
-        """
-        m, v = self._latent(X, offset)
-        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _distribution(self, m: Array, v: Array, likelihood: Any = None) -> Any:
         return Predictive(self.likelihood_ if likelihood is None else likelihood, m, v)

@@ -21,19 +21,18 @@ from sksvi.estimators.checks import check_row_values, interval_table, n_rows
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.encoding import CHUNK, GivenRows
-from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import Posterior, PosteriorTarget, check_same_rows, final_bound
 from sksvi.estimators.refit import LIKELIHOOD, SHARED, UNCHECKED, stays
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, concatenated
 from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
-from sksvi.estimators.validation import StrOptions, validate_data, with_own_methods
+from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._draws import full_draws
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._part import started_at_part
-from sksvi.gaussian_process._process import GaussianProcess, NodeProcess, ProcessFit
+from sksvi.gaussian_process._process import GaussianProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, spread_of
 from sksvi.inference.problem import Problem
@@ -330,15 +329,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         return full_draws(self, n, rng)
 
-    def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
-        check_is_fitted(self)
-        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        offset = checked_offset(self, offset, given)
-        with parallel.working():
-            return [self._latents_of(part, X, offset) for part in self._process.parts]
-
-    def _latents_of(self, part: NodeProcess, X: Array, offset: Any) -> tuple[Array, Array]:
+    def _latents_of(self, node: int, X: Array, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f under one process."""
+        part = self._process.parts[node]
         block, kernel = part.block, part.kernel
         rows = parallel.slices(X.shape[0], parallel.chunk_rows(len(self.X_train_), False))
         block.prepare()
@@ -357,20 +350,6 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         if not blocks:
             return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))
         return np.stack([block.dual for block in blocks]), np.stack([block.weights for block in blocks])
-
-    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
-        """Mean and variance of f(x) + offset under the posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        offset : array-like of shape (n,), default=None
-
-        Returns
-        -------
-        mean, variance : ndarrays of shape (n,)
-        """
-        return self._latent(X, offset)
 
     def to_sparse(self, n_inducing: int | None = None, random_state: RandomState = None) -> SparseGPClassifier:
         """The nearest sparse process with this kernel, which needs no training row: smaller, faster, for files too.

@@ -7,11 +7,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from sksvi._runtime import parallel
+from sksvi._typing.arrays import MatrixLike, PerRow
 from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.draws import PosteriorDraws
+from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.summaries import posterior_of_nodes
+from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._prior_draws import prior_draws
 from sksvi.gaussian_process._start import hyperparameters, spread_of
@@ -245,7 +250,6 @@ class GaussianProcess(BaseSVI):
     likelihood_: Any
     optimize_hyperparameters: bool
     hyperparameters: str
-    lower_bound_: float
     _process: ProcessFit
     hyperparameter_posterior_ = posterior_of_nodes(
         lambda self: self._process.nodes if hasattr(self, "_process") else None,
@@ -303,8 +307,27 @@ class GaussianProcess(BaseSVI):
         raise AttributeError(f"{type(self).__name__} has no blocks of its nodes")
 
     def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
-        """Mean and variance of f that each of the processes predicts."""
-        raise AttributeError(f"{type(self).__name__} has no latents")
+        """Mean and variance of f + offset under the process of each node."""
+        check_is_fitted(self)
+        given, X = X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        offset = checked_offset(self, offset, given)
+        with parallel.working():
+            return [self._latents_of(node, X, offset) for node in range(len(self._process.parts))]
+
+    def predict_latent(self, X: MatrixLike, offset: PerRow | None = None) -> tuple[Array, Array]:
+        """Mean and variance of f(x) + offset under the posterior.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        offset : array-like of shape (n,), default=None
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,), or (n, K) for more than two classes
+        """
+        m, v = self._latent(X, offset)
+        return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         latents = self._latents(X, offset)

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, ClassWeight, MatrixLike, PerRow, RandomState
 from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodLike
-from sksvi.algorithms import Algorithm
 from sksvi.estimators.checks import check_row_values
 from sksvi.estimators.classification import CLASS_WEIGHT, ClassificationMethods
 from sksvi.estimators.encoding import CHUNK, GivenRows
@@ -163,11 +162,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
 
     _encoding_class = ValueProcessEncoding
     _quantile_errors = "calibrated"
-    kernel_: Kernel
-    inducing_points_: np.ndarray
     mean_: float
     noise_variance_: float | None
-    algorithm_: Algorithm
     likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -396,10 +392,7 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
     """
 
     _encoding_class = LabelProcessEncoding
-    kernel_: Kernel
-    inducing_points_: np.ndarray
     noise_variance_: None
-    algorithm_: Algorithm
     likelihood_: Likelihood
 
     _parameter_constraints: dict[str, list[Any]] = {

@@ -62,7 +62,7 @@ from sksvi.linear_model._integrated import (
     rows_for_nodes,
     sites_of_weights,
 )
-from sksvi.linear_model._low_rank import check_memory, check_memory_of_chunk
+from sksvi.linear_model._low_rank import all_rows, check_memory, check_memory_of_chunk, of_low_rank, without_bound
 from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind, prior_text
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
@@ -141,7 +141,12 @@ class BayesianGLM(BaseSVI):
     #: Columns of a second latent, where an estimator has that parameter.
     scale_features: Any = None
     zero_features: Any = None
+    coef_std_: np.ndarray
     prior_precision_: float | np.ndarray
+    loo_ = of_low_rank("loo", "Minus the mean leave-one-out log density of rows of the fit, nats a row.")
+    temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
+    __getattr__ = without_bound
+    _batch_rule = property(all_rows)
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseSVI._parameter_constraints,

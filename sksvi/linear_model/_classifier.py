@@ -18,7 +18,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
-from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, without_bound
+from sksvi.linear_model._low_rank import check_low_rank
 from sksvi.priors import MultivariateNormal
 
 Array = np.ndarray
@@ -169,15 +169,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
     """
 
     coef_: np.ndarray
-    coef_std_: np.ndarray
     intercept_: np.ndarray
-    prior_precision_: float | np.ndarray
     likelihood_: Likelihood
-
-    loo_ = of_low_rank("loo", "Leave-one-out log loss of predictions of the rows of the fit, nats a row.")
-    temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
-    __getattr__ = without_bound
-    _batch_rule = property(all_rows)
 
     _target_class = LabelTarget
     _parameter_constraints: dict[str, list[Any]] = {

@@ -103,7 +103,28 @@ def target_totals(likelihood: Any, targets: Table) -> Array:
 
 
 def rate_of(likelihood: Any, totals: Array, weight: float) -> float:
-    """What a row tells of its latent on average, from the sums over rows of this weight."""
+    """What a row tells of its latent on average, as a share of what one tells at most, from sums over rows.
+
+    A measured target tells all, a label 4 p (1 - p) (of several classes the mean over them, of ordered levels
+    4/3 (1 - Σ p³)), a count its mean where that is less than 1, successes in trials as many labels, at most all.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        As a fit begins.
+    totals : ndarray
+        Of `target_totals`.
+    weight : float
+        Of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.likelihoods import Bernoulli
+    >>> from sksvi.linear_model._prior import rate_of
+    >>> round(rate_of(Bernoulli(), np.array([9.0, 1.0]), 10.0), 2)
+    0.36
+    """
     if likelihood.traits.measured or weight <= 0.0:
         return 1.0 if likelihood.traits.measured else 0.0
     if likelihood.traits.paired:
@@ -116,32 +137,6 @@ def rate_of(likelihood: Any, totals: Array, weight: float) -> float:
     if likelihood.traits.ordered:  # of a cumulative logit without effects: of two levels 4 p (1 - p)
         return float(4.0 / 3.0 * (1.0 - np.sum(share**3)))
     return float(np.mean(4.0 * share * (1.0 - share)))
-
-
-def row_information(likelihood: Any, targets: Table) -> float:
-    """What a row tells of its latent on average, as a share of what one of the likelihood tells at most.
-
-    A measured target tells all, a label 4 p (1 - p) (of several classes the mean over them, of ordered levels
-    4/3 (1 - Σ p³)), a count its mean where that is less than 1, successes in trials as many labels, at most all.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        As a fit begins.
-    targets : Table
-        The targets by which it begins.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sksvi.likelihoods import Bernoulli
-    >>> from sksvi.linear_model._prior import row_information
-    >>> from sksvi.models.data import Table
-    >>> y = np.repeat([0.0, 1.0], [9, 1])
-    >>> round(row_information(Bernoulli(), Table(np.empty((10, 0)), y, None, None)), 2)
-    0.36
-    """
-    return rate_of(likelihood, target_totals(likelihood, targets), targets.total_weight)
 
 
 @dataclass(frozen=True)

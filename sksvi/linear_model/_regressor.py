@@ -21,7 +21,7 @@ from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.likelihoods import Likelihood
 from sksvi.linear_model._base import BayesianGLM
 from sksvi.linear_model._integrated import latent_means
-from sksvi.linear_model._low_rank import all_rows, check_low_rank, of_low_rank, streams, without_bound
+from sksvi.linear_model._low_rank import check_low_rank, streams
 from sksvi.linear_model._second import check_no_second, check_second, with_second
 from sksvi.priors import MultivariateNormal
 
@@ -194,15 +194,9 @@ class BayesianGLMRegressor(RegressionMethods, BayesianGLM):
         return "corrected" if self.covariance in ("auto", "full") else ""
 
     coef_: np.ndarray
-    coef_std_: np.ndarray
     intercept_: float
-    prior_precision_: float | np.ndarray
-    likelihood_: Likelihood
+    likelihood_: likelihoods.Likelihood
 
-    loo_ = of_low_rank("loo", "Minus the mean leave-one-out log density of rows of the fit, nats a row.")
-    temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
-    __getattr__ = without_bound
-    _batch_rule = property(all_rows)
     _latent_means = latent_means
 
     _parameter_constraints: dict[str, list[Any]] = {

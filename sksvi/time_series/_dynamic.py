@@ -27,7 +27,7 @@ from sksvi.inference.problem import Problem
 from sksvi.inference.records import START, replace
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
-from sksvi.likelihoods import Likelihood, NegativeBinomial
+from sksvi.likelihoods import NegativeBinomial
 from sksvi.models.data import Table
 from sksvi.models.time_series.components import dominant_period
 from sksvi.models.time_series.integrated import all_parameters, nodes_of
@@ -244,13 +244,11 @@ class DynamicGLM(Online):
     cycle_damping_: float
     cycle_period_: float
     noise_: float | None
-    likelihood_: Likelihood
     groups_: np.ndarray
     diffuse_lower_bound_: float
 
     _encoding_class = SeriesEncoding
     _quantile_errors = "calibrated"
-    _encoding: SeriesEncoding
     #: The fit to several series.
     _panel: SeriesPanel | None = None
     _at_hand: tuple[str, ...] = ("*",)

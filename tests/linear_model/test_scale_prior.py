@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Ordinal, Poisson, Softmax, StudentT
-from sksvi.linear_model._prior import row_information
+from sksvi.linear_model._prior import rate_of, target_totals
 from sksvi.models.data import Table
 from sksvi.models.linear.scales import FREE_COLUMNS, ROWS_PER_COLUMN, WIDEST, ScalePrior
 
@@ -139,6 +139,10 @@ def test_columns_that_do_not_vary_count_for_nothing():
 
 
 # ---- what a row tells
+def row_information(likelihood, targets):
+    return rate_of(likelihood, target_totals(likelihood, targets), targets.total_weight)
+
+
 @pytest.mark.parametrize("likelihood", [Gaussian(variance=4.0), StudentT(scale=2.0, df=4.0)])
 def test_a_measured_target_tells_all(likelihood, rng):
     assert row_information(likelihood, targets(rng.standard_normal(20))) == 1.0

@@ -235,11 +235,6 @@ class ChainGaussian(Family):
         return self.swept.variance
 
     @property
-    def std(self) -> Array:
-        """Standard deviations of f."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov(self) -> Array:
         """Covariance of f, (T, T): O(T³), of a few thousand points."""
         K = self.chain.dense()[1]

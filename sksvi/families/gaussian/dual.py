@@ -150,11 +150,6 @@ class SiteGaussian(Family):
         return out
 
     @property
-    def std(self) -> Array:
-        """Posterior standard deviations."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov(self) -> Array:
         """S."""
         half = self._half(self.prior_cov)

@@ -204,11 +204,6 @@ class MixedGaussian(Family):
         return self._average(lambda part: part.variance + np.square(part.mean - self.mean))
 
     @property
-    def std(self) -> Array:
-        """(..., P)."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov(self) -> Array:
         """(..., P, P)."""
 

@@ -45,11 +45,6 @@ class Normal(Family):
         return self.structure.full
 
     @property
-    def std(self) -> Array:
-        """Posterior standard deviations, (..., P)."""
-        return np.sqrt(self.variance)
-
-    @property
     def variance(self) -> Array:
         """Diagonal of S, (..., P)."""
         return self.structure.variance(self.root)

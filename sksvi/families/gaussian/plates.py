@@ -150,11 +150,6 @@ class GaussianPlates(Family):
         return self.values[:, rows == cols]
 
     @property
-    def std(self) -> Array:
-        """(P, F)."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov(self) -> Array:
         """(P, F, F): formed only when asked for."""
         cov = unpacked(self.values, self.mean.shape[1], self.full)

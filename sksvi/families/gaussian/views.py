@@ -140,11 +140,6 @@ class ClassGaussian(Normal):
         return self.joint.variance.reshape(self.n_classes, -1)
 
     @property
-    def std(self) -> Array:
-        """(K, P)."""
-        return np.sqrt(self.variance)
-
-    @property
     def cov_blocks(self) -> Array:
         """Covariance between the weights of class k and those of class l, (K, K, P, P)."""
         k = self.n_classes
@@ -430,11 +425,6 @@ class ChosenRows(Family):
     def variance(self) -> Array:
         """(n,)."""
         return self.block.variance[self.rows]
-
-    @property
-    def std(self) -> Array:
-        """(n,)."""
-        return np.sqrt(self.variance)
 
     @property
     def cov(self) -> Array:

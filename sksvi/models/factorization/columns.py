@@ -372,10 +372,6 @@ class JointColumns(SideColumns):
         repairs = backtrack_plates(~(after - new.kl_by_plate(prior) >= least), attempt)
         return GaussianPlates(mean, new.values, new.log_det, new.full), after, repairs
 
-    def refined(self, own: GaussianPlates, new: GaussianPlates, prior: Any) -> GaussianPlates:
-        """The plates as they are."""
-        return new
-
     def terms(self, block: GaussianPlates) -> tuple[Array, Gradient]:
         """Value of each column, the surrogate's gradient in the mean, and the joint curvature."""
         from sksvi.models.factorization.loops import add_joint_curvature
