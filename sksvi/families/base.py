@@ -414,10 +414,22 @@ def between(a: Any, b: Any, weight: Any) -> Any:
     return out
 
 
-def message_draws(block: Any, prior: Any, n: int, random_state: RandomState) -> tuple[Array, Array]:
-    """`Family.draws_against` of a block that is its bare prior times a message for each coordinate."""
-    draws = block.sample(n, random_state)
-    return draws, messages_at(block, prior, draws)
+class MessageGaussian(Family):
+    """A Gaussian that is its bare prior times a message for each coordinate."""
+
+    column = "gaussian"
+    full = True
+
+    @staticmethod
+    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """(alpha, gamma), per latent, as gradient in the (centred) mean parameters."""
+        alpha, gamma = gradient
+        return alpha, -2.0 * gamma
+
+    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, P) and what the messages say there, for the prior without messages."""
+        draws = self.sample(n, random_state)
+        return draws, messages_at(self, prior, draws)
 
 
 def messages_at(block: Any, prior: Any, draws: Array) -> Array:

@@ -440,6 +440,7 @@ class SparseGP(GaussianProcess):
 
     @property
     def _column_spread(self) -> Array:
+        """Standard deviation of each column of the fit, 0 of a constant one."""
         return self._encoding.unit / INPUT_UNIT
 
     # ---- predictions

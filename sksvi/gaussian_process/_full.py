@@ -323,6 +323,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
 
     @property
     def _column_spread(self) -> Array:
+        """Standard deviation of each column of the fit, 0 of a constant one."""
         return spread_of(Table(self.X_train_[self._rows_of_fit[1]], np.empty(0)))
 
     # ---- prediction

@@ -272,11 +272,6 @@ class GaussianProcess(BaseSVI):
         return hyper_prior(kernel, self.likelihood_, spread_of(data), target_unit, self.kernel)
 
     # ---- the prior
-    @property
-    def _column_spread(self) -> Array:
-        """Standard deviation of each column of the fit, 0 of a constant one."""
-        raise AttributeError(f"{type(self).__name__} has no columns before fit")
-
     def _columns_of(self, kernel: Any, values: Array) -> dict[str, Array]:
         """Hyperparameters (n, H), those of a kernel of this form first, under the names of users."""
         fit = ProcessFit(kernel, self.likelihood_, None, np.empty((0, 0)))
@@ -302,9 +297,6 @@ class GaussianProcess(BaseSVI):
         self.lower_bound_ = found.nodes.log_integral
         blocks = self._blocks_of_nodes(model, found.blocks[1:])
         self._process = replace(self._process, nodes=found.nodes, few=found.few, node_blocks=blocks)
-
-    def _blocks_of_nodes(self, model: Any, blocks: Any) -> Any:
-        raise AttributeError(f"{type(self).__name__} has no blocks of its nodes")
 
     def _latents(self, X: Any, offset: Any) -> list[tuple[Array, Array]]:
         """Mean and variance of f + offset under the process of each node."""

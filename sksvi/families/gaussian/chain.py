@@ -15,7 +15,7 @@ import numpy as np
 
 from sksvi._runtime import memory
 from sksvi._typing.arrays import RandomState
-from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
+from sksvi.families.base import Draw, Message, MessageGaussian, NotPositiveDefinite
 from sksvi.families.gaussian import chain_loops as loops
 from sksvi.families.gaussian.chain_regression import FEWEST, fixed_states, swept_by_regression
 from sksvi.families.gaussian.structures import DENSE, Structure
@@ -162,7 +162,7 @@ def _nothing(n: int) -> Array:
     return np.broadcast_to(0.0, n)
 
 
-class ChainGaussian(Family):
+class ChainGaussian(MessageGaussian):
     """q of f_1..f_T: a chain prior times exp(λ_t f_t - ½ W_t f_t²).
 
     Parameters
@@ -189,9 +189,7 @@ class ChainGaussian(Family):
 
     LAYOUT = "chain Chain; chain.X (T,_) f; linear (T) f; weights (T) f"
 
-    column = "gaussian"
     structure: Structure = DENSE
-    full = True
 
     def __init__(self, chain: Chain, linear: Array | None = None, weights: Array | None = None) -> None:
         self.chain = chain
@@ -267,12 +265,6 @@ class ChainGaussian(Family):
         new = ChainGaussian(self.chain, linear, weights)
         new.prepare()
         return new
-
-    @staticmethod
-    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
-        """(alpha, gamma), per latent, as gradient in the (centred) mean parameters."""
-        alpha, gamma = gradient
-        return alpha, -2.0 * gamma
 
     def blended(self, other: ChainGaussian, weight: float) -> ChainGaussian:
         """(1 - weight) of this block's messages plus weight of the other's."""
@@ -364,10 +356,6 @@ class ChainGaussian(Family):
         from sklearn.utils import check_random_state
 
         return self._draws(n, check_random_state(random_state))
-
-    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
-        """Draws (n, T) of f and what the messages say there, for the chain without messages."""
-        return message_draws(self, prior, n, random_state)
 
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw of f."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import blas, lapack, lu_factor, lu_solve
 
 from sksvi._typing.arrays import RandomState
-from sksvi.families.base import Draw, Family, Message, NotPositiveDefinite, message_draws
+from sksvi.families.base import Draw, Message, MessageGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.structures import DENSE, Structure
 
 Array = np.ndarray
@@ -48,7 +48,7 @@ def mirrored(A: Array) -> Array:
     return A
 
 
-class SiteGaussian(Family):
+class SiteGaussian(MessageGaussian):
     """N(m, S) with S⁻¹ = K⁻¹ + diag(W) and m = K a, held as (K, a, W).
 
     In coordinates centred at c, the natural parameters of the messages are (λ1 - W c, W), λ1 = a + W m: about its own
@@ -79,9 +79,7 @@ class SiteGaussian(Family):
 
     LAYOUT = "prior_cov (n,n) f diag>=0; dual (n) f; weights (n) f >=0"
 
-    column = "gaussian"
     structure: Structure = DENSE
-    full = True
 
     def __init__(self, prior_cov: Array, dual: Array | None = None, weights: Array | None = None) -> None:
         n = len(prior_cov)
@@ -194,10 +192,6 @@ class SiteGaussian(Family):
         solved, _ = lapack.dpotrs(self._factor, noisy.T, lower=1)
         return self.mean + prior - (self._root_weights * solved.T) @ self.prior_cov
 
-    def draws_against(self, prior: Any, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
-        """Draws (n, P) and what the messages say there, for the prior without messages."""
-        return message_draws(self, prior, n, random_state)
-
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw; what it was made from, standard normal numbers, is its source."""
         shape = len(self.dual)
@@ -269,12 +263,6 @@ class SiteGaussian(Family):
             left = blas.dgemm(-1.0, solved.T, np.ascontiguousarray(left[:, rows]).T, 1.0, left.T, overwrite_c=1).T
         vars(new)["_rows_of_cov"] = np.delete(numbers, at), left
         return new
-
-    @staticmethod
-    def natural_gradient(gradient: tuple[Array, Array]) -> tuple[Array, Array]:
-        """(alpha, gamma), per latent, as gradient in the (centred) mean parameters."""
-        alpha, gamma = gradient
-        return alpha, -2.0 * gamma
 
     def blended(self, other: SiteGaussian, weight: float) -> SiteGaussian:
         """(1 - weight) of this block's coordinates plus weight of the other's."""
