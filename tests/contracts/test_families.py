@@ -189,7 +189,7 @@ def classes_of(base):
 
 def test_registry_is_complete():
     """Every family of the package, public or not, is checked here; bases have no constructor of their own."""
-    bases = {"Family", "Flat", "PointMass", "Normal", "PreciseGaussian"}
+    bases = {"Family", "Flat", "PointMass", "Normal", "PreciseGaussian", "MessageGaussian"}
     bases |= {"LevelGaussian"}  # a prior alone, of "Gaussian, blocks by level"
     found = {cls.__name__ for cls in classes_of(Family) if cls.__module__.startswith("sksvi.")}
     assert found - bases == {name.partition(",")[0] for name in (*BLOCKS, *OTHERS)}
