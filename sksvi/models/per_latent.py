@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, ascend
+from sksvi.algorithms.ascent import WINDOW, climb
 from sksvi.algorithms.line_search import backtrack
 from sksvi.models.base import Blocks, Fit, Linear, LinearTerms, summed
 from sksvi.models.data import Table
@@ -183,20 +183,27 @@ class ProfileSearch(ABC):
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """Evaluation where q has settled at these hyperparameters, and the slope of its bound."""
 
+    @abstractmethod
+    def curvature(self, x: Array, slope: Array) -> Array:
+        """Minus the second derivatives where q settled last."""
+
     def look(self, bound: float) -> bool:
         """Tell the fit of one more evaluation over all data; True: the fit must stop."""
         self.ended = self.ended or self.fit.tick(max(bound, self.best.bound))
         return self.ended
 
-    def search_ends(self, best: float) -> bool:
+    def should_stop(self, value: float, promised: float) -> bool:
         """Whether the search ends after an evaluation: the fit must stop, or no further e-fold promises `tol`."""
         return self.look(self.best.bound) or self.flat
 
-    def ascend(self, start: Array, stop: Callable[[float], bool] | None = None) -> None:
-        """L-BFGS from these hyperparameters; those that start outside of their bounds start on them."""
-        start = np.clip(start, self.low, self.high)
-        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        ascend(self, start, self.box, stop or self.search_ends, enough, MOST_EVALUATIONS)
+    def enough(self, value: float) -> float:
+        """Gain of a window of steps that goes on being worth them, nats."""
+        return WINDOW * self.tol * self.fit.size(value)
+
+    def ascend(self, start: Array, stop: Callable[[float, float], bool] | None = None) -> None:
+        """Newton's steps from these hyperparameters; those that start outside of their bounds start on them."""
+        start = np.minimum(np.maximum(start, self.low), self.high)
+        climb(self, self.curvature, start, self.low, self.high, stop or self.should_stop, self.enough)
 
     def settled(self, q: Blocks) -> Any:
         """Evaluation where steps from q end."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, climb, finite
+from sksvi.algorithms.ascent import finite
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.chain import ChainGaussian
 from sksvi.likelihoods.continuous import expected_from_squares
@@ -183,18 +183,6 @@ class SeriesSearch(ProfileSearch):
                 raise
             raise NotPositiveDefinite(str(error)) from error
 
-    def ascend(  # type: ignore[override]  # its stop is given what a step promised, too
-        self, start: Array, stop: Callable[[float, float], bool] | None = None
-    ) -> None:
-        """Newton's steps from these parameters; those that start outside of their bounds start on them."""
-        start = np.minimum(np.maximum(start, self.low), self.high)
-        enough = lambda value: WINDOW * self.tol * self.fit.size(value)  # noqa: E731
-        climb(self, self.curvature, start, self.low, self.high, stop or self.should_stop, enough)
-
-    def should_stop(self, value: float, promised: float) -> bool:
-        """After every evaluation; True: the fit must stop."""
-        return self.search_ends(value)
-
     def under(self, x: Array, block: ChainGaussian) -> dict[str, Any]:
         """q with the messages of `block` under parameters x."""
         return self.model.at({**self.values, **{name: x[rows] for name, rows in self.places.items()}}, block)
@@ -259,4 +247,4 @@ class _Rival:
         hopeless = promised * PATIENCE < lacks or self.slow >= SLOW
         little = search.tol * search.fit.size(self.best)
         again = promised < little and lacks > -little  # it ends where the best did, and need not get there
-        return search.search_ends(value) or hopeless or again
+        return search.should_stop(value, promised) or hopeless or again
