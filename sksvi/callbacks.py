@@ -440,7 +440,8 @@ class Checkpoint(_NullCallback):
     Each time, the file is replaced as a whole: a crash leaves the latest complete one. Where it cannot be written (a
     full disk, a folder without permission) a ``RuntimeWarning`` says so, once until it can again, and the fit goes on.
     ``sksvi.load(path).set_params(warm_start=True).fit(X, y)`` runs the passes that were left, to the same bits. While
-    hyperparameters are searched for (Gaussian processes) the file holds the fit as it was when the search began.
+    hyperparameters are searched for (Gaussian processes, `DynamicGLM`) the file holds the fit as it was when the search
+    began; of `GPClassifier` without `batch_size` it holds the search too.
 
     Parameters
     ----------

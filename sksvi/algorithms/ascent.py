@@ -231,7 +231,7 @@ def climb(
             promised, along = to_the_top(B, fresh, slope, x, low, high, reach, step, there)
         if promised < NEAR * least:
             return
-        found, fresh = _valued(function, there), False
+        found, fresh = value_or_none(function, there), False
         gained = -np.inf if found is None else found[0] - value
         expected = 0.0 if found is None else corrected(B, step, slope, found[1])
         if found is not None and gained >= LEAST_GAIN * along:
@@ -247,7 +247,7 @@ def climb(
             reach = (SHORTEST if found is None else SHORTER) * float(np.max(np.abs(step)))
 
 
-def _valued(function: Callable[[Array], tuple[float, Array]], x: Array) -> tuple[float, Array] | None:
+def value_or_none(function: Callable[[Array], tuple[float, Array]], x: Array) -> tuple[float, Array] | None:
     """Value and gradient at x; None where the function has none."""
     try:
         return function(x)

@@ -130,8 +130,8 @@ def run(
     """A fit from `state`, `start.first_state` or one to go on from, to where it settles or to pass `max_iter`.
 
     ``pass_end`` sees the state after every pass, and True ends the fit. ``look_end`` does so for the passes of a
-    search, and sees the state of the search's beginning too, which a fit that is cut off goes on from; None:
-    `pass_end`.
+    search, and sees the state that a fit that is cut off goes on from, too: of the search's beginning, or of where it
+    is; None: `pass_end`.
     """
     search_callback: LookEnd = (lambda state, search_start: pass_end(state)) if look_end is None else look_end
     relay = CallbackRelay(pass_end, search_callback)

@@ -76,11 +76,16 @@ class Evaluation:
 
 
 class Progress:
-    """Record of a pass that has nothing to remember yet. ``damping``: what taking steps back left of the rate."""
+    """Record of a pass that has nothing to remember yet.
+
+    ``damping``: what taking steps back left of the rate. ``under_way``: what a search that has not ended has to
+    remember; empty: no search goes on from a state.
+    """
 
     LAYOUT = "damping number >=0"
 
     damping: float = 1.0
+    under_way: dict[str, Any] = {}
 
     def shown(self, q: Blocks) -> Blocks:
         """The blocks as users see them in the middle of a fit."""
@@ -114,10 +119,10 @@ class LineSearchState(Progress):
     here: the last q whose bound is known. small_changes: passes in a row that
     changed the bound by less than `tol`. since: number of bounds that are of earlier data. searched: hyperparameters
     where this fit's last search ended. recent: the last q that were looked at, where steps go on from several
-    (`passes.mixed`). creeping: whether the last step gained little.
+    (`passes.mixed`). creeping: whether the last step gained little. under_way: as of `Progress`.
     """
 
-    LAYOUT = "damping number >=0; small_changes number >=0; since number >=0"
+    LAYOUT = "damping number >=0; small_changes number >=0; since number >=0; under_way? dict"
 
     here: Evaluation | None = None
     damping: float = 1.0
@@ -126,6 +131,7 @@ class LineSearchState(Progress):
     searched: Blocks = field(default_factory=dict)
     recent: tuple[Any, ...] = ()
     creeping: bool = False
+    under_way: dict[str, Any] = field(default_factory=dict)
 
     def elsewhere(self, n_bounds: int) -> LineSearchState:
         """The record with bounds that count from here."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from sksvi.algorithms.specs import MCSSVI
-from sksvi.expectations import Expectation
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.messages import NO_FACTORS
@@ -19,67 +18,19 @@ from sksvi.inference.passes.stochastic import Noisy, averaging_state
 from sksvi.inference.problem import DIRECT, Problem, divergence
 from sksvi.inference.records import AveragingState, Evaluation, LineSearchState, replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
-from sksvi.models.base import Blocks, Gradient, Linear
-from sksvi.models.data import Data
+from sksvi.models.base import Blocks, Fit, Gradient, Linear
 
 Array = np.ndarray
 Tick = Callable[[float], bool]
 
 
-@dataclass
-class Fitting:
-    """What a model's search may ask of the fit that it serves: `models.base.Fit`."""
+class Fitting(Fit):
+    """What a model's search may ask, of a fit whose steps are judged."""
 
-    problem: Problem
-    state: State
-    tick: Tick
-    found: Evaluation | None = None
-
-    def record_evaluation(self, q: Blocks, gradient: Gradient, bound: float) -> None:
-        """Store gradient and bound at the q that a search ends at."""
-        self.found = Evaluation(q, gradient, bound, self.state.memory)
-
-    @property
-    def q(self) -> Blocks:
-        """The settled blocks."""
-        return self.state.q
-
-    @property
-    def here(self) -> Evaluation:
-        """Gradient and bound at the settled blocks."""
-        here = line_search_state(self.state).here
-        assert here is not None
-        return here
-
-    def already_searched(self, names: list[str]) -> bool:
-        """Whether the last search of this fit ended at these hyperparameters."""
-        found = line_search_state(self.state).searched
-        return bool(found) and all(n in found and np.array_equal(found[n].value, self.q[n].value) for n in names)
-
-    @property
-    def data(self) -> Data:
-        """The data of the fit."""
-        return self.problem.data
-
-    @property
-    def expect(self) -> Expectation:
-        """The rule of expectations."""
-        return self.problem.expect
-
-    @property
-    def threads(self) -> int:
-        """Threads over chunks of rows."""
-        return self.problem.threads
-
-    @property
-    def scale(self) -> float:
-        """Population size over the data's weight."""
-        return self.problem.scale
-
-    @property
-    def frozen(self) -> frozenset[str]:
-        """Names of the blocks that stay as they are."""
-        return self.problem.frozen
+    def record(self, q: Blocks, gradient: Gradient, bound: float, **under_way: Any) -> None:
+        """Let the state be at this q, in place: ticks see it."""
+        here = Evaluation(q, gradient, bound, self.state.memory)
+        self.state.q, self.state.progress = q, replace(self.state.progress, here=here, under_way=under_way)
 
     def settle(self, q: Blocks, passes: int, tol: float, stop: Tick | None = None, model: Any = None) -> Evaluation:
         """Evaluation after at most `passes` judged passes from q; under another `model`, if given, by natural steps."""
@@ -95,10 +46,6 @@ class Fitting:
         start = replace(self.state, q=q, passes=0, steps=0, messages=NO_FACTORS)
         state = run_until_settled(self.problem, start, passes, tol, stop, Noisy(), AveragingState())
         return evaluated(self.problem.for_bound, state)
-
-    def size(self, bound: float) -> float:
-        """What `tol` is relative to at a bound, nats."""
-        return self.problem.size(bound)
 
     def divergence(self, q: Blocks) -> float:
         """What q pays for its distance from the prior, nats."""
@@ -117,7 +64,7 @@ def improved(problem: Problem, state: State, tick: Tick, tol: float) -> tuple[St
         return state, False
     # In the state, so that a fit that was cut off knows it too.
     searched = {name: q[name] for name in problem.model.hyper}
-    here = fit.found if fit.found is not None and fit.found.q is q else None
+    here = fit.here if fit.here.q is q else None
     return replace(state, q=q, progress=LineSearchState(here=here, searched=searched)), True
 
 
@@ -142,7 +89,7 @@ class EvaluationBudget:
     """Looks at all the data beside the steps of a fit: each counts as a pass; calling it tells whether it was the last.
 
     state: lists and counters grow in place. started: when the fit began. look_end: as in `plan.run`. search_start: the
-    state before the first look, which a fit that is cut off goes on from: a search remembers nothing in a state.
+    state before the first look, which a fit that is cut off goes on from where the search records nothing in `state`.
     """
 
     problem: Problem
@@ -160,7 +107,8 @@ class EvaluationBudget:
         self.state.passes += 1
         self.state.rows += self.problem.data.total_weight
         recorded(self.state, StepInfo(bound, True, rate, 0), perf_counter() - self.started)
-        self.ended = bool(self.look_end(self.state, self.search_start)) or self.state.passes >= self.max_iter
+        start = with_own_lists(self.state) if self.state.progress.under_way else self.search_start
+        self.ended = bool(self.look_end(self.state, start)) or self.state.passes >= self.max_iter
         return self.ended
 
 

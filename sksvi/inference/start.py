@@ -116,7 +116,7 @@ def same_bound(problem: Problem, state: State) -> bool:
 def elsewhere(state: State) -> Progress:
     """The record of a judged pass without what was evaluated, settled or searched on other terms."""
     assert isinstance(state.progress, LineSearchState)
-    return replace(state.progress.elsewhere(len(state.bounds)), here=None, small_changes=0, searched={})
+    return replace(state.progress.elsewhere(len(state.bounds)), here=None, small_changes=0, searched={}, under_way={})
 
 
 def adopted(problem: Problem, state: State) -> State:

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -136,48 +136,76 @@ class LinearTerms:
         return LinearTerms(part("value"), part("alpha"), part("gamma"), part("linear"), points, scalars, variance)
 
 
-class Fit(Protocol):
-    """What a search for hyperparameters may ask of the fit that it serves (`Model.search`)."""
+@dataclass
+class Fit(ABC):
+    """What a search for hyperparameters may ask of the fit that it serves (`Model.search`).
+
+    Parameters
+    ----------
+    problem, state : Problem and State
+        The fit's; blocks have settled.
+    tick : callable
+        Tell the fit of another look at all data, by the bound; True: it must stop.
+    """
+
+    problem: Any
+    state: Any
+    tick: Callable[[float], bool]
 
     @property
     def q(self) -> Blocks:
-        """The settled blocks."""
-        ...
+        """The blocks."""
+        return cast(Blocks, self.state.q)
 
     @property
     def here(self) -> Any:
         """Evaluation (q, gradient, bound) there."""
-        ...
+        return self.state.progress.here
 
-    def already_searched(self, names: list[str]) -> bool:
-        """Whether the last search of this fit ended at these hyperparameters."""
-        ...
+    @property
+    def under_way(self) -> dict[str, Any]:
+        """What a search had recorded when the fit was cut off; empty: it begins."""
+        return dict(self.state.progress.under_way)
 
     @property
     def data(self) -> Any:
         """The data."""
-        ...
+        return self.problem.data
 
     @property
     def expect(self) -> Any:
         """The rule of expectations."""
-        ...
+        return self.problem.expect
 
     @property
     def threads(self) -> int:
         """Threads over chunks of rows."""
-        ...
+        return int(self.problem.threads)
 
     @property
     def scale(self) -> float:
         """Population size over the data's weight."""
-        ...
+        return float(self.problem.scale)
 
     @property
     def frozen(self) -> frozenset[str]:
         """Blocks that stay."""
-        ...
+        return frozenset(self.problem.frozen)
 
+    def already_searched(self, names: list[str]) -> bool:
+        """Whether the last search of this fit ended at these hyperparameters."""
+        found = self.state.progress.searched
+        return bool(found) and all(n in found and np.array_equal(found[n].value, self.q[n].value) for n in names)
+
+    def size(self, bound: float) -> float:
+        """What `tol` is relative to at a bound, nats."""
+        return float(self.problem.size(bound))
+
+    @abstractmethod
+    def divergence(self, q: Blocks) -> float:
+        """What q pays for its distance from the prior, nats."""
+
+    @abstractmethod
     def settle(
         self, q: Blocks, passes: int, tol: float, stop: Callable[[float], bool] | None = None, model: Any = None
     ) -> Any:
@@ -185,24 +213,13 @@ class Fit(Protocol):
 
         With another `model` the steps are natural ones, whatever the fit's own are.
         """
-        ...
 
-    def size(self, bound: float) -> float:
-        """What `tol` is relative to at a bound, nats."""
-        ...
+    @abstractmethod
+    def record(self, q: Blocks, gradient: Gradient, bound: float, **under_way: Any) -> None:
+        """Let the fit be at this q, with gradient and bound there: where it goes on, or is cut off.
 
-    def divergence(self, q: Blocks) -> float:
-        """What q pays for its distance from the prior, nats."""
-        ...
-
-    def record_evaluation(self, q: Blocks, gradient: Gradient, bound: float) -> None:
-        """Record the gradient and bound at the q that a search ends at, so that the fit need not evaluate it again."""
-        ...
-
-    @property
-    def tick(self) -> Callable[[float], bool]:
-        """Tell the fit of another look at all data; True: it must stop."""
-        ...
+        ``under_way`` : all that a search needs to go on with from there; nothing: it has ended.
+        """
 
 
 class Starts:

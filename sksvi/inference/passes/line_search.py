@@ -81,8 +81,11 @@ class LineSearch:
 
     def once(self, problem: Problem, state: State, tol: float) -> tuple[State, StepInfo | None]:
         """Evaluate, take back a step that lowered the bound, test, step."""
+        starts = problem.model.starts
         if line_search_state(state).here is None:
             state = first_backtracked(problem, state)
+        if starts.settled_by_search and state.bounds and (line_search_state(state).under_way or not problem.frozen):
+            return state, None
         mended = state.repairs
         if problem.algorithm.spec.nested:
             state = with_settled_covariance(problem, state, tol)
@@ -93,10 +96,7 @@ class LineSearch:
         warming_up = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not warming_up and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
             return state, None
-        starts = problem.model.starts
         if natural and not warming_up and reported(problem, state) and starts.is_optimal(state.q, problem.data):
-            return state, None
-        if starts.settled_by_search and state.bounds and not problem.frozen:
             return state, None
         if not natural and isinstance(problem.model, Linear) and check_due(len(state.bounds)):
             # Coordinates and sums of the first q say little of this one's.
@@ -130,7 +130,7 @@ class LineSearch:
         q = engine.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
         damping = 1.0 if problem.algorithm.spec.natural else progress.damping
-        progress = replace(progress, here=None, small_changes=0, damping=damping, searched={}, recent=())
+        progress = replace(progress, here=None, small_changes=0, damping=damping, searched={}, recent=(), under_way={})
         return replace(state, q=q, progress=progress, bound=here.bound, finished=True)
 
 

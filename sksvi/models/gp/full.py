@@ -155,14 +155,14 @@ class FullGP(PerLatent):
 
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """Newton's steps on the bound as a function of the kernel's parameters alone, q settled at each of them."""
-        theta = fit.q["kernel"].value
-        if not self.learned or not theta.size or fit.already_searched(["kernel"]):
+        if not self.starts.settled_by_search or fit.already_searched(["kernel"]):
             return fit.q, False
-        found = KernelSearch(self, fit, tol).highest(theta)
-        if found.bound - fit.here.bound < SETTLED_SHARE * tol * fit.size(found.bound):
-            return fit.q, False
-        fit.record_evaluation(found.q, found.gradient, found.bound)
-        return found.q, True
+        search = KernelSearch(self, fit, tol)
+        first = search.first
+        search.ascend(first.q["kernel"].value)
+        moved = search.best.bound - first.bound >= SETTLED_SHARE * tol * fit.size(search.best.bound)
+        fit.record(*(search.best if moved else first))
+        return fit.q, moved
 
 
 def downward(terms: Any) -> Array:

@@ -8,16 +8,18 @@ messages say of the kernel: products of matrices with vectors alone.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sksvi.algorithms.ascent import WINDOW, climb
+from sksvi.algorithms.ascent import value_or_none
 from sksvi.algorithms.line_search import backtrack
 from sksvi.algorithms.loops import corrected
-from sksvi.families import NotPositiveDefinite
+from sksvi.families import Free, NotPositiveDefinite
+from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.models.base import Blocks, Fit, Gradient
 from sksvi.models.gp import kernels
 from sksvi.models.per_latent import SETTLED_SHARE, ProfileSearch
@@ -43,6 +45,10 @@ class SettledKernel(NamedTuple):
     gradient: Gradient
     bound: float
 
+    def without_prior(self) -> tuple[Any, ...]:
+        """The kernel's parameters in the place of its matrix, which is as large as all rows squared."""
+        return self.q["kernel"].value, self.q["latents"].dual, self.q["latents"].weights, self.gradient, self.bound
+
 
 class KernelSearch(ProfileSearch):
     """Search for the kernel's parameters, within their bounds.
@@ -57,22 +63,46 @@ class KernelSearch(ProfileSearch):
     def __init__(self, model: Any, fit: Fit, tol: float) -> None:
         super().__init__(fit, tol, list(zip(*model.kernel.bounds.T, strict=True)))
         self.model, self.rows = model, model.batch(fit.data, slice(0, len(fit.data)))
-        #: Where q settled last, and the gain that the next step promises, nats.
-        self.latest, self.promised = fit.q, np.inf
+        #: Where q was at first and settled last, and the gain that the next step promises, nats.
+        self.first = self.best = self.latest = SettledKernel(fit.q, fit.here.gradient, fit.here.bound)
+        self.promised = np.inf
         #: What a natural step gains over what the one before it did.
         self.left = LEFT
         #: Points that were looked at last, and the slopes there.
         self.slopes: deque[tuple[Array, Array]] = deque(maxlen=1 + PAIRS)
+        #: Parameters and what was found there, in turn; what is found again where a fit goes on; where q then settles.
+        self.found: list[tuple[Array, Any]] = []
+        self.ahead: deque[tuple[Array, Any]] = deque()
+        self.halfway: tuple[SettledKernel, float, float] | None = None
+        if fit.under_way:
+            self.go_on(**fit.under_way)
 
-    def highest(self, start: Array) -> Any:
-        """The best evaluation of a search from these parameters; those outside of their bounds start on them."""
-        start = np.clip(start, self.low, self.high)
-        climb(self, self.curvature, start, self.low, self.high, self.should_stop, self.enough)
-        return self.best
+    # ---- going on
+    def go_on(self, found: Any, left: float, settled: Any, here: Any, before: float, rate: float) -> None:
+        """Begin where a fit was cut off, as `counted` has recorded it."""
+        self.ahead.extend(found)
+        self.first, self.best, self.latest = (self.under_kernel(*one) for one in settled)
+        self.left, self.halfway = left, (self.under_kernel(*here), before, rate)
 
-    def enough(self, value: float) -> float:
-        """Gain of a window of steps that goes on being worth them, nats."""
-        return WINDOW * self.tol * self.fit.size(value)
+    def under_kernel(self, theta: Array, dual: Array, weights: Array, *there: Any) -> SettledKernel:
+        """An evaluation from what `SettledKernel.without_prior` left of it."""
+        K = kernels.gram(self.model.kernel.clone_with_theta(theta), self.model.X)
+        return SettledKernel({"latents": SiteGaussian(K, dual, weights), "kernel": Free(theta)}, *there)
+
+    def counted(self, here: SettledKernel, before: float, rate: float) -> bool:
+        """`look` at a natural step, with a record of all that the search goes on with from there."""
+        settled = tuple(one.without_prior() for one in (self.first, self.best, self.latest))
+        halfway: dict[str, Any] = {"here": here.without_prior(), "before": before, "rate": rate}
+        best = here if here.bound > self.best.bound else self.best
+        self.fit.record(*best, found=tuple(self.found), left=self.left, settled=settled, **halfway)
+        return self.look(here.bound)
+
+    def once(self, find: Callable[[Array], Any], x: Array) -> Any:
+        """Return what is found at x, or was found before the fit was cut off."""
+        if self.ahead and not np.array_equal(self.ahead[0][0], x):  # to another tolerance or within other bounds
+            self.ahead.clear()
+        self.found.append((x, self.ahead.popleft()[1] if self.ahead else find(x)))
+        return self.found[-1][1]
 
     def should_stop(self, value: float, promised: float) -> bool:
         """After every evaluation; True: the fit must stop, or the next step promises a small share of `tol`."""
@@ -80,36 +110,47 @@ class KernelSearch(ProfileSearch):
         return self.ended or promised < SETTLED_SHARE * self.tol * self.fit.size(value)
 
     # ---- evaluations
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Bound and its slope."""
+        found: tuple[float, Array] | None = self.once(partial(value_or_none, super().__call__), x)
+        if found is None:
+            raise NotPositiveDefinite(f"the kernel has no finite bound at theta = {x}")
+        self.slopes.append((x, found[1]))
+        return found
+
     def evaluated(self, x: Array) -> tuple[Any, Array]:
         """Evaluation at parameters x, and its slope: q settles from the messages of the best parameters so far."""
-        q = self.best.q
-        here = self.settled(q if np.array_equal(x, q["kernel"].value) else self.model.at(x, q["latents"]))
-        self.latest = here.q
+        here = self.latest = self.settled(x)
         slope, density = self.model.evidence_gradient(here.q), self.model.density
-        slope = slope if density is None else slope + density.of("kernel", x)[1]
-        self.slopes.append((x, slope))
-        return here, slope
+        return here, slope if density is None else slope + density.of("kernel", x)[1]
 
-    def settled(self, q: Blocks) -> SettledKernel:
-        """Evaluation where natural steps from q gain next to nothing of what the search is after.
+    def settled(self, x: Array) -> SettledKernel:  # type: ignore[override]
+        """Evaluation at parameters x where natural steps gain next to nothing of what the search is after.
 
         What a step leaves of the error is what it leaves of the next gain, and every other one goes on by as much.
         """
-        size, before, rate = self.fit.size(self.best.bound), np.inf, 1.0
+        size, q = self.fit.size(self.best.bound), self.best.q
         least = min(max(SETTLED_SHARE * self.tol * size, LOOSE * self.promised), self.tol * size)
-        here = self.valued(q)
-        while not self.look(here.bound):
+        if self.halfway is not None and np.array_equal(x, self.halfway[0].q["kernel"].value):
+            (here, before, rate), ended = self.halfway, False
+        else:
+            q = q if np.array_equal(x, q["kernel"].value) else self.model.at(x, q["latents"])
+            here, before, rate = self.valued(q), np.inf, 1.0
+            ended = self.counted(here, before, rate)
+        self.halfway = None
+        while rate and not ended:
             found = backtrack(partial(self.moved, here, rate), partial(_no_fall, here.bound - ROUNDING * size))
             if found is None:
                 break
             gained, here = found.trial.bound - here.bound, found.trial
-            if rate == 1.0 and np.isfinite(before):
+            again = rate == 1.0 and np.isfinite(before)
+            if again:
                 self.left = min(max(gained / before, LEFT), MOST_LEFT)
+            rate = 1.0 / (1.0 - np.sqrt(self.left)) if again else 1.0
             if self.left * gained < least * (1.0 - self.left):
-                self.look(here.bound)
-                break
-            rate = 1.0 / (1.0 - np.sqrt(self.left)) if rate == 1.0 and np.isfinite(before) else 1.0
+                rate = 0.0  # q has settled
             before = gained if rate == 1.0 else np.inf
+            ended = self.counted(here, before, rate)
         return here
 
     def valued(self, q: Blocks) -> SettledKernel:
@@ -137,7 +178,7 @@ class KernelSearch(ProfileSearch):
 
         Messages that settle anew take a part of the curvature away, which is two thirds of it where rows are few.
         """
-        B = average_information(self.model, self.latest)
+        B = self.once(lambda x: average_information(self.model, self.latest.q), x).copy()
         for (before, first), (after, second) in pairwise(self.slopes):
             corrected(B, after - before, first, second)
         return B

@@ -215,9 +215,9 @@ class DynamicModel(PerLatent):
         search.ascend(search.start)
         if "dynamics" in names:
             search.elsewhere()
-        best = search.best
-        fit.record_evaluation(best.q, best.gradient, best.bound)
-        return best.q, best.q is not fit.q
+        best, moved = search.best, search.best.q is not fit.q
+        fit.record(best.q, best.gradient, best.bound)
+        return best.q, moved
 
     def slope(self, q: dict[str, Any]) -> Array:
         """Slope of the evidence of the messages, and of the prior, in the parameters of the states."""

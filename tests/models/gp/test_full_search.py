@@ -7,9 +7,11 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sksvi import GPClassifier
+from sksvi.callbacks import Checkpoint
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
-from sksvi.models.gp.full_search import average_information
+from sksvi.models.gp.full_search import KernelSearch, average_information
+from sksvi.persistence import load
 
 KERNEL = ConstantKernel(1.0) * RBF(1.0)
 
@@ -56,3 +58,75 @@ def test_a_start_on_a_part_of_the_rows_saves_passes(monkeypatch, global_random_s
     assert found.lower_bounds_[-1] == pytest.approx(whole.lower_bounds_[-1], abs=5e-2)
     assert found.n_iter_ <= whole.n_iter_ <= 30
     np.testing.assert_allclose(found.predict_proba(X), whole.predict_proba(X), atol=2e-2)
+
+
+def cut_off(path, after, X, y, **options):
+    """The file of a fit that is interrupted after a pass."""
+
+    class Interrupted(Checkpoint):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            super().on_fit_task_end(estimator, context, fitted_estimator=fitted_estimator)
+            if context.task_name == "pass" and context.task_id + 1 == after:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GPClassifier(**options).set_callbacks(Interrupted(path, every=after)).fit(X, y)
+    return load(path).set_params(warm_start=True)
+
+
+@pytest.mark.costly
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": ConstantKernel(1e-3, (1e-2, 1e3)) * RBF([40.0, 0.01]), "hyperparameters": "point", "tol": 1e-8},
+    ],
+    ids=["usual", "begun out of bounds"],
+)
+def test_a_search_that_was_cut_off_goes_on_from_its_last_step(options, tmp_path, monkeypatch, global_random_seed):
+    """To the same bits, and no step is made twice."""
+    X, y = labels(120, global_random_seed)
+    steps, valued = [], KernelSearch.valued
+    monkeypatch.setattr(KernelSearch, "valued", lambda self, q: (steps.append(1), valued(self, q))[1])
+    whole = GPClassifier(**options).fit(X, y)
+    n_steps, bounds = len(steps), whole.lower_bounds_
+    for after in range(2, whole.n_iter_, 1 + whole.n_iter_ // 6):
+        cut = cut_off(tmp_path / "fit.sksvi", after, X, y, **options)
+        assert cut.n_iter_ == after and cut.lower_bound_ == cut.state_.progress.here.bound == bounds[after - 1]
+        steps.clear()
+        cut.fit(X, y)
+        assert len(steps) <= n_steps - (after - 1)
+        np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
+        np.testing.assert_array_equal(cut.lower_bounds_, bounds)
+        assert cut.lower_bound_ == whole.lower_bound_ and cut.n_iter_ == whole.n_iter_
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tol": 1e-7},
+        {"kernel": ConstantKernel(1.0, (0.5, 20.0)) * RBF(1.0, (0.5, 20.0))},
+        {"optimize_hyperparameters": False},
+        {"batch_size": 40},
+    ],
+    ids=str,
+)
+def test_a_search_goes_on_on_other_terms(changes, tmp_path, global_random_seed):
+    """What was found on others is left where it no longer leads."""
+    X, y = labels(120, global_random_seed)
+    options = {"kernel": KERNEL, "hyperparameters": "point", "tol": 1e-6, "random_state": 0}
+    cut = cut_off(tmp_path / "fit.sksvi", 9, X, y, **options)
+    kernel = cut.kernel_
+    cut.set_params(**changes).fit(X, y)
+    fixed = {"kernel": kernel} if "optimize_hyperparameters" in changes else {}
+    anew = GPClassifier(**{**options, **changes, **fixed}).fit(X, y)
+    assert cut.converged_ and cut.lower_bound_ == pytest.approx(anew.lower_bound_, abs=2e-2)
+
+
+def test_labels_that_changed_begin_the_search_anew(tmp_path, global_random_seed):
+    X, y = labels(120, global_random_seed)
+    other = np.where(np.arange(120) < 100, 1 - y, y)
+    options = {"kernel": KERNEL, "hyperparameters": "point", "tol": 1e-6}
+    found = cut_off(tmp_path / "fit.sksvi", 9, X, y, **options).fit(X, other)
+    anew = GPClassifier(**options).fit(X, other)
+    assert found.converged_ and found.lower_bound_ == pytest.approx(anew.lower_bound_, abs=2e-2)
