@@ -141,6 +141,54 @@ def test_in_order_passes_errors_on():
             list(parallel.in_order(one, list(range(6)), threads))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_of_several_errors_in_a_sum_the_first_is_raised(threads):
+    def one(i):
+        if i >= 3:
+            time.sleep(0.01 if i == 3 else 0.0)
+            raise ValueError(f"row block {i}")
+        return i
+
+    with pytest.raises(ValueError, match="row block 3"):
+        parallel.summed(one, list(range(7)), threads)
+
+
+def test_threads_are_there_for_the_next_call_until_the_last_is_out():
+    def names():
+        return {thread.name for thread in threading.enumerate()}
+
+    def one(i):
+        time.sleep(0.002)
+        return i
+
+    before, found = names(), []
+    with parallel.working():
+        for _ in range(3):
+            assert parallel.summed(one, list(range(8)), 2) == sum(parallel.in_order(one, list(range(8)), 2))
+            found.append(names())
+        assert len(found[0] - before) == 2 and found[0] == found[1] == found[2]
+        # Whoever is called by a thread has others.
+        nested = parallel.summed(lambda i: parallel.summed(one, list(range(i)), 2), [2, 3, 4, 5], 2)
+        assert nested == 1 + 3 + 6 + 10
+    assert names() == before
+
+
+def test_whoever_leaves_early_leaves_nothing_under_way():
+    running = []
+
+    def one(i):
+        running.append(i)
+        time.sleep(0.01)
+        running.remove(i)
+        return i
+
+    with parallel.working():
+        results = parallel.in_order(one, list(range(20)), 2)
+        assert next(results) == 0
+        results.close()
+        assert not running
+
+
 def test_shuffled_visits_every_row_once_and_anew_in_every_pass():
     first, second = (parallel.shuffled(103, 10, 5, p) for p in (0, 1))
     for parts in (first, second):

@@ -21,9 +21,10 @@ import os
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache, reduce
 from types import FrameType
 from typing import Any
@@ -64,6 +65,8 @@ class _Holder:
         self._tokens: dict[int, tuple[weakref.ref[Any], threading.Thread, int | None]] = {}
         self._before: list[int] | None = None
         self._held = False
+        #: Threads that no call has at work, by their number: to start them takes as long as a small chunk does.
+        self._idle: dict[int, list[ThreadPoolExecutor]] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
@@ -90,6 +93,20 @@ class _Holder:
             self._restore_without(key)
             self._tokens.pop(key, None)
 
+    def pool(self, threads: int) -> ThreadPoolExecutor:
+        """Threads for one call alone: those of an earlier one, or new."""
+        with self._lock:
+            idle = self._idle.get(threads)
+            return idle.pop() if idle else ThreadPoolExecutor(threads)
+
+    def take_back(self, pool: ThreadPoolExecutor, threads: int) -> None:
+        """Keep threads that are done for the next call while anyone is inside, else end them."""
+        with self._lock:
+            if self._held:
+                self._idle.setdefault(threads, []).append(pool)
+                return
+        pool.shutdown()
+
     def _restore_without(self, key: int | None) -> None:
         for other in [name for name in self._tokens if name != key]:
             if not self._inside(other):
@@ -97,6 +114,9 @@ class _Holder:
         if self._before is None or any(name != key for name in self._tokens):
             return
         self._held = False
+        while self._idle:
+            for pool in self._idle.popitem()[1]:
+                pool.shutdown()
         _set_threads(self._before)
         memory.give_back_freed()
         self._before = None
@@ -118,7 +138,7 @@ class _Holder:
 
     def _forked(self) -> None:
         """Reset after a fork: the child has one thread of its parent's, so no other is inside or holds the lock."""
-        self._lock = threading.RLock()
+        self._lock, self._idle = threading.RLock(), {}
         for key in [key for key, (_, thread, _) in self._tokens.items() if thread is not threading.current_thread()]:
             self._tokens.pop(key)
         self._restore_without(None)
@@ -232,15 +252,18 @@ def in_order(function: Callable[[Any], Any], items: list[Any], threads: int) -> 
     if threads <= 1 or len(items) <= 1:
         yield from map(function, items)
         return
-    with ThreadPoolExecutor(min(threads, len(items))) as pool:
-        ahead = 2 * threads
-        waiting = [pool.submit(function, item) for item in items[:ahead]]
+    pool, ahead = _HOLDER.pool(threads), 2 * threads
+    waiting = [pool.submit(function, item) for item in items[:ahead]]
+    try:
         for i in range(len(items)):
             result = waiting[i].result()
             waiting[i] = None  # type: ignore[call-overload]
             if i + ahead < len(items):
                 waiting.append(pool.submit(function, items[i + ahead]))
             yield result
+    finally:
+        wait([future for future in waiting if future is not None and not future.cancel()])
+        _HOLDER.take_back(pool, threads)
 
 
 def add(a: Any, b: Any) -> Any:
@@ -256,19 +279,37 @@ def add(a: Any, b: Any) -> Any:
     return a + b
 
 
+class _Tree:
+    """Pairwise sum of numbered results in an order of their numbers alone, whoever brings them in which order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: Sums that wait for their neighbour, by level and number in it: log2(number of results) of one thread's.
+        self._waiting: dict[tuple[int, int], Any] = {}
+
+    def add(self, number: int, result: Any) -> None:
+        """Add a result, and what it completes; the results of a pair are added by whoever brings the second."""
+        level = 0
+        while True:
+            with self._lock:
+                if (level, number ^ 1) not in self._waiting:
+                    self._waiting[level, number] = result
+                    return
+                other = self._waiting.pop((level, number ^ 1))
+            result = add(other, result) if number % 2 else add(result, other)
+            level, number = level + 1, number // 2
+
+    def total(self) -> Any:
+        """The sum of all results, of which there is one or more."""
+        return reduce(lambda low, high: add(high, low), (self._waiting[at] for at in sorted(self._waiting)))
+
+
 def tree_sum(results: Iterable[Any]) -> Any:
     """Pairwise sum in a fixed order, holding log2(number of results) partial sums at most."""
-    levels: list[Any] = []
-    for result in results:
-        level = 0
-        while level < len(levels) and levels[level] is not None:
-            result, levels[level] = add(levels[level], result), None
-            level += 1
-        if level == len(levels):
-            levels.append(None)
-        levels[level] = result
-    left = [partial for partial in levels if partial is not None]
-    return reduce(lambda low, high: add(high, low), left)
+    tree = _Tree()
+    for number, result in enumerate(results):
+        tree.add(number, result)
+    return tree.total()
 
 
 #: Parts of a sum for each thread: fewer leave threads idle at the end, more cost in calls.
@@ -277,10 +318,32 @@ PARTS_EACH = 4
 
 def summed(function: Callable[[Any], Any], items: list[Any], threads: int) -> Any:
     """`tree_sum` of function(item) over the items; threads add up whole branches of the tree, which is the same."""
-    if threads == 1:
+    if threads <= 1 or len(items) <= 1:
         return tree_sum(map(function, items))
     size = 1 << max(0, (len(items) // (PARTS_EACH * threads)).bit_length() - 1)
-    return tree_sum(in_order(lambda part: tree_sum(map(function, items[part])), slices(len(items), size), threads))
+    left, tree, failed = deque(enumerate(slices(len(items), size))), _Tree(), {}
+
+    def work() -> None:
+        with suppress(IndexError):  # none is left
+            while left:
+                number, part = left.popleft()
+                try:
+                    tree.add(number, tree_sum(map(function, items[part])))
+                except BaseException as error:
+                    failed[number] = error
+                    left.clear()
+
+    pool = _HOLDER.pool(threads)
+    workers = [pool.submit(work) for _ in range(min(threads, len(left)))]
+    try:
+        wait(workers)
+    finally:  # also of an interrupt
+        left.clear()
+        wait(workers)
+        _HOLDER.take_back(pool, threads)
+    if failed:
+        raise failed[min(failed)]
+    return tree.total()
 
 
 def end_to_end(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
