@@ -220,7 +220,7 @@ CHUNK_NUMBERS = 2**17
 
 def chunk_rows(width: int, full: bool) -> int:
     """Number of rows of a dense chunk: it fits the cache, and costs more than adding up a full Gram matrix, if any."""
-    rows = int(np.clip(CHUNK_NUMBERS // max(width, 1), 64, 8192))
+    rows = min(max(CHUNK_NUMBERS // max(width, 1), 64), 8192)
     return max(rows, min(width, 4096)) if full else rows
 
 

@@ -6,10 +6,8 @@ A finding is one sentence: what was found, and what to do. Any estimator contrib
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from functools import reduce
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
@@ -190,8 +188,7 @@ def has_excess(likelihood: Any, y: Array) -> bool:
     return likelihood.excess(y[:1], likelihood.mean(np.zeros(1))) is not None
 
 
-@dataclass(frozen=True)
-class Dispersion:
+class Dispersion(NamedTuple):
     """Sums over rows from which the dispersion follows, each row in proportion to what it says of the latents.
 
     The squares of Pearson residuals have a variance of 2 plus what counts are skewed by, 1/mean of a Poisson, which
@@ -207,10 +204,6 @@ class Dispersion:
     square: float = 0.0
     cube: float = 0.0
     information: float = 0.0
-
-    def merged(self, other: Dispersion) -> Dispersion:
-        """Sums over the rows of both."""
-        return Dispersion(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @classmethod
     def of(
@@ -278,8 +271,8 @@ class Dispersion:
         return self.factor >= NARROWER**2 and self.chance < CHANCE
 
 
-def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data: Any) -> Dispersion:
-    """Dispersion of the rows of a linear model at q, in one pass over them, under a likelihood that has `excess`.
+def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data: Any) -> tuple[float, ...]:
+    """`Dispersion` of the rows of a linear model at q, in one pass over them, under a likelihood that has `excess`.
 
     Parameters
     ----------
@@ -302,7 +295,7 @@ def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data:
         return Dispersion.of(model.likelihood, part.y, latents, -2.0 * terms.gamma * terms.variance, part.weight, rates)
 
     chunks = model.chunks(slice(0, len(data)), data)
-    return reduce(Dispersion.merged, parallel.in_order(one, chunks, threads), Dispersion())
+    return parallel.summed(one, chunks, threads)
 
 
 def varies_more(likelihood: Any, name: Any, found: Dispersion) -> str:

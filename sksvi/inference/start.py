@@ -27,7 +27,7 @@ def first_state(problem: Problem, seed: int) -> State:
     """The model's first q in the coordinates that the algorithm steps in."""
     rng: Any = np.random.default_rng([seed, 0, 3]) if problem.model.traits.warmup.random_start else None
     try:
-        q = dict(problem.model.begin(problem.data, rng))
+        q = dict(problem.model.begin(problem.data, rng, problem.threads))
     except NotPositiveDefinite as error:
         raise impossible(problem, State({}, seed), error) from error
     for name in q.keys() - problem.model.hyper.keys():

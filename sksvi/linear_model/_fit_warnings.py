@@ -79,7 +79,7 @@ def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[st
         return
     rates = not likelihood.traits.paired and bool(np.any(y % 1))
     one = partial(dispersion, model, q, problem.exact, problem.threads, rates)
-    found = problem.data.reduced(one, Dispersion.merged)
+    found = Dispersion(*problem.data.reduced(one))
     if found.matters:
         yield varies_more(likelihood, estimator.likelihood, found)
 

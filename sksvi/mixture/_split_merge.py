@@ -41,7 +41,8 @@ def on_all_rows(problem: Problem, **changes: object) -> Problem:
 
 def merged(problem: Problem, state: State, every: bool) -> tuple[State, int]:
     """The state after moves, and the number of moves; without any, q is a step on all rows further if those climb."""
-    q, taken = Moves(cast(MixtureModel, problem.model), problem.data, state.q).run(every)
+    moves = Moves(cast(MixtureModel, problem.model), problem.data, state.q, problem.threads)
+    q, taken = moves.run(every)
     if not (taken or climbs(problem)):
         return state, 0
     return replace(state, q=q, bound=exact_bound(problem, replace(state, q=q))), taken

@@ -295,8 +295,8 @@ class Model(ABC):
         return {}
 
     @abstractmethod
-    def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
-        """The first q."""
+    def begin(self, data: Any, rng: np.random.Generator, threads: int = 1) -> Blocks:
+        """The first q; what is asked of all rows is shared among `threads`, which leaves its bits."""
 
     @abstractmethod
     def prior(self, q: Blocks) -> Blocks:

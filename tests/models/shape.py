@@ -55,7 +55,7 @@ class GammaShape(Model):
         """Of the one block."""
         return {"shape": Gamma([self.shape], [self.rate])}
 
-    def begin(self, data, rng):
+    def begin(self, data, rng, threads=1):
         """The first q."""
         return {"shape": Gamma([self.begins[0]], [self.begins[1]])}
 

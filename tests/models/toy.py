@@ -66,7 +66,7 @@ class GammaPoisson(Local):
         """Of every block that has one."""
         return {"rate": Gamma([self.shape], [self.rate])}
 
-    def begin(self, data, rng):
+    def begin(self, data, rng, threads=1):
         """The first q: the prior, as if one row had been seen."""
         return {"rate": Gamma([self.shape + np.average(data.y, weights=data.weight)], [self.rate + 1.0])}
 

@@ -202,7 +202,7 @@ class BetaProcess(Sampleable):
         """The prior of every block; it depends on none."""
         return self._prior
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """The first q: the given start, or a random one."""
         return dict(self.start if self.start is not None else random_start(self, len(data)))
 

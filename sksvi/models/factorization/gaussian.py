@@ -126,7 +126,7 @@ class FactorModel(Bipartite):
         return self._with(self.priors, self.likelihood.scales.at_given(scale))
 
     # ---- blocks
-    def begin(self, data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
+    def begin(self, data: Ratings, rng: np.random.Generator, threads: int = 1) -> dict[str, Any]:
         """Factors drawn from a first prior, biases at zero."""
         q: dict[str, Any] = {}
         for side in SIDES:

@@ -226,7 +226,7 @@ class GammaFactors(Model):
         return {"noise": Newton()} if self.learns_noise else {}
 
     # ---- blocks
-    def begin(self, data: Scatter, rng: np.random.Generator) -> Blocks:
+    def begin(self, data: Scatter, rng: np.random.Generator, threads: int = 1) -> Blocks:
         """The mode with Laplace's widths, or random means and wide distributions."""
         data = self.about_mean(data)
         if self.loadings is None:

@@ -109,7 +109,7 @@ class FullGP(PerLatent):
         """Kernel parameters: `search` finds them."""
         return {"kernel": SEARCHED if self.density is None else Searched(self.density)}
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """The prior, with the first messages where there are any."""
         q = self.at(self.kernel.theta)
         check_semidefinite(q["latents"].prior_cov, self.kernel)

@@ -187,7 +187,7 @@ class SparseGPModel(LinearLatents):
             rules["likelihood"] = FIXED if found else Newton()
         return rules
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
         Z = choose(*candidates(data, self.n_inducing, self.seed), self.n_inducing, self.inducing, self.scale, self.seed)
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}

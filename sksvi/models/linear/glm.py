@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sksvi._runtime import parallel
 from sksvi.algorithms.rules import ClosedForm, Fixed, Newton, Rule
 from sksvi.families import DiagonalGaussian, NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
@@ -187,7 +188,7 @@ class LinearModel(LinearLatents):
         """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
         return self.current_likelihood(q).scales.prior()
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
         q = self.first_hyper()
         if isinstance(self.prior_precision, str):
@@ -203,7 +204,7 @@ class LinearModel(LinearLatents):
         mean = self._mean_without_columns()
         if self.fit_intercept and self.likelihood.n_latents == 1:
             mean[-1] = self._best_intercept(data.targets)
-        q["weights"] = self._start(data, mean, prior)
+        q["weights"] = self._start(data, mean, prior, threads)
         return q
 
     def _best_intercept(self, targets: Table) -> float:
@@ -271,13 +272,13 @@ class LinearModel(LinearLatents):
         """Blocks that stand beside the weights and the GLM's own hyperparameters."""
         return {}
 
-    def _start(self, data: Table, mean: Array, prior: Array) -> Any:
+    def _start(self, data: Table, mean: Array, prior: Array, threads: int) -> Any:
         """Prior precision plus the curvature of the data at the start, from at most a few thousand rows."""
         step, squares = max(1, len(data) // max(START_ROWS, 4 * mean.shape[-1])), np.zeros(self.width)
         if step == 1:
             part = data.take(slice(None))
         else:
-            part, squares = data.reduced(partial(self._subsample, step), _merged_subsamples)
+            part, squares = data.reduced(partial(self._subsample, step, threads), _merged_subsamples)
         if not part.total_weight > 0:
             part = data
         k = self.likelihood.n_latents
@@ -324,23 +325,24 @@ class LinearModel(LinearLatents):
             weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
             bend = bend + weight @ np.minimum(likelihood.derivatives(batch.data.y, f)[2], 0.0)
             total += float(weight.sum())
-        due = (-bend / total)[..., None] * data.reduced(self._squares_of)
+        due = (-bend / total)[..., None] * data.reduced(partial(self._squares_of, 1))
         due = np.broadcast_to(due.reshape(-1, self.width), (likelihood.n_latents, self.width)).reshape(self.shape)
         more = np.where(due > block.structure.diagonal(block.precision), due, 0.0)
         return {**q, "weights": informed_block(block.mean, more, -block.precision)} if np.any(more) else q
 
-    def _subsample(self, step: int, data: Table) -> tuple[Table, Array]:
+    def _subsample(self, step: int, threads: int, data: Table) -> tuple[Table, Array]:
         """Every `step`-th row of those that are here, and the sum of squares of each column of the design."""
-        return data.take(slice(-data.first % step, None, step)), self._squares_of(data)
+        return data.take(slice(-data.first % step, None, step)), self._squares_of(threads, data)
 
-    def _squares_of(self, data: Table) -> Array:
+    def _squares_of(self, threads: int, data: Table) -> Array:
         """Sum of the squares of each column of the design over rows, (P,)."""
-        total = np.zeros(self.width)
-        for rows in self.chunks(slice(0, len(data)), data):
+
+        def one(rows: Any) -> Array:
             batch = self.batch(data, rows)
             weight = np.ones(len(batch.data)) if batch.data.weight is None else batch.data.weight
-            total += batch.rows.gram(weight, False)
-        return total
+            return np.asarray(batch.rows.gram(weight, False))
+
+        return np.asarray(parallel.summed(one, self.chunks(slice(0, len(data)), data), threads))
 
     # ---- data
     def chunks(self, rows: Array | slice, data: Table) -> list[Any]:

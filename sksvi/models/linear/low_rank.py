@@ -46,7 +46,7 @@ class LowRankModel(LinearModel):
         """Traits of a linear model, with the path of its scales."""
         return replace(super().traits, path=ModePath(self))
 
-    def begin(self, data: Any, rng: Any) -> Blocks:
+    def begin(self, data: Any, rng: Any, threads: int = 1) -> Blocks:
         """Weights at zero, the intercept where it alone fits best, no directions yet."""
         mean = np.broadcast_to(self._prior_mean(), self.shape).copy()
         if self.fit_intercept:

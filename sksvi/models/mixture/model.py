@@ -209,7 +209,7 @@ class MixtureModel(Sampleable):
         return MixtureSampler(self, data)
 
     # ---- start
-    def begin(self, data: Any, rng: np.random.Generator) -> Blocks:
+    def begin(self, data: Any, rng: np.random.Generator, threads: int = 1) -> Blocks:
         """Random rows as centres, drawn towards what all rows have in common; components without one are empty."""
         each = data.total_weight / self.n_centres
         everything = data.reduced(self._in_common)
@@ -220,23 +220,28 @@ class MixtureModel(Sampleable):
             name: (self.start_share * each * own[name][0] + np.tensordot(common, everything[name][0][0], 0),)
             for name in own
         }
-        return self.updated(counts, self._first_prior(data, own) if self.learns_prior else {})
+        return self.updated(counts, self._first_prior(data, own, threads) if self.learns_prior else {})
 
-    def _first_prior(self, data: Any, counts: Gradient) -> Blocks:
+    def _first_prior(self, data: Any, counts: Gradient, threads: int) -> Blocks:
         """c learned from rows by their nearest centre, in a few rounds: under too large a c few components form.
 
         Not more than it starts at: components begin alike, and under a large c they stay so.
         """
         prior = self.start_of_prior
         for _ in range(NEAREST_ROUNDS):
-            counts = data.reduced(partial(self._expected_counts, self.view(self.updated(counts, prior), None)))
+            view = self.view(self.updated(counts, prior), None)
+            counts = data.reduced(partial(self._expected_counts, view, threads))
             prior = self.best_prior(counts)
         return min(prior, self.start_of_prior, key=self.value_prior_of)
 
-    def _expected_counts(self, view: MixtureView, data: Table) -> Gradient:
+    def _expected_counts(self, view: MixtureView, threads: int, data: Table) -> Gradient:
         """Expected counts of all rows, their responsibilities found at a view."""
-        parts = (self.batch(data, rows) for rows in self.chunks(slice(0, len(data)), data))
-        return parallel.tree_sum(self.pull_back(self.terms(view, part, None, None), part) for part in parts)
+
+        def one(rows: Any) -> Gradient:
+            part = self.batch(data, rows)
+            return self.pull_back(self.terms(view, part, None, None), part)
+
+        return parallel.summed(one, self.chunks(slice(0, len(data)), data), threads)
 
     def _in_common(self, data: Table) -> Gradient:
         """Counts of all rows, as of one component."""

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, softmax, xlogy
 
+from sksvi._runtime import parallel
 from sksvi.models.base import Blocks
 from sksvi.models.data import InMemory, Table
 from sksvi.models.mixture.model import MixtureModel, MixtureView
@@ -42,11 +43,14 @@ class Shares(InMemory):
         return len(self.weight)
 
 
-def responsibilities_at(model: MixtureModel, view: MixtureView, gone: Array, data: Table) -> Shares:
+def responsibilities_at(model: MixtureModel, view: MixtureView, gone: Array, threads: int, data: Table) -> Shares:
     """Responsibilities of all rows at a view; the components in the mask `gone` (K,) have none."""
-    parts = model.chunks(slice(0, len(data)), data)
-    found = sp.vstack([sp.csr_matrix(_responsibilities(view, gone, data, rows)) for rows in parts], format="csc")
-    return Shares(found, np.ones(len(data)) if data.weight is None else data.weight)
+
+    def one(rows: slice) -> Any:
+        return sp.csr_matrix(_responsibilities(view, gone, data, rows))
+
+    parts = list(parallel.in_order(one, model.chunks(slice(0, len(data)), data), threads))
+    return Shares(sp.vstack(parts, format="csc"), np.ones(len(data)) if data.weight is None else data.weight)
 
 
 def _responsibilities(view: MixtureView, gone: Array, data: Table, rows: slice | Array) -> Array:
@@ -62,12 +66,14 @@ def _counted(model: MixtureModel, data: Table, weight: Array, rows: slice | Arra
     return {name: part for name, (part,) in counts.items()}
 
 
-def all_counts(model: MixtureModel, data: Table, shares: Shares) -> Counts:
+def all_counts(model: MixtureModel, threads: int, data: Table, shares: Shares) -> Counts:
     """Expected counts of the rows of every component, and of their values."""
     by_row = shares.shares.tocsr()
-    parts = model.chunks(slice(0, len(data)), data)
-    found = [_counted(model, data, shares.weight, rows, by_row[rows].toarray()) for rows in parts]
-    return {name: np.sum([part[name] for part in found], axis=0) for name in found[0]}
+
+    def one(rows: slice) -> Counts:
+        return _counted(model, data, shares.weight, rows, by_row[rows].toarray())
+
+    return parallel.summed(one, model.chunks(slice(0, len(data)), data), threads)
 
 
 def _entropy(weight: Array, shares: Array) -> float:
@@ -145,20 +151,21 @@ class Moves:
     data : Data
     q : dict
         Blocks that responsibilities are found at.
+    threads : int
     """
 
-    def __init__(self, model: MixtureModel, data: Any, q: Blocks) -> None:
-        self.model, self.data = model, data
+    def __init__(self, model: MixtureModel, data: Any, q: Blocks, threads: int = 1) -> None:
+        self.model, self.data, self.threads = model, data, threads
         self.prior = model.prior(q)
         self.view, self.gone = model.view(q, None), np.zeros(model.n_components, bool)
-        self.shares = data.mapped(partial(responsibilities_at, model, self.view, self.gone))
+        self.shares = data.mapped(partial(responsibilities_at, model, self.view, self.gone, threads))
         self.counts = self._counted()
         #: Change of the entropy when two components become one, of the pairs for which it was computed.
         self.lost: dict[tuple[int, int], float] = {}
 
     def _counted(self) -> Counts:
         """Counts that the responsibilities make of the rows."""
-        return self.data.reduced(partial(all_counts, self.model), beside=self.shares)
+        return self.data.reduced(partial(all_counts, self.model, self.threads), beside=self.shares)
 
     def run(self, every: bool) -> tuple[Blocks, int]:
         """The best q after moves that gain, and how many they were.

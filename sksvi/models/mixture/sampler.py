@@ -119,22 +119,22 @@ class MixtureSampler:
         """The next labels given a draw of weights and probabilities, which is given the last ones."""
         view = self.model.view(given_counts(self.model, draw.rows, draw.counts, draw.log_prior), rng)
         key, chunks = int(rng.integers(2**62)), self.model.chunks(slice(0, len(self.data)), self.data)
+        labels = np.empty(len(self.data), np.int64)
         with parallel.working():
-            found = list(parallel.in_order(partial(self._labels_of, view, key), list(enumerate(chunks)), threads))
-        rows, counts = (sum(part[i] for part in found) for i in (1, 2))
-        labels = np.concatenate([part[0] for part in found])
+            one = partial(self._labelled, view, key, labels)
+            rows, counts = parallel.summed(one, list(enumerate(chunks)), threads)
         return MixtureDraw(labels, rows, counts, self.next_prior(counts, draw.log_prior, rng))
 
-    def _labels_of(self, view: Any, key: int, chunk: tuple[int, slice]) -> tuple[Array, Array, Array]:
-        """Labels of a chunk of rows under a view, and the counts that they make."""
+    def _labelled(self, view: Any, key: int, labels: Array, chunk: tuple[int, slice]) -> tuple[Array, Array]:
+        """Label a chunk of rows under a view; the counts that the labels make."""
         number, rows = chunk
         cells = self.data.X[rows]
         logs = np.ascontiguousarray(view.logs(cells).T)  # (K, n): numpy is slow along a short last axis
         ends = np.exp(logs - logs.max(0))
         for k in range(1, len(ends)):
             ends[k] += ends[k - 1]
-        labels = (ends[:-1] <= parallel.stream(key, number, 0).random(len(cells)) * ends[-1]).sum(0)
-        return labels, *self._counts_of(labels, cells)
+        labels[rows] = (ends[:-1] <= parallel.stream(key, number, 0).random(len(cells)) * ends[-1]).sum(0)
+        return self._counts_of(labels[rows], cells)
 
     def _counts_of(self, labels: Array, cells: MixtureRows) -> tuple[Array, Array]:
         """Rows (K,) of each component, and its values (V, K), that labels of rows make."""

@@ -207,7 +207,7 @@ class NetworkModel(Model):
         factors_of = {name: [factor for factor in self.factors if name in factor.nodes] for name in self.priors}
         return frozenset(name for name, all_ in factors_of.items() if all(factor.conjugate_to(name) for factor in all_))
 
-    def begin(self, data: NetworkRows, rng: np.random.Generator) -> Blocks:
+    def begin(self, data: NetworkRows, rng: np.random.Generator, threads: int = 1) -> Blocks:
         """The first q."""
         return dict(self.first)
 

@@ -77,7 +77,7 @@ class GammaProcess(CountRows):
         return replace(point, weights=rng.standard_gamma(prior.shape + counted) / (prior.rate + covered))
 
     # ---- blocks
-    def begin(self, data: Table, rng: Any) -> Blocks:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> Blocks:
         """Components at their start, equal weights."""
         (K, F), a, s = self.shape, self.component_shape, self.certainty
         assert self.start is not None  # only predictions have none

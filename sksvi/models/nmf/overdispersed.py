@@ -44,7 +44,7 @@ class OverdispersedPoisson(GammaPoisson):
     """See the module; parameters are those of `GammaPoisson`, `mean` that of the counts."""
 
     # ---- blocks
-    def begin(self, data: Table, rng: Any) -> Blocks:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> Blocks:
         """As `GammaPoisson` of events, one for each count that is not 0."""
         counts = data.X.counts.data
         log_dispersion = log_dispersion_of(float(counts.mean()) if len(counts) else 1.0)

@@ -149,7 +149,7 @@ class GammaPoisson(CountRows):
         return super().of_components(n_components).replaced(mean=self.mean * self.shape[0] / n_components)
 
     # ---- blocks
-    def begin(self, data: Table, rng: Any) -> Blocks:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> Blocks:
         """Components at their start, rates that make the prior means of both factors those of the start."""
         (K, F), a, s = self.shape, self.component_shape, self.certainty
         assert self.start is not None

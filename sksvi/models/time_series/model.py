@@ -168,7 +168,7 @@ class DynamicModel(PerLatent):
         q = {"latents": ChainGaussian(chain) if block is None else block.under(chain)}
         return q | {name: Free(value) for name, value in values.items()}
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """The prior under the first parameters, or the messages that a fit begins with."""
         values = {"dynamics": self.theta, "likelihood": self.likelihood.unconstrained}
         return self.at({name: values[name] for name in self.hyper}, self.messages)

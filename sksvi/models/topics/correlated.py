@@ -221,7 +221,7 @@ class CorrelatedTopics(Local):
             return Population.of(n, np.zeros(width), variance * np.eye(width))
         return RegressedPopulation(np.diag([n, *[of_slopes] * D, *[n * variance] * width]), D)
 
-    def begin(self, data: Table, rng: Any) -> dict[str, Any]:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """The topics at their start, log odds around 0."""
         n = float(len(data))
         first = self._centred_population(n, n, FIRST_SPREAD**2)

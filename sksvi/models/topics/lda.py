@@ -182,7 +182,7 @@ class LatentDirichlet(Local):
         return self.n_topics, self.n_words
 
     # ---- blocks
-    def begin(self, data: Table, rng: Any) -> Blocks:
+    def begin(self, data: Table, rng: Any, threads: int = 1) -> Blocks:
         """The topics at their start, hyperparameters at the values that were given."""
         q: Blocks = {"topics": Dirichlet(self.eta + self.start)}
         if self.learns_alpha:

@@ -30,7 +30,7 @@ class Counts(Bipartite):
     def __init__(self, n_factors):
         self.n_factors = n_factors
 
-    def begin(self, data, rng):
+    def begin(self, data, rng, threads=1):
         sizes = (len(data.sides[side].starts) - 1 for side in SIDES)
         shapes = ((n, self.n_factors) for n in sizes)
         return {

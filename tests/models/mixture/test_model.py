@@ -80,7 +80,7 @@ def test_the_bound_is_below_the_evidence_and_by_little(global_random_seed):
     data = data_of(model.layout, codes)
     groups = np.eye(2)[(np.arange(7) >= 4).astype(int)]  # at which it starts
 
-    def begin(data, rng):
+    def begin(data, rng, threads=1):
         return model.updated(model.counted(groups, data.X), {})
 
     state = settled(model.replaced(begin=begin), data)
