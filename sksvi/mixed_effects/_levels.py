@@ -181,6 +181,8 @@ def check_levels(policy: str, X: Any, factors: list[Source], level_values: list[
 
 #: Columns of a sparse design that are looked at together.
 TOGETHER = 256
+#: Rows that are looked at first.
+FIRST = 2**12
 
 
 # ---- kinds of columns
@@ -220,12 +222,16 @@ class LevelValues:
         levels, starts = np.unique(codes[rows], return_index=True)
         d, found, values = X.shape[1], [], []
         for begin in range(0, d if len(rows) else 0, TOGETHER):
-            part = X[:, begin : begin + TOGETHER][rows]
-            part = part.toarray() if is_compressed(part) else np.asarray(part)
-            low, high = (end.reduceat(part, starts, axis=0) for end in (np.minimum, np.maximum))
-            same = np.flatnonzero(np.all(low == high, axis=0))
-            found.append(begin + same)
-            values.append(low[:, same])
+            columns = np.arange(begin, min(begin + TOGETHER, d))
+            part = X[:, begin : begin + TOGETHER]
+            for end in (FIRST, len(rows)):  # most columns are known to vary by the first rows
+                some = part[rows[:end]]
+                some = some.toarray() if is_compressed(some) else np.asarray(some)
+                low, high = (of.reduceat(some, starts[starts < end], axis=0) for of in (np.minimum, np.maximum))
+                same = np.all(low == high, axis=0)
+                part, columns, low = part[:, same], columns[same], low[:, same]
+            found.append(columns)
+            values.append(low)
         if not found:
             return cls(np.asarray(names)[:0], np.arange(d), np.empty((0, d)), d)
         return cls(np.asarray(names)[levels], np.concatenate(found), np.concatenate(values, axis=1), d)
