@@ -23,6 +23,8 @@ Array = np.ndarray
 
 #: A pivot below this many roundings of its diagonal entry carries no correct digit.
 PIVOT_ROUNDINGS, EPS = 4.0, float(np.finfo(float).eps)
+#: Coordinates up to which matrices of a stack are inverted together, row by row: one by one calls cost more than work.
+FEW = 32
 
 
 def lower_root(half: Array) -> Array:
@@ -51,11 +53,31 @@ def lower_factor(precision: Array) -> Array:
 
 def inverse_factor(precision: Array) -> Array:
     """C = L⁻¹ (lower triangular) of precision = L Lᵀ, so that S = CᵀC; stacks allowed."""
+    together = _inverse_factors(precision) if precision.ndim > 2 and precision.shape[-1] <= FEW else None
+    if together is not None:
+        return together
     roots = np.empty(precision.shape)
     for place in np.ndindex(precision.shape[:-2]):
         roots[place], info = lapack.dtrtri(lower_factor(precision[place]), lower=1, overwrite_c=1)
         if info:
             raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
+    return roots
+
+
+def _inverse_factors(precision: Array) -> Array | None:
+    """`inverse_factor` of a stack of small matrices; None where one of them has none."""
+    try:
+        factor = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diagonal(factor, axis1=-2, axis2=-1)
+    if not np.all(np.square(pivots) > PIVOT_ROUNDINGS * EPS * np.diagonal(precision, axis1=-2, axis2=-1)):
+        return None
+    roots, scale = np.zeros(factor.shape), 1.0 / pivots
+    for i in range(factor.shape[-1]):
+        roots[..., i, i] = scale[..., i]
+        row = factor[..., i : i + 1, :i] @ roots[..., :i, :i]
+        roots[..., i : i + 1, :i] = -scale[..., i, None, None] * row
     return roots
 
 
