@@ -277,7 +277,7 @@ class CorrelatedTopics(Local):
 
     def narrowed(self, view: TopicLogs, data: Table, rows: Any) -> Any:
         """Topics as documents see them, of the words that they have."""
-        return view.narrowed(self, data.X[rows])
+        return view.narrowed(self, data.X, rows)
 
     def view_of(self, logs: Array, population: Any) -> CorrelatedView:
         if self.bound == "simple":

@@ -11,8 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi.models.base import Gradient
+from sksvi.models.data import Rows, take_rows
 
 Array = np.ndarray
+#: Words of documents for each of the vocabulary from which on they have nearly all of it: to look takes longer.
+ALL_WORDS = 64
 
 
 class DocumentCounts(sp.csr_matrix):
@@ -62,10 +65,17 @@ class TopicLogs:
         draw = block.drawn(rng)
         return cls(partial(np.take, block.log_values(draw), axis=1), rest, {"topics": draw})
 
-    def narrowed(self, model: Any, X: Any) -> tuple[Any, Callable[[Gradient], Gradient]]:
-        """A model's view of the words of documents (CSR), and what makes a gradient in all words of one in these."""
-        present = np.zeros(X.shape[1], bool)
-        present[X.indices] = True
+    def narrowed(self, model: Any, X: Any, rows: Rows | None = None) -> tuple[Any, Callable[[Gradient], Gradient]]:
+        """A model's view of the words of documents (CSR), and what makes a gradient in all words of one in these.
+
+        ``rows`` : of X; None: all.
+        """
+        rows, (documents, n_words) = slice(0, X.shape[0]) if rows is None else rows, X.shape
+        n = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        present = np.ones(n_words, bool)
+        if n * X.nnz < ALL_WORDS * n_words * documents:
+            present[:] = False
+            present[take_rows(X, rows).indices] = True
         words, place = np.flatnonzero(present), np.cumsum(present, dtype=X.indices.dtype)
         place -= 1
         return self._shown(model, words, place), partial(widened, words, len(present))

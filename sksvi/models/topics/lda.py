@@ -242,7 +242,7 @@ class LatentDirichlet(Local):
 
     def narrowed(self, view: TopicLogs, data: Table, rows: Any) -> Any:
         """Topics as documents see them, of the words that they have."""
-        return view.narrowed(self, data.X[rows])
+        return view.narrowed(self, data.X, rows)
 
     def view_of(self, logs: Array, alpha: Array) -> LDAView:
         offset = logs.max(0)
