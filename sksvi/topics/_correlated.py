@@ -330,7 +330,7 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
 
     def _model_at_start(self, problem: Problem, seed: int) -> Any:
         model = cast(CorrelatedTopics, problem.model)
-        return model.replaced(start=first_counts(problem.data, model.word_prior, seed))
+        return model.replaced(start=first_counts(problem.data, model.word_prior, seed, problem.threads))
 
     def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """The state with its bound at nodes that no document was fitted to."""

@@ -324,7 +324,7 @@ class StructuredLDA(TopicModel):
         Where the documents that are held out are too few to tell, the bound does: all others are in it.
         """
         data, model = problem.data, cast(LatentDirichlet, problem.model)
-        anchored = first_counts(data, model.eta, seed)
+        anchored = first_counts(data, model.eta, seed, problem.threads)
         rng = np.random.default_rng([seed, 5])
         rows = parallel.few(len(data), TRIAL_DOCUMENTS, rng)
         observed, held_out = halved(data.take(np.sort(rows[::TRIAL_SHARE])).X)

@@ -329,7 +329,7 @@ def test_adagrad_topics_take_adagrads_steps(corpus, algorithm, batch_size, monke
     From random topics, where no gradient vanishes.
     """
 
-    def random_counts(data, word_prior, seed):
+    def random_counts(data, word_prior, seed, threads=1):
         shares = np.random.default_rng([seed, 3]).exponential(size=word_prior.shape)
         return np.asarray(data.X.sum(0)).ravel() / len(word_prior) * shares
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.models.data import Table
+from sksvi._runtime import parallel
+from sksvi.models.data import Table, take_rows
 
 Array = np.ndarray
 
@@ -43,7 +44,7 @@ def word_totals(data: Table) -> Array:
     return np.asarray(data.X.sum(0), float).ravel()
 
 
-def first_counts(data: Any, word_prior: Array, seed: int) -> Array:
+def first_counts(data: Any, word_prior: Array, seed: int, threads: int = 1) -> Array:
     """Expected counts (K, V) to start from: each word's total in its shares, seed words where they belong.
 
     Topics that start as (sums of) documents end at a smaller bound: they are too alike.
@@ -53,7 +54,7 @@ def first_counts(data: Any, word_prior: Array, seed: int) -> Array:
     random = rng.gamma(1.0, 1.0, word_prior.shape) / n_topics
     n = len(data)
     some = np.arange(n) if n <= MOST_DOCUMENTS else np.sort(rng.choice(n, MOST_DOCUMENTS, replace=False))
-    found = anchored_shares(data.take(some).X, n_topics, rng)
+    found = anchored_shares(data.take(some).X, n_topics, rng, threads)
     shares = random.copy()
     shares[: len(found)] = RANDOM * shares[: len(found)] + (1.0 - RANDOM) * found
     raised = word_prior / word_prior.min() if word_prior.min() > 0 else 1.0 + word_prior
@@ -75,9 +76,9 @@ def _in_seeded_order(shares: Array, raised: Array) -> Array:
     return shares[linear_sum_assignment(-(raised - 1.0) @ shares.T)[1]]
 
 
-def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
+def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator, threads: int = 1) -> Array:
     """p(topic | word), (K, V), or fewer rows where the documents do not tell so many topics apart."""
-    points, has_point = word_points(X, n_topics, rng)
+    points, has_point = word_points(X, n_topics, rng, threads)
     total = np.asarray(X.sum(0), float).ravel()
     often = np.diff(X.tocsc().indptr) >= max(2.0, RARE_SHARE * X.shape[0])
     trusted = np.flatnonzero(has_point & often)
@@ -93,7 +94,7 @@ def anchored_shares(X: Any, n_topics: int, rng: np.random.Generator) -> Array:
     return shares.T * (len(anchors) / n_topics)
 
 
-def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def word_points(X: Any, n_axes: int, rng: np.random.Generator, threads: int = 1) -> tuple[Array, Array]:
     """Rows of Q/p on their first principal axes, (V, axes), and which words have one."""
     size = np.asarray(X.sum(1), float).ravel()
     X, size = X[size > 1.0], size[size > 1.0]
@@ -106,9 +107,13 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator) -> tuple[Array, A
     root = np.where(has_point, 1.0 / np.sqrt(np.where(has_point, margin, 1.0)), 0.0)
     across = scaled.T.tocsr()
 
+    def times(matrix: Any, columns: Array) -> Array:
+        parts = parallel.slices(matrix.shape[0], matrix.shape[0] // (parallel.PARTS_EACH * threads) + 1)
+        return np.concatenate(list(parallel.in_order(lambda part: take_rows(matrix, part) @ columns, parts, threads)))
+
     def product(columns: Array) -> Array:
         inner = root[:, None] * columns
-        return root[:, None] * (across @ (scaled @ inner) - single[:, None] * inner)
+        return root[:, None] * (times(across, times(scaled, inner)) - single[:, None] * inner)
 
     width = min(n_axes + FURTHER, X.shape[1])
     axes = rng.standard_normal((X.shape[1], width))
