@@ -125,8 +125,9 @@ def codes_of(column: Any, levels: Array) -> tuple[Array, Array]:
     """Index of each value among the levels, -1 where it is none of them, and which values are missing."""
     import pandas as pd
 
-    codes = pd.Index(levels).get_indexer(pd.Index(column.astype(object))).astype(np.int32)
-    return codes, column.isna().to_numpy()
+    which, values = pd.factorize(column)
+    places = pd.Index(levels).get_indexer(pd.Index(values.astype(object)))
+    return np.append(places, -1)[which].astype(np.int32), which < 0
 
 
 @dataclass(frozen=True)

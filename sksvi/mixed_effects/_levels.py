@@ -218,8 +218,9 @@ class LevelValues:
         X : ndarray or CSR of shape (n, D)
         """
         rows = np.flatnonzero((codes >= 0) & (codes < len(names)))
-        rows = rows[np.argsort(codes[rows], kind="stable")]
-        levels, starts = np.unique(codes[rows], return_index=True)
+        # Short numbers are sorted in a tenth of the time.
+        rows = rows[np.argsort(codes[rows].astype(np.min_scalar_type(len(names))), kind="stable")]
+        starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
         d, found, values = X.shape[1], [], []
         for begin in range(0, d if len(rows) else 0, TOGETHER):
             columns = np.arange(begin, min(begin + TOGETHER, d))
@@ -234,7 +235,7 @@ class LevelValues:
             values.append(low)
         if not found:
             return cls(np.asarray(names)[:0], np.arange(d), np.empty((0, d)), d)
-        return cls(np.asarray(names)[levels], np.concatenate(found), np.concatenate(values, axis=1), d)
+        return cls(np.asarray(names)[codes[rows[starts]]], np.concatenate(found), np.concatenate(values, axis=1), d)
 
     def merged(self, other: LevelValues) -> LevelValues:
         """The columns that are constant within the levels of these rows and the other's together."""

@@ -152,7 +152,7 @@ class TwoPredictors(LinearModel):
         own = few if few.offset is None else replace(few, offset=few.offset[:, 0])
         return best_constant(self.likelihood.likelihood, own)
 
-    def _start(self, data: Table, mean: Array, prior: Array) -> Any:
+    def _start(self, data: Table, mean: Array, prior: Array, threads: int) -> Any:
         """Prior precision plus the mean curvature of rows at the start, as if the latents were independent."""
         part = data.take(slice(None, None, max(1, len(data) // max(START_ROWS, 4 * len(mean)))))
         rows = design(part.X, self.fit_intercept, False)
