@@ -403,6 +403,11 @@ def in_order(values: ArrayLike) -> Array:
     return np.asarray(values, float, order="C")
 
 
+def are_positive(values: Array) -> bool:
+    """Whether all numbers are positive and finite; NaN is not."""
+    return not values.size or bool(values.min() > 0.0 and values.max() < np.inf)
+
+
 def between(a: Any, b: Any, weight: Any) -> Any:
     """(1 - weight) a + weight b; of large arrays a few rows at a time, for the sake of memory: the same bits."""
     if not isinstance(a, np.ndarray) or a.size < LARGE or a.ndim < 2 or a.shape != np.shape(b) or np.ndim(weight):

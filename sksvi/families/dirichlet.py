@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln, digamma, expit, gammaln, logsumexp, polygamma, xlogy
 
 from sksvi._typing.arrays import ArrayLike, RandomState
-from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, PointMass, in_order
+from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, PointMass, are_positive, in_order
 from sksvi.families.flat import Flat, regressed
 from sksvi.families.implicit import beta_nodes, corrected_counts
 
@@ -54,7 +54,7 @@ class Dirichlet(Flat):
 
     def __init__(self, concentration: Array) -> None:
         concentration = in_order(concentration)
-        if not (np.all(concentration > 0) and np.all(np.isfinite(concentration))):
+        if not are_positive(concentration):
             worst = concentration.flat[int(np.argmin(np.nan_to_num(concentration, nan=-np.inf, posinf=-np.inf)))]
             raise NotPositiveDefinite(f"a concentration of a Dirichlet distribution is {worst:g}")
         self.concentration = concentration
@@ -207,7 +207,7 @@ class Beta(Dirichlet):
     def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         self.a, self.b = in_order(a), in_order(b)
         for name, values in (("a", self.a), ("b", self.b)):
-            if not np.all((values > 0) & (values < np.inf)):
+            if not are_positive(values):
                 worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
                 raise NotPositiveDefinite(f"parameter {name} of a Beta distribution is {values.flat[worst]}", worst)
 
@@ -223,7 +223,9 @@ class Beta(Dirichlet):
 
     def of_theta(self, theta: Array) -> Self:
         """The distribution with these (a, b)."""
-        return type(self)(theta[..., 0], theta[..., 1])
+        found = type(self)(theta[..., 0], theta[..., 1])
+        found.concentration = theta
+        return found
 
     @property
     def total(self) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from sksvi._typing.arrays import ArrayLike, RandomState
-from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, in_order
+from sksvi.families.base import RULE_NODES, Draw, NotPositiveDefinite, are_positive, in_order
 from sksvi.families.dirichlet import LEAST_SHARE, log_gammas
 from sksvi.families.flat import Flat
 from sksvi.families.implicit import LARGE_SHAPE, gamma_nodes, log_slope, moments_with_slope
@@ -56,7 +56,7 @@ class Gamma(Flat):
     def __init__(self, shape: ArrayLike, rate: ArrayLike) -> None:
         self.shape, self.rate = in_order(shape), in_order(rate)
         for name, values in (("shape", self.shape), ("rate", self.rate)):
-            if not np.all((values > 0) & (values < np.inf)):
+            if not are_positive(values):
                 worst = int(np.argmin(np.where(np.isfinite(values), values, -np.inf)))
                 raise NotPositiveDefinite(f"the {name} of a Gamma distribution is {values.flat[worst]}", worst)
 
