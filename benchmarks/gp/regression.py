@@ -95,7 +95,8 @@ def size_notes() -> list[str]:
     return [
         "Split 0 of each set, one thread for all, hyperparameters and inducing inputs learned by all three; ours until "
         "the fit ends by itself, the posterior of its hyperparameters included. nll: nats per row of the z-scored "
-        "target; rmse in its sd. Passes: epochs, or steps of L-BFGS. Scoring is in no time; GPflow's has its compilation."
+        "target; rmse in its sd. Passes: epochs, or steps of L-BFGS. Scoring is in no time; GPflow's has its "
+        "compilation."
     ]
 
 
