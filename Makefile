@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 # One BLAS thread per test process: the processes already fill the cores.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Byte code is kept, whatever the environment says: tests start some hundred processes that would each compile the sources.
+export PYTHONDONTWRITEBYTECODE =
 
 help:
 	@echo "make demo     fit classifiers and a count regressor to real data, print a table, write plots to demo-output/"

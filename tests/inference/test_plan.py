@@ -247,7 +247,13 @@ def test_every_refusal_has_a_case():
     assert {text_of(case) for case in CASES} == {text for _, text in plan.REFUSALS}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.words}-{case.estimator.__name__}-{case.remedy}")
+def parameter(case):
+    """A case by its name; those of topics compile the loops of each algorithm, for ten seconds."""
+    marks = [pytest.mark.exhaustive] * (case.estimator is CorrelatedTopicModel)
+    return pytest.param(case, marks=marks, id=f"{case.words}-{case.estimator.__name__}-{case.remedy}")
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 def test_a_refusal_names_both_parts_and_what_helps(case):
     """The message is that row's, and no other's; what it proposes is accepted."""
     text = re.sub(r"\\\{\w+(!r)?\\\}", ".+", re.escape(text_of(case)))
