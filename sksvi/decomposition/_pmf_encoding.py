@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import column_or_1d
 
+from sksvi._runtime import parallel
 from sksvi.decomposition._ids import (
     Features,
     check_has_ids,
@@ -249,7 +250,8 @@ class PairEncoding(Encoding):
         ids = [self.ids[side] for side in SIDES]
         users, items = (plates_of(own, column) for own, column in zip(ids, rows.ids, strict=True))
         n_users, n_items = (len(own) + int(column.isna().sum()) for own, column in zip(ids, rows.ids, strict=True))
-        return Ratings(users, items, rows.y, rows.weight, n_users, n_items, estimator.zero_weight is not None)
+        zeros, threads = estimator.zero_weight is not None, parallel.n_threads(estimator.n_jobs)
+        return Ratings(users, items, rows.y, rows.weight, n_users, n_items, zeros, threads)
 
     def stored(self, data: Ratings) -> Table:
         """Positions of users and items, -1 where an id is missing, and values."""
