@@ -264,7 +264,8 @@ class Rescaled(Design):
     def filled(self, out: Array) -> None:
         """The columns, written to `out` (n, D); differences are of doubles."""
         off = np.subtract(self.X, self.centre, out=out if out.dtype == np.float64 else None)
-        np.multiply(off, 1.0 / self.scale, out=out, casting="same_kind")  # divisions take thrice the time
+        if off is not out or np.any(self.scale != 1.0):
+            np.multiply(off, 1.0 / self.scale, out=out, casting="same_kind")  # divisions take thrice the time
 
     def rows(self, intercept: bool) -> DenseRows | RescaledRows:
         """The row block."""
