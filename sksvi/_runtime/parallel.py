@@ -342,7 +342,10 @@ def summed(function: Callable[[Any], Any], items: list[Any], threads: int) -> An
         wait(workers)
         _HOLDER.take_back(pool, threads)
     if failed:
-        raise failed[min(failed)]
+        try:
+            raise failed[min(failed)]
+        finally:  # frames of its traceback know `failed`: they and their arrays would stay until cycles are collected
+            failed.clear()
     return tree.total()
 
 
