@@ -118,22 +118,21 @@ class MixtureSampler:
     def side_by_side(self, draw: MixtureDraw, rng: np.random.Generator, threads: int) -> MixtureDraw:
         """The next labels given a draw of weights and probabilities, which is given the last ones."""
         view = self.model.view(given_counts(self.model, draw.rows, draw.counts, draw.log_prior), rng)
-        key, chunks = int(rng.integers(2**62)), self.model.chunks(slice(0, len(self.data)), self.data)
-        labels = np.empty(len(self.data), np.int64)
+        # To seed random numbers for each chunk takes longer than to draw those of all rows.
+        uniform, labels = rng.random(len(self.data)), np.empty(len(self.data), np.int64)
         with parallel.working():
-            one = partial(self._labelled, view, key, labels)
-            rows, counts = parallel.summed(one, list(enumerate(chunks)), threads)
+            chunks = self.model.chunks(slice(0, len(self.data)), self.data)
+            rows, counts = parallel.summed(partial(self._labelled, view, uniform, labels), chunks, threads)
         return MixtureDraw(labels, rows, counts, self.next_prior(counts, draw.log_prior, rng))
 
-    def _labelled(self, view: Any, key: int, labels: Array, chunk: tuple[int, slice]) -> tuple[Array, Array]:
+    def _labelled(self, view: Any, uniform: Array, labels: Array, rows: slice) -> tuple[Array, Array]:
         """Label a chunk of rows under a view; the counts that the labels make."""
-        number, rows = chunk
         cells = self.data.X[rows]
         logs = np.ascontiguousarray(view.logs(cells).T)  # (K, n): numpy is slow along a short last axis
         ends = np.exp(logs - logs.max(0))
         for k in range(1, len(ends)):
             ends[k] += ends[k - 1]
-        labels[rows] = (ends[:-1] <= parallel.stream(key, number, 0).random(len(cells)) * ends[-1]).sum(0)
+        labels[rows] = (ends[:-1] <= uniform[rows] * ends[-1]).sum(0)
         return self._counts_of(labels[rows], cells)
 
     def _counts_of(self, labels: Array, cells: MixtureRows) -> tuple[Array, Array]:
