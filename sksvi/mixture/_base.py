@@ -50,6 +50,8 @@ Array = np.ndarray
 ALGORITHMS = ("svi", "ssvi-a", "ssvi", "map", "cvi", "mc-ssvi", "gibbs")
 #: Rows up to which a step takes all of them; beyond, a share of them within limits: fits end in better optima.
 BATCHES = BatchRule(whole=64, smallest=64, largest=2000, share=10)
+#: Rows up to which fits from other starts find these optima: steps take all of them.
+FEW_ROWS = 500
 #: Most judged passes after the moves of a fit that was cut off.
 SETTLING_PASSES = 10
 #: Share of the bound that an end of fewer components must gain for a stream to go on from there: later rows part what
@@ -68,6 +70,12 @@ LEAST_ROWS = 0.5
 def n_used(rows: Array) -> int:
     """How many components have rows, of which each is expected to have so many."""
     return int(np.sum(rows >= LEAST_ROWS))
+
+
+def batch_rule(self: Any) -> BatchRule:
+    """Rows of a step: of few rows all, where other starts follow."""
+    starts_again = self.moves not in ("none", False) and self._algorithm().spec.globals == "expected"
+    return replace(BATCHES, whole=FEW_ROWS) if starts_again else BATCHES
 
 
 class Mixture(DensityMixin, FirstRows):
@@ -89,7 +97,7 @@ class Mixture(DensityMixin, FirstRows):
 
     #: A chunk is many small steps: one step on all of it would say little more than one on some of its rows.
     _portion_rows = 20
-    _batch_rule = BATCHES
+    _batch_rule = property(batch_rule)
     _parameter_constraints: dict[str, list[Any]] = {
         **{k: v for k, v in BaseSVI._parameter_constraints.items() if k not in ("covariance", "expectation")},
         "algorithm": [StrOptions(set(ALGORITHMS)), algorithms.Algorithm],

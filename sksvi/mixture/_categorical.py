@@ -56,7 +56,8 @@ class CategoricalMixture(Mixture):
         `means_` stay those of q. "variational": q. So it is after `partial_fit`, for Dask collections, for rows of
         other weights than 1, and with a single component.
     batch_size : int, "auto" or None, default="auto"
-        Rows per step; "auto": a tenth of them, at least 64 and at most 2,000.
+        Rows per step; "auto": a tenth of them, at least 64 and at most 2,000; all of at most 500, where fits from other
+        starts follow, as by default.
     max_iter : int, default=100
         Passes over the rows, at most.
     tol : float, default=3e-4

@@ -73,7 +73,7 @@ class UsedComponents:
         counts = np.pad(point.counts[:, order], ((0, 0), (0, rest)))
         given = given_counts(self.whole, rows, counts, point.log_prior)
         seed = np.random.RandomState(rng.integers(2**31))
-        found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.prior(given)}
+        found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.names}
         weights = given["weights"][: self.n].sample(1, seed)[0]
         return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}
 
