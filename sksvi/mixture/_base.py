@@ -73,9 +73,9 @@ def n_used(rows: Array) -> int:
 
 
 def batch_rule(self: Any) -> BatchRule:
-    """Rows of a step: of few rows all, where other starts follow."""
+    """Rows of a step: of few rows all, in fits that other starts follow; of a stream the first ones are no such fit."""
     starts_again = self.moves not in ("none", False) and self._algorithm().spec.globals == "expected"
-    return replace(BATCHES, whole=FEW_ROWS) if starts_again else BATCHES
+    return replace(BATCHES, whole=FEW_ROWS) if starts_again and self._first_rows is None else BATCHES
 
 
 class Mixture(DensityMixin, FirstRows):
