@@ -31,9 +31,10 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv and ensurepip found; pass PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# $(VENV)/.installed-EXTRA marks the environment as holding the package and that extra of pyproject.toml.
+# $(VENV)/.installed-EXTRA marks the environment as holding the package and that extra of pyproject.toml. Byte code is made
+# of what is imported, when it is: of all of it pip takes as long as to install it.
 $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
 	@touch $@
 
 demo: $(VENV)/.installed-plot
