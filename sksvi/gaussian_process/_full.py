@@ -143,7 +143,13 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         posterior_._blocks.latents.mean (r)
         _process.nodes? where self._process.node_blocks is not None
         _process.node_blocks? items 2; _process.node_blocks[0]? (a,n) f where a == len(self._process.few.weights) - 1
-        _process.node_blocks[1]? (a,n) f >=0
+        _process.node_blocks[1]? (a,n) f >=0; state_.q.kernel.value (p) f
+        state_.progress.under_way where not it or it.keys() == {'found', 'left', 'settled', 'here', 'before', 'rate'}
+        state_.progress.under_way.left? number >0; state_.progress.under_way.rate? number >=0
+        state_.progress.under_way.before? where it <= np.inf
+        state_.progress.under_way.found? where all(np.shape(x if b is None else b[-1]) == x.shape == (p,) for x, b in it)
+        state_.progress.under_way.settled? where [a.shape for b in it for a in b[:3]] == 3 * [(p,), (n,), (n,)]
+        state_.progress.under_way.here? where [a.shape for a in it[:3]] == [(p,), (n,), (n,)] and np.all(it[2] >= 0.0)
     """
     )
 

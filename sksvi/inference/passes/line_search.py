@@ -84,11 +84,11 @@ class LineSearch:
         starts = problem.model.starts
         if line_search_state(state).here is None:
             state = first_backtracked(problem, state)
-        if starts.settled_by_search and state.bounds and (line_search_state(state).under_way or not problem.frozen):
-            return state, None
-        mended = state.repairs
-        if problem.algorithm.spec.nested:
+        mended, under_way = state.repairs, line_search_state(state).under_way
+        if problem.algorithm.spec.nested and not under_way:
             state = with_settled_covariance(problem, state, tol)
+        if starts.settled_by_search and state.bounds and (under_way or not problem.frozen):
+            return state, None
         progress, natural = line_search_state(state), problem.algorithm.spec.natural
         here = progress.here
         assert here is not None

@@ -7,7 +7,9 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from sksvi import GPClassifier
+from sksvi.algorithms import FixedPoint
 from sksvi.callbacks import Checkpoint
+from sksvi.inference.records import replace
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
 from sksvi.models.gp.full_search import KernelSearch, average_information
@@ -80,8 +82,9 @@ def cut_off(path, after, X, y, **options):
     [
         {},
         {"kernel": ConstantKernel(1e-3, (1e-2, 1e3)) * RBF([40.0, 0.01]), "hyperparameters": "point", "tol": 1e-8},
+        {"algorithm": FixedPoint(order="batch"), "hyperparameters": "point"},
     ],
-    ids=["usual", "begun out of bounds"],
+    ids=["usual", "begun out of bounds", "covariance settled first"],
 )
 def test_a_search_that_was_cut_off_goes_on_from_its_last_step(options, tmp_path, monkeypatch, global_random_seed):
     """To the same bits, and no step is made twice."""
@@ -130,3 +133,25 @@ def test_labels_that_changed_begin_the_search_anew(tmp_path, global_random_seed)
     found = cut_off(tmp_path / "fit.sksvi", 9, X, y, **options).fit(X, other)
     anew = GPClassifier(**options).fit(X, other)
     assert found.converged_ and found.lower_bound_ == pytest.approx(anew.lower_bound_, abs=2e-2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda record: {"left": record["left"]},
+        lambda record: {**record, "rate": "1"},
+        lambda record: {**record, "before": float("nan")},
+        lambda record: {**record, "found": ((np.zeros(3), None), *record["found"])},
+        lambda record: {**record, "settled": record["settled"][:2]},
+        lambda record: {**record, "here": (record["here"][0], record["here"][1][:5], *record["here"][2:])},
+        lambda record: {**record, "here": (*record["here"][:2], -record["here"][2], *record["here"][3:])},
+    ],
+)
+def test_a_file_whose_search_is_none_is_refused(wrong, tmp_path):
+    X, y = labels(60, 0)
+    cut = cut_off(tmp_path / "fit.sksvi", 6, X, y, hyperparameters="point")
+    progress = cut.state_.progress
+    cut.state_.progress = replace(progress, under_way=wrong(progress.under_way))
+    with pytest.raises(ValueError, match="under_way"):
+        cut.save(tmp_path / "wrong.sksvi")
+        load(tmp_path / "wrong.sksvi")
