@@ -37,6 +37,7 @@ from sksvi.gaussian_process._sites import full_sites
 from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
+from sksvi.inference.start import continued
 from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
@@ -147,7 +148,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         state_.progress.under_way where not it or it.keys() == {'found', 'left', 'settled', 'here', 'before', 'rate'}
         state_.progress.under_way.left? number >0; state_.progress.under_way.rate? number >=0
         state_.progress.under_way.before? where it <= np.inf
-        state_.progress.under_way.found? where all(np.shape(x if b is None else b[-1]) == x.shape == (p,) for x, b in it)
+        state_.progress.under_way.found? where all(p == len(x) == len(x if b is None else b[-1]) for x, b in it)
         state_.progress.under_way.settled? where [a.shape for b in it for a in b[:3]] == 3 * [(p,), (n,), (n,)]
         state_.progress.under_way.here? where [a.shape for a in it[:3]] == [(p,), (n,), (n,)] and np.all(it[2] >= 0.0)
     """
@@ -275,10 +276,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         return started_at_part(problem, cast(FullGP, problem.model), self.tol)
 
     def _continued(self, problem: Problem) -> State:
-        state = super()._continued(problem)
-        if np.array_equal(cast(Table, problem.data).X, self.X_train_):
-            return state
-        return replace(state, q=cast(FullGP, problem.model).at(state.q["kernel"].value), progress=START)
+        state = self.state_
+        if not np.array_equal(cast(Table, problem.data).X, self.X_train_):
+            state = replace(state, q=cast(FullGP, problem.model).at(state.q["kernel"].value), progress=START)
+        return continued(problem, state)
 
     def _expose(self, model: FullGP, state: State) -> None:
         self.kernel_ = model.current_kernel(state.q)

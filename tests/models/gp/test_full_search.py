@@ -135,6 +135,16 @@ def test_labels_that_changed_begin_the_search_anew(tmp_path, global_random_seed)
     assert found.converged_ and found.lower_bound_ == pytest.approx(anew.lower_bound_, abs=2e-2)
 
 
+@pytest.mark.parametrize("n", [100, 160])
+def test_a_search_that_was_cut_off_goes_on_with_other_rows(n, tmp_path, global_random_seed):
+    """From the kernel that it had reached."""
+    X, y = labels(160, global_random_seed)
+    options = {"kernel": KERNEL, "hyperparameters": "point", "tol": 1e-6}
+    found = cut_off(tmp_path / "fit.sksvi", 9, X[:120], y[:120], **options).fit(X[:n], y[:n])
+    anew = GPClassifier(**options).fit(X[:n], y[:n])
+    assert found.converged_ and found.lower_bound_ == pytest.approx(anew.lower_bound_, abs=2e-2)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
