@@ -143,7 +143,7 @@ class Fit(ABC):
     Parameters
     ----------
     problem, state : Problem and State
-        The fit's; blocks have settled.
+        The fit's: ``data``, ``expect``, ``threads``, ``scale`` and names of ``frozen`` blocks; blocks have settled.
     tick : callable
         Tell the fit of another look at all data, by the bound; True: it must stop.
     """
@@ -166,31 +166,6 @@ class Fit(ABC):
     def under_way(self) -> dict[str, Any]:
         """What a search had recorded when the fit was cut off; empty: it begins."""
         return dict(self.state.progress.under_way)
-
-    @property
-    def data(self) -> Any:
-        """The data."""
-        return self.problem.data
-
-    @property
-    def expect(self) -> Any:
-        """The rule of expectations."""
-        return self.problem.expect
-
-    @property
-    def threads(self) -> int:
-        """Threads over chunks of rows."""
-        return int(self.problem.threads)
-
-    @property
-    def scale(self) -> float:
-        """Population size over the data's weight."""
-        return float(self.problem.scale)
-
-    @property
-    def frozen(self) -> frozenset[str]:
-        """Blocks that stay."""
-        return frozenset(self.problem.frozen)
 
     def already_searched(self, names: list[str]) -> bool:
         """Whether the last search of this fit ended at these hyperparameters."""

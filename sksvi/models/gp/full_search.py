@@ -62,7 +62,7 @@ class KernelSearch(ProfileSearch):
 
     def __init__(self, model: Any, fit: Fit, tol: float) -> None:
         super().__init__(fit, tol, list(zip(*model.kernel.bounds.T, strict=True)))
-        self.model, self.rows = model, model.batch(fit.data, slice(0, len(fit.data)))
+        self.model, self.rows = model, model.batch(fit.problem.data, slice(0, len(fit.problem.data)))
         #: Where q was at first and settled last, and the gain that the next step promises, nats.
         self.first = self.best = self.latest = SettledKernel(fit.q, fit.here.gradient, fit.here.bound)
         self.promised = np.inf
@@ -155,7 +155,7 @@ class KernelSearch(ProfileSearch):
 
     def valued(self, q: Blocks) -> SettledKernel:
         """Gradient and bound at q."""
-        terms = self.model.terms(q, self.rows, self.fit.expect, None)
+        terms = self.model.terms(q, self.rows, self.fit.problem.expect, None)
         gradient = self.model.pull_back(terms, self.rows)
         bound = float(terms.value.sum()) - self.fit.divergence(q)
         if not np.isfinite(bound):

@@ -185,7 +185,7 @@ class CollapsedSearch:
 
     def _over_rows(self, one: Any, *args: Any) -> Any:
         """Sum of the function `one` over the chunks of all rows."""
-        return self.data.reduced(partial(over_chunks, one, self.model, self.fit.threads, *args))
+        return self.data.reduced(partial(over_chunks, one, self.model, self.fit.problem.threads, *args))
 
     def _settled(self, q: dict[str, Any]) -> dict[str, Any]:
         """q(v) after natural steps from where it was."""
@@ -207,8 +207,8 @@ class CollapsedSearch:
             block.prepare()
         model.geometry(q)
 
-        value, gradient = slopes_at(model, q, fit.expect, gram, self._over_rows, self.data.total_weight)
-        scale = fit.scale
+        value, gradient = slopes_at(model, q, fit.problem.expect, gram, self._over_rows, self.data.total_weight)
+        scale = fit.problem.scale
         gradient = {name: scale * part for name, part in gradient.items()}
         return scale * value - fit.divergence(q), self._with_prior(q, gradient)
 
@@ -274,7 +274,7 @@ def learned(model: Any, fit: Fit) -> list[str]:
     names = ["kernel"] if model.learn_kernel else []
     names += ["likelihood"] if "likelihood" in fit.q else []
     names += ["inputs"] if model.learn_inputs else []
-    return [name for name in names if name not in fit.frozen]
+    return [name for name in names if name not in fit.problem.frozen]
 
 
 def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
@@ -282,9 +282,9 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     names = learned(model, fit)
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
-    search, looks = CollapsedSearch(model, fit, names, fit.data), Looks(fit, len(fit.data))
-    rows = ROW_SHARE * fit.scale * fit.data.total_weight if len(fit.data) >= MANY_ROWS else None
-    sizes = sizes_of_samples(fit.data, model) if search.closed and model.bound == model.teacher else []
+    search, looks = CollapsedSearch(model, fit, names, fit.problem.data), Looks(fit, len(fit.problem.data))
+    rows = ROW_SHARE * fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
+    sizes = sizes_of_samples(fit.problem.data, model) if search.closed and model.bound == model.teacher else []
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
@@ -302,7 +302,7 @@ def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> 
     """Whether a search goes on from where those of samples end, each begun at the end of the one before."""
     model, fit, names, q = search.model, search.fit, search.names, search.q
     for size in sizes:
-        few, own = CollapsedSearch(model, fit, names, sampled(fit.data, model, size)), Looks(fit, size)
+        few, own = CollapsedSearch(model, fit, names, sampled(fit.problem.data, model, size)), Looks(fit, size)
         if size > sizes[0]:
             few.go_on_from(q)
         elif begins_at_exact(model, fit, names):
@@ -324,7 +324,7 @@ class Looks:
     """Count of looks at some rows: as many as go over all rows together are a pass; a part has the fit's bound."""
 
     def __init__(self, fit: Fit, size: int) -> None:
-        self.fit, self.share, self.looks, self.ended = fit, -(-len(fit.data) // size), 0, False
+        self.fit, self.share, self.looks, self.ended = fit, -(-len(fit.problem.data) // size), 0, False
 
     def __call__(self, value: float) -> bool:
         self.looks += 1
@@ -334,10 +334,10 @@ class Looks:
 
 def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
     """Whether a search of many rows begins at the exact process of a few: of a kernel and points that it chose anew."""
-    if not ({"kernel", "inputs"} <= set(names) and isinstance(model.inducing, str) and fit.data.at_hand):
+    if not ({"kernel", "inputs"} <= set(names) and isinstance(model.inducing, str) and fit.problem.data.at_hand):
         return False
     fresh = np.array_equal(fit.q["kernel"].value, model.kernel.theta) and model.bound == "simple"
-    return fresh and model.likelihood.noise_variance is not None and len(fit.data) >= MANY_ROWS
+    return fresh and model.likelihood.noise_variance is not None and len(fit.problem.data) >= MANY_ROWS
 
 
 def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
@@ -347,8 +347,8 @@ def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
     points to place.
     """
     model, fit = search.model, search.fit
-    order = np.random.default_rng([model.seed, 0, 8]).permutation(len(fit.data))
-    rows, X = fit.data.take(np.sort(order[:EXACT_ROWS])), fit.data.X[np.sort(order[:CANDIDATES])]
+    order = np.random.default_rng([model.seed, 0, 8]).permutation(len(fit.problem.data))
+    rows, X = fit.problem.data.take(np.sort(order[:EXACT_ROWS])), fit.problem.data.X[np.sort(order[:CANDIDATES])]
     own, names = model.replaced(bound="optimal", learn_inputs=False), [n for n in search.names if n != "inputs"]
     exact, ticks = CollapsedSearch(own, fit, names, rows), Looks(fit, len(rows))
     exact.climb(ticks, lambda _: EXACT_SHARE * len(rows))

@@ -471,12 +471,12 @@ class LinearModel(LinearLatents):
         q, names = fit.q, ["prior_precision", *["likelihood"] * ("likelihood" in fit.q)]
         one = self.named is None and (self.scales is None or len(self.scales.lowest) == 1)
         learned = self.hyper.keys() - {"prior_power"}
-        if set(names) != learned or not one or self.likelihood.n_latents > 1 or set(names) & fit.frozen:
+        if set(names) != learned or not one or self.likelihood.n_latents > 1 or set(names) & fit.problem.frozen:
             return q, False
         if not (q["weights"].full and q["weights"].natural_coordinates) or fit.already_searched(names):
             return q, False
         worth = tol * fit.size(fit.here.bound)
-        there = elsewhere(self, q, fit.here.gradient, fit.data.total_weight * fit.scale, worth)
+        there = elsewhere(self, q, fit.here.gradient, fit.problem.data.total_weight * fit.problem.scale, worth)
         if there is None:
             return q, False
         there = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
@@ -484,7 +484,7 @@ class LinearModel(LinearLatents):
 
     def _best_power(self, fit: Fit, tol: float) -> dict[str, Any] | None:
         """q where it has settled under the power of the prior whose bound is largest; None: where it is."""
-        q, frozen = fit.q, "prior_power" in fit.frozen
+        q, frozen = fit.q, "prior_power" in fit.problem.frozen
         if (
             self.shapes is None
             or frozen

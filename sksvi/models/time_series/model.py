@@ -208,7 +208,7 @@ class DynamicModel(PerLatent):
     # ---- parameters
     def search(self, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
         """Newton's steps on the bound as a function of the parameters alone, with q settled at each of them."""
-        names = [name for name in self.hyper if name not in fit.frozen and fit.q[name].value.size]
+        names = [name for name in self.hyper if name not in fit.problem.frozen and fit.q[name].value.size]
         if not self.learned or not names or fit.already_searched(names):
             return fit.q, False
         search = SeriesSearch(self, fit, tol, names)

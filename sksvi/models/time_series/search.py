@@ -121,7 +121,7 @@ class SeriesSearch(ProfileSearch):
             here = fit.q[name].value.tolist()
             box += model.dynamics.box if name == "dynamics" else [(x - WIDEST, x + WIDEST) for x in here]
         super().__init__(fit, tol, box)
-        self.closed = ConjugateOptimum(model, fit.data, fit.scale)
+        self.closed = ConjugateOptimum(model, fit.problem.data, fit.problem.scale)
 
     def look(self, bound: float) -> bool:
         """Count one more evaluation on all data; an error of a callback's is remembered as such."""
@@ -195,7 +195,7 @@ class SeriesSearch(ProfileSearch):
             here, slopes = self.closed(q)
         else:
             here = self.settled(q)
-            slopes, self.bend = self.model.slopes(here.q, self.fit.data, self.fit.expect)
+            slopes, self.bend = self.model.slopes(here.q, self.fit.problem.data, self.fit.problem.expect)
         slope = self.stacked(slopes)
         if not finite(here.bound, slope):
             raise NotPositiveDefinite("the bound or its slope is not finite at these parameters")
