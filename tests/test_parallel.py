@@ -173,6 +173,21 @@ def test_threads_are_there_for_the_next_call_until_the_last_is_out():
     assert names() == before
 
 
+def test_a_token_that_dies_in_a_thread_that_ends_stops_nobody():
+    holder = parallel._HOLDER
+
+    def fit():
+        with parallel.working():
+            pool = holder.pool(1)
+            pool.submit(lambda: (time.sleep(0.05), holder.leave(0)))
+            holder.take_back(pool, 1)
+
+    leaving = threading.Thread(target=fit, daemon=True)
+    leaving.start()
+    leaving.join(10)
+    assert not leaving.is_alive()
+
+
 def test_whoever_leaves_early_leaves_nothing_under_way():
     running = []
 

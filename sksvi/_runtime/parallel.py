@@ -91,7 +91,10 @@ class _Holder:
             if registered is None or (dead is not None and registered[0] is not dead):
                 return
             self._restore_without(key)
+            idle, self._idle = ({}, self._idle) if self._held else (self._idle, {})
             self._tokens.pop(key, None)
+        for pool in (one for pools in idle.values() for one in pools):  # without the lock, which a dying token asks for
+            pool.shutdown()
 
     def pool(self, threads: int) -> ThreadPoolExecutor:
         """Threads for one call alone: those of an earlier one, or new."""
@@ -114,9 +117,6 @@ class _Holder:
         if self._before is None or any(name != key for name in self._tokens):
             return
         self._held = False
-        while self._idle:
-            for pool in self._idle.popitem()[1]:
-                pool.shutdown()
         _set_threads(self._before)
         memory.give_back_freed()
         self._before = None
