@@ -284,7 +284,8 @@ class _Side:
         finally:
             for file in files.values():
                 file.close()
-        columns = {column: np.asarray(np.memmap(path, kind, "r")) for (column, path), kind in self._found()}
+        # Not as read-only ones, for which loops would be compiled anew.
+        columns = {column: np.asarray(np.memmap(path, kind, "c")) for (column, path), kind in self._found()}
         return Entries(self.starts, columns["other"], columns["y"], columns.get("weight"))
 
     def _found(self) -> Iterator[tuple[tuple[str, Path], np.dtype]]:

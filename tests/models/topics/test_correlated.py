@@ -197,6 +197,7 @@ def test_documents_stay_without_a_rate(kind, covariance, adagrad):
     assert np.abs(fit_with(kind(), covariance=covariance).state_.locals.values[:, :2]).mean() > 0.1
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", [HybridMCSSVI, SDSVI])
 def test_rates_of_documents(kind):
     """By default 1 and 0.1; twice the rate is twice as much, and bits of a default do not depend on how it is said."""

@@ -38,11 +38,11 @@ def model_of(local_step="mean-field", **options):
 
 def document_of(rng, counts):
     """One document with random topics: view and documents."""
-    words = np.arange(len(counts))
+    words, cuts = np.arange(len(counts), dtype=np.int32), np.array([0, len(counts)], np.int32)
     topics = rng.dirichlet(np.ones(V), K)
     offset = np.log(topics).max(0)
     view = LDAView(np.ascontiguousarray(np.exp(np.log(topics) - offset).T), offset, np.array([0.3, 0.8, 1.3]))
-    batch = LDADocuments(np.array([0, len(words)]), words, np.asarray(counts, float), np.array([5]), np.zeros((1, K)))
+    batch = LDADocuments(cuts, words, np.asarray(counts, float), np.array([5]), np.zeros((1, K)))
     return topics, view, batch
 
 
@@ -79,7 +79,7 @@ def test_gibbs_is_the_enumeration(counts, global_random_seed):
     topics, view, batch = document_of(np.random.default_rng(global_random_seed), counts)
     seen = np.asarray(counts) > 0
     batch.words, batch.counts = batch.words[seen], batch.counts[seen]
-    batch.indptr = np.array([0, seen.sum()])
+    batch.indptr = np.array([0, seen.sum()], np.int32)
     model, runs = model_of("gibbs", learns_alpha="auto"), []
     for key in range(60):
         batch.streams = np.array([key])
@@ -102,7 +102,8 @@ def test_gibbs_of_two_words_and_many_topics(global_random_seed):
     cells = np.stack([joint.sum(1), joint.sum(0)]) / joint.sum()
     wanted = np.concatenate([cells.ravel(), cells.sum(0) + 2.0 * np.diagonal(joint) / joint.sum()])
     model = LatentDirichlet(n_topics, 2, alpha=alpha, eta=np.ones((n_topics, 2)), local_step="gibbs")
-    batch = LDADocuments(np.array([0, 2]), np.arange(2), np.ones(2), np.array([5]), np.zeros((1, n_topics)))
+    words, cuts = np.arange(2, dtype=np.int32), np.array([0, 2], np.int32)
+    batch = LDADocuments(cuts, words, np.ones(2), np.array([5]), np.zeros((1, n_topics)))
     for key in range(60):
         terms = model.settled(
             LDAView(topics, np.zeros(2), alpha), batch, DocumentVisit(0, 0.0, 30, 600), key, squares=True
