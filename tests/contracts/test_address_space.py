@@ -160,6 +160,7 @@ def test_every_estimator_has_a_case():
     assert set(LARGE) == set(NAMES)
 
 
+@pytest.mark.costly
 def test_a_fit_asks_for_the_memory_that_it_takes():
     check_address_space(QUICK)
 

@@ -362,6 +362,7 @@ print(model.n_iter_, model.converged_, np.isfinite(model.predict(X)).all())
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("keep", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_a_real_signal_from_outside(keep, tmp_path):
     path = str(tmp_path / "fit.sksvi")

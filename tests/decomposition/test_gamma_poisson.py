@@ -137,6 +137,7 @@ def test_few_components_hold_two_bases(global_random_seed, monkeypatch):
     assert np.mean(lost[SURPLUS]) < 0.6 * np.mean(lost[1.0])
 
 
+@pytest.mark.costly
 def test_batches_begin_without_components_to_spare(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.poisson(rng.gamma(0.5, 2.0, (60, 3)) @ rng.gamma(0.5, 2.0, (3, 8)))

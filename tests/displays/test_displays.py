@@ -166,6 +166,7 @@ def test_columns_that_speak_for_a_class():
         CoefficientDisplay.from_estimator(numbers, class_name="mid")
 
 
+@pytest.mark.costly
 def test_bounds_by_their_distance_to_the_best():
     """By hand: the best exact bound is -80, the least distance 0.5, and an estimate above has no logarithm."""
     noisy = ([1, 2, 3, 4], [-100.0, -79.0, -90.0, -80.5], [False, False, False, True])

@@ -140,6 +140,7 @@ def test_a_conjugate_posterior_passes_and_one_of_half_the_variance_does_not(rows
     assert "too narrow; 90 % intervals hold" in str(narrow)
 
 
+@pytest.mark.costly
 def test_ranks_do_not_depend_on_processes(rows):
     model = BayesianGLMClassifier(**SMALL)
     one, two = (sbc(model, X=rows, n=6, n_draws=19, n_jobs=n_jobs, random_state=1) for n_jobs in (None, 2))

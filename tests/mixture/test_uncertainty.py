@@ -97,6 +97,7 @@ def test_what_has_no_draws_has_q(cls):
         assert hasattr(each.posterior_["weights"], "concentration") and len(each.summary())
 
 
+@pytest.mark.costly
 @BOTH
 def test_draws_of_many_rows_side_by_side(cls, monkeypatch):
     """Spreads as of the collapsed chain, and the same bits for any number of threads."""
@@ -155,6 +156,7 @@ def test_sweeps_between_draws_double_where_weights_move_slowly(monkeypatch):
     assert once == [1] and len(apart.posterior_["weights"].draws) == 60
 
 
+@pytest.mark.costly
 def test_doubled_sweeps_are_the_same_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(_joint, "SHARED", 0)
     monkeypatch.setattr(_joint, "MOST", 60)

@@ -117,6 +117,7 @@ def test_an_error_names_partition_and_column(counts):
     assert vars(model) == vars(lda())
 
 
+@pytest.mark.costly
 def test_answers_of_three_dimensions(counts):
     model = lda(max_iter=2).fit(counts)
     for rows in (chunked(counts), da.from_array(counts.toarray(), chunks=(50, 30))):

@@ -85,6 +85,7 @@ def test_names_as_long_as_a_folder_takes(tmp_path):
     assert path.read_bytes() == b"new" and len(os.listdir(tmp_path)) == 2
 
 
+@pytest.mark.costly
 @posix
 def test_what_a_killed_save_left_is_swept_and_nothing_else(tmp_path):
     path, root = tmp_path / "model", Path(sksvi.__file__).parents[1]

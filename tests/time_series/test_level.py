@@ -91,6 +91,7 @@ def test_a_fit_that_goes_on_keeps_what_was_chosen(tmp_path):
     assert (loaded.partial_fit(None, [0.0, 1.0]).level_, type(loaded.likelihood_)) == chosen
 
 
+@pytest.mark.costly
 def test_series_choose_one_by_one_and_together_walk():
     table = pd.DataFrame({"s": np.repeat(["a", "b"], 60), "y": np.concatenate([intermittent(4, 60), np.full(60, 5.0)])})
     rng = np.random.default_rng(0)
