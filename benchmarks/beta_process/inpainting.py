@@ -70,7 +70,7 @@ def default_runs(quick: bool) -> None:
         "was fitted to. cover: share of the missing pixels within +- 1.645 of `return_std`. sd: standard deviation of "
         "the noise, in grey levels. richer: whether the image is estimated with more factors per patch "
         "than were learned. Methods called quoted were not run here: the figures are those that the task description "
-        "gives; they lack seconds. Images that are not in the table were not run. Seconds are of a busy machine. "
+        "gives; they lack seconds. Images that are not in the table were not run. "
         "The table of the version before, 12,000 steps for "
         "every image, is `inpainting_before`.",
         "Table 1 of the paper (34 to 47 dB) is 6.5 to 21.5 dB above what batch BPFA is quoted with for the same task. "
