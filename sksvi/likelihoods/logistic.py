@@ -77,7 +77,9 @@ def expected_outcomes(up: Array, down: Array, m: Array, v: Array) -> tuple[Array
     m_, sd, up_, down_ = (np.ascontiguousarray(part, float) for part in (m, standard_deviation(v), up, down))
     found, beyond = np.empty((3, len(m_))), np.empty(len(m_), np.intp)
     small = np.exp(-np.abs(m_))
-    n = by_table(up_, down_, m_, sd, small, np.log1p(small), *tables(), LEAST, HALF_RANGE, WIDE, int(END / STEP), found, beyond)
+    n = by_table(
+        up_, down_, m_, sd, small, np.log1p(small), *tables(), LEAST, HALF_RANGE, WIDE, int(END / STEP), found, beyond
+    )
     if n:
         rows = beyond[:n]
         a, b = up_[rows], down_[rows]

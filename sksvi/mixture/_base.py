@@ -37,7 +37,7 @@ from sksvi.mixture import _split_merge
 from sksvi.mixture._criteria import bic, log_labelings
 from sksvi.mixture._encoding import MixtureEncoding, column_name
 from sksvi.mixture._impute import as_series, filled, gaps
-from sksvi.mixture._joint import joint_posterior
+from sksvi.mixture._joint import copies, joint_posterior
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
 from sksvi.models.mixture.model import MixtureModel
@@ -280,11 +280,13 @@ class Mixture(DensityMixin, FirstRows):
 
     # ---- what a fit leaves behind
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
-        data: Any = problem.data
-        each_is_one = data.at_hand and (data.weight is None or np.all(data.weight == 1.0))
-        if self.uncertainty == "corrected" and each_is_one and self.n_components > 1:
+        rows = copies(problem.data) if self.uncertainty == "corrected" and self.n_components > 1 else None
+        if rows is not None:
             hyper = {name: state.q[name] for name in cast(MixtureModel, problem.model).hyper}
-            self.posterior_ = joint_posterior(problem, state, {**self._own, **hyper}, self.n_components_)
+            there = replace(problem, data=rows)
+            found = joint_posterior(there, state, {**self._own, **hyper}, self.n_components_)
+            self.posterior_, self._own = found
+            self.weights_ = self._own["weights"].mean
         return super()._refine(problem, state, budget)
 
     def _expose(self, model: MixtureModel, state: State) -> None:

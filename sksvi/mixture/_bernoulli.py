@@ -50,8 +50,8 @@ class BernoulliMixture(Mixture):
         What `posterior_` and `summary` spread by. "corrected": `fit` ends with a chain of the joint posterior that
         begins at q, of labels, weights, probabilities and a learned prior count, over the components in use and one
         more, all others without weight: q takes labels and components as independent. Predictions, `weights_` and
-        `means_` stay those of q. "variational": q. So it is after `partial_fit`, for Dask collections, for rows of
-        other weights than 1, and with a single component.
+        `means_` are of the chain's means. "variational": q. So it is after `partial_fit`, for Dask collections, for
+        weights that are no whole numbers or sum to more than 1,048,576, and with a single component.
     batch_size : int, "auto" or None, default="auto"
         Rows per step; "auto": a tenth of them, at least 64 and at most 2,000; all of at most 500, where fits from other
         starts follow, as by default.

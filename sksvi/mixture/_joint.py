@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,8 +24,20 @@ MOST, LEAST, LOOKS, NUMBERS = 240, 48, 2**25, 2**22
 SHARED = 2**17
 #: Independent draws that those of the weights are to be worth, and sweeps that all draws may take for it.
 ENOUGH, SWEEPS = 16.0, 2**11
+#: Largest sum of whole weights whose rows a chain takes as copies.
+COPIES = 2**20
 #: Tells the random numbers of a chain from those of a fit's passes.
 CHAIN = 2**40
+
+
+def copies(data: Any) -> Any:
+    """Every row as often as its weight says; None where weights are no whole numbers or many, or rows elsewhere."""
+    if not data.at_hand or data.weight is None:
+        return data if data.at_hand else None
+    if not (np.all(data.weight == np.rint(data.weight)) and 0.0 < data.weight.sum() <= COPIES):
+        return None
+    each = data.weight.astype(np.intp)
+    return replace(data if np.all(each == 1) else data.take(np.repeat(np.arange(len(data)), each)), weight=None)
 
 
 class UsedComponents:
@@ -66,8 +79,8 @@ class UsedComponents:
             return self.sampler.side_by_side(point, rng, self.threads)
         return self.sampler.sweep(point, rng)[0]
 
-    def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> dict[str, Array]:
-        """Weights and probabilities given the labels; components that are left out have no weight."""
+    def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Weights and probabilities given the labels, and their means; components that are left out have no weight."""
         rest, order = self.whole.n_components - self.n, self.order(point)
         rows = np.append(point.rows[order], np.zeros(rest))
         counts = np.pad(point.counts[:, order], ((0, 0), (0, rest)))
@@ -75,7 +88,9 @@ class UsedComponents:
         seed = np.random.RandomState(rng.integers(2**31))
         found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.names}
         weights = given["weights"][: self.n].sample(1, seed)[0]
-        return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}
+        blocks = {name: given[name] for name in ("weights", *self.whole.names)}
+        means = {name: (block.theta / block.total).astype(np.float32) for name, block in blocks.items()}
+        return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}, means
 
     def order(self, point: MixtureDraw) -> Array:
         """Components in the order of q: by how many rows they share with the first labels (Papastamoulis and Iliopoulos
@@ -87,19 +102,21 @@ class UsedComponents:
         return linear_sum_assignment(together.reshape(self.n, self.n), maximize=True)[1]
 
 
-def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: int) -> Posterior:
-    """Draws of weights and probabilities, components in the order of their rows.
+def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: int) -> tuple[Posterior, Posterior]:
+    """Draws of weights and probabilities, components in the order of their weights, and q about the chain's means.
+
+    The means are averages of those given the labels of each draw, which vary less than the draws do.
 
     Parameters
     ----------
     problem : Problem
-        Of a fit to rows in memory, each of weight 1.
+        Of a fit to rows in memory, without weights.
     state : State
     q : dict of blocks
         In the order of the components' rows.
     n_used : int
     """
-    chain, found = UsedComponents(problem, q, n_used), list[dict[str, Array]]()
+    chain, found = UsedComponents(problem, q, n_used), list[tuple[dict[str, Array], dict[str, Array]]]()
     numbers = sum(np.size(block.mean) for block in q.values())
     n = int(np.clip(min(LOOKS // chain.looks, NUMBERS // numbers), LEAST, MOST))
     rng = parallel.stream(state.seed, CHAIN, 0)
@@ -108,8 +125,12 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
         found.append(chain.drawn(point, rng))
 
     point, thin = walk(chain, ChainLength(n // 4, n), rng, store), 1
-    while 2 * thin * n <= SWEEPS and effective_draws(np.stack([draw["weights"] for draw in found])) < ENOUGH:
+    while 2 * thin * n <= SWEEPS and effective_draws(np.stack([draw["weights"] for draw, _ in found])) < ENOUGH:
         thin *= 2  # weights move slowly where rows are many and components overlap
         found[:] = found[1::2]
         point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
-    return Posterior({name: DrawnBlock(np.stack([draw[name] for draw in found])) for name in found[0]})
+    means = {name: np.mean([about[name] for _, about in found], axis=0, dtype=float) for name in found[0][1]}
+    order = np.argsort(-means["weights"], kind="stable")
+    drawn = {name: DrawnBlock(np.stack([draw[name][order] for draw, _ in found])) for name in means}
+    about = {name: q[name].of_theta((mean * q[name].total)[order]) for name, mean in means.items()}
+    return Posterior(drawn), Posterior(about)

@@ -80,20 +80,21 @@ def chunked(X, size=60):
     return da.from_array(X, chunks=(size, X.shape[1]))
 
 
+#: Rows in partitions have the variances of q, which nothing corrects.
+OF_Q = {"uncertainty": "variational"}
+
+
 def made(cls, n_components, **options):
     return cls(n_components, **{"batch_size": None, "max_iter": 4, "random_state": 0, **options})
 
 
 def binary(**options):
-    return made(BernoulliMixture, 8, **{"max_iter": 8, "concentration": 5.0, **options})
+    return made(BernoulliMixture, 8, **{"max_iter": 8, "concentration": 5.0, **OF_Q, **options})
 
 
 def sparse_factors(**options):
     return made(BetaProcessFA, 5, algorithm="cvi", noise="columns", **options)
 
-
-#: Rows in partitions have the variances of q, which nothing corrects.
-OF_Q = {"uncertainty": "variational"}
 
 GIVEN = np.random.default_rng(2).gamma(1.0, 1.0, (5, 12))
 LEARNED = {"algorithm": "svi", "doc_topic_prior": "auto", "topic_word_prior": "auto"}
