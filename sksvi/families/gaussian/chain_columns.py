@@ -56,14 +56,9 @@ def _one_back(rows: Array, starts: Array, columns: Array, values: Array, r: Arra
 
 
 @entry(
-    "out (T,K) f",
-    "X (T,E) f",
-    "h (S) f",
-    "rows (R) i < K",
-    "starts (R+1) i cuts e",
-    "columns (e) i < K",
+    "out (T,K) f", "X (T,E) f", "h (S) f", "rows (R) i < K", "starts (R+1) i cuts e", "columns (e) i < K",
     "values (e) f",
-)
+)  # fmt: skip
 @njit()
 def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, out: Array) -> None:
     """Rows h_tᵀA^t of f, whose states with their share in `h` and with theirs in X do not depend on one another."""
@@ -88,22 +83,10 @@ def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, value
 
 
 @entry(
-    "X (T,E) f",
-    "h (S) f",
-    "noise (S+E) f",
-    "noise (m) f",
-    "rows (R) i < m",
-    "starts (R+1) i cuts e",
-    "columns (e) i < m",
-    "values (e) f",
-    "P (m,m) f",
-    "weights (T) f",
-    "Z (T,K) f",
-    "damped (k) i < m",
-    "D (T) f",
-    "spread (T,m) f",
-    "reach (T,k,m) f",
-)
+    "X (T,E) f", "h (S) f", "noise (S+E) f", "noise (m) f", "rows (R) i < m", "starts (R+1) i cuts e",
+    "columns (e) i < m", "values (e) f", "P (m,m) f", "weights (T) f", "Z (T,K) f", "damped (k) i < m", "D (T) f",
+    "spread (T,m) f", "reach (T,k,m) f",
+)  # fmt: skip
 @njit()
 def filter_columns(
     X: Array,
@@ -148,18 +131,9 @@ def filter_columns(
 
 
 @entry(
-    "a (m,K) f",
-    "rows (R) i < m",
-    "starts (R+1) i cuts e",
-    "columns (e) i < m",
-    "values (e) f",
-    "weights (T) f",
-    "Z (T,K) f",
-    "D (T) f",
-    "spread (T,m) f",
-    "damped (k) i < m",
-    "filtered (T,k,K) f",
-)
+    "a (m,K) f", "rows (R) i < m", "starts (R+1) i cuts e", "columns (e) i < m", "values (e) f", "weights (T) f",
+    "Z (T,K) f", "D (T) f", "spread (T,m) f", "damped (k) i < m", "filtered (T,k,K) f",
+)  # fmt: skip
 @njit()
 def states_of_columns(
     rows: Array,
@@ -190,24 +164,10 @@ def states_of_columns(
 
 
 @entry(
-    "X (T,E) f",
-    "h (S) f",
-    "noise (S+E) f",
-    "noise (m) f",
-    "rows (R) i < m",
-    "starts (R+1) i cuts e",
-    "columns (e) i < m",
-    "values (e) f",
-    "weights (T) f",
-    "Z (T,K) f",
-    "D (T) f",
-    "spread (T,m) f",
-    "filtered (T,k,K) f",
-    "reach (T,k,m) f",
-    "scores (m,K) f",
-    "r (m,K) f",
-    "pulls (k,m,K) f",
-)
+    "X (T,E) f", "h (S) f", "noise (S+E) f", "noise (m) f", "rows (R) i < m", "starts (R+1) i cuts e",
+    "columns (e) i < m", "values (e) f", "weights (T) f", "Z (T,K) f", "D (T) f", "spread (T,m) f",
+    "filtered (T,k,K) f", "reach (T,k,m) f", "scores (m,K) f", "r (m,K) f", "pulls (k,m,K) f",
+)  # fmt: skip
 @njit()
 def smooth_columns(
     X: Array,

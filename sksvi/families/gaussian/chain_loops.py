@@ -264,26 +264,11 @@ def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) 
 
 
 @entry(
-    "noise (n) f",
-    "X (T,E) f",
-    "h (S) f",
-    "noise (S+E) f",
-    "rows (R) i < n",
-    "starts (R+1) i cuts e",
-    "columns (e) i < n",
-    "values (e) f",
-    "a (n) f",
-    "P (n,n) f",
-    "linear (T) f",
-    "weights (T) f",
-    "damped (K) i < n",
-    "mean (T) f",
-    "variance (T) f",
-    "score (n) f",
-    "first (n) f",
-    "information (n,n) f",
+    "noise (n) f", "X (T,E) f", "h (S) f", "noise (S+E) f", "rows (R) i < n", "starts (R+1) i cuts e",
+    "columns (e) i < n", "values (e) f", "a (n) f", "P (n,n) f", "linear (T) f", "weights (T) f",
+    "damped (K) i < n", "mean (T) f", "variance (T) f", "score (n) f", "first (n) f", "information (n,n) f",
     "pull (n,K) f",
-)
+)  # fmt: skip
 @njit()
 def smooth(
     X: Array,
@@ -467,14 +452,9 @@ def smooth_level(
 
 
 @entry(
-    "linear (T) f",
-    "weights (T) f",
-    "mean (T) f",
-    "variance (T) f",
-    "other_linear (T) f",
-    "other_weights (T) f",
+    "linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f", "other_linear (T) f", "other_weights (T) f",
     "other_mean (T) f",
-)
+)  # fmt: skip
 @njit()
 def distance(
     linear: Array,
@@ -510,24 +490,10 @@ def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array
 
 
 @entry(
-    "noise (n) f",
-    "X (T,E) f",
-    "h (S) f",
-    "noise (S+E) f",
-    "rows (R) i < n",
-    "starts (R+1) i cuts e",
-    "columns (e) i < n",
-    "values (e) f",
-    "a (n) f",
-    "P (n,n) f",
-    "linear (T) f",
-    "weights (T) f",
-    "design (T,E) f",
-    "parts (K,n) f",
-    "by (K) f",
-    "mean (T,K) f",
-    "variance (T,K) f",
-)
+    "noise (n) f", "X (T,E) f", "h (S) f", "noise (S+E) f", "rows (R) i < n", "starts (R+1) i cuts e",
+    "columns (e) i < n", "values (e) f", "a (n) f", "P (n,n) f", "linear (T) f", "weights (T) f", "design (T,E) f",
+    "parts (K,n) f", "by (K) f", "mean (T,K) f", "variance (T,K) f",
+)  # fmt: skip
 @njit()
 def combine(
     X: Array,
