@@ -127,8 +127,9 @@ class Mixture(DensityMixin, FirstRows):
     moves: str | bool
     uncertainty: str
     posterior_: Posterior
-    #: Blocks of q, components in the order of their rows.
+    #: Blocks of q, about the means of a chain where there is one, components in the order of their weights.
     _own: Posterior
+    n_components_: int
     _encoding: MixtureEncoding
 
     def __init__(
