@@ -156,6 +156,7 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
 
     from sksvi import BernoulliMixture
     from sksvi.models.data import Table
+    from sksvi.models.mixture.model import MixtureModel
     from sksvi.models.mixture.sampler import MixtureSampler
 
     groups, n = 3, 300
@@ -175,9 +176,8 @@ def covered(rng: np.random.Generator, columns: int) -> dict[str, float]:
         low, high = beta(own, total - own).ppf([[0.05], [0.95]])
         truth = share[order(model.means_)]
         found[algorithm] = float(np.mean((low <= truth) & (truth <= high)))
-    fitted = BernoulliMixture(groups, concentration=12.0, algorithm="gibbs", max_iter=2, random_state=0).fit(X)
-    core = fitted._streaming_model(Table(X, X[:, 0]), True)
-    sampler = MixtureSampler(core, Table(fitted._cells(X, False), np.zeros(n)))
+    core = MixtureModel(groups, model._encoding.sizes, concentration=12.0, value_prior=1.0, binary=True)
+    sampler = MixtureSampler(core, Table(model._encoding.cells(model, X, model._encoding), np.zeros(n)))
     draw, weights = sampler.begin(model.state_.q), []
     for sweep in range(600):
         draw, _ = sampler.sweep(draw, rng)

@@ -127,7 +127,7 @@ class Mixture(DensityMixin, FirstRows):
     moves: str | bool
     uncertainty: str
     posterior_: Posterior
-    #: Blocks of q, about the means of a chain where there is one, components in the order of their weights.
+    #: Blocks of q, about the means of a chain where there is one, components in use first.
     _own: Posterior
     n_components_: int
     _encoding: MixtureEncoding
@@ -321,7 +321,7 @@ class Mixture(DensityMixin, FirstRows):
             return np.concatenate(list(parts))
 
     def predict(self, X: MatrixLike) -> Array:
-        """The most probable component of each row.
+        """The most probable component in use of each row.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class Mixture(DensityMixin, FirstRows):
         -------
         labels : ndarray of shape (n,)
         """
-        return self._each(X, lambda logs: logs.argmax(1))
+        return self._each(X, lambda logs: logs[:, : self.n_components_].argmax(1))
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """Probability of each component for each row, integrated over the posterior.

@@ -103,9 +103,10 @@ class UsedComponents:
 
 
 def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: int) -> tuple[Posterior, Posterior]:
-    """Draws of weights and probabilities, components in the order of their weights, and q about the chain's means.
+    """Draws of weights and probabilities, and q about the chain's means.
 
-    The means are averages of those given the labels of each draw, which vary less than the draws do.
+    Components in use come first, by their weights. The means are averages of those given the labels of each draw,
+    which vary less than the draws do.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
         found[:] = found[1::2]
         point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
     means = {name: np.mean([about[name] for _, about in found], axis=0, dtype=float) for name in found[0][1]}
-    order = np.argsort(-means["weights"], kind="stable")
+    order = np.lexsort((-means["weights"], np.arange(len(means["weights"])) >= n_used))
     drawn = {name: DrawnBlock(np.stack([draw[name][order] for draw, _ in found])) for name in means}
     about = {name: q[name].of_theta((mean * q[name].total)[order]) for name, mean in means.items()}
     return Posterior(drawn), Posterior(about)

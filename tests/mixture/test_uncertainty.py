@@ -103,7 +103,7 @@ def test_a_summary_is_that_of_the_draws(cls, tmp_path, global_random_seed):
 def test_what_has_no_draws_has_q(cls):
     X = rows(0)
     table = X if cls is BernoulliMixture else pd.DataFrame(X.astype(int)).astype("category")
-    weighted = cls(4, max_iter=200, random_state=0).fit(table, sample_weight=np.r_[2.0, np.ones(79)])
+    weighted = cls(4, max_iter=200, random_state=0).fit(table, sample_weight=np.r_[2.5, np.ones(79)])
     single = cls(1, max_iter=200, random_state=0).fit(table)
     model = fitted(cls, X)
     model.partial_fit(table[:10])

@@ -31,8 +31,12 @@ def chunked(values, size=90):
     return da.from_array(values, chunks=(size, *values.shape[1:]))
 
 
+#: Rows in partitions have the posterior of q, which no chain corrects.
+OF_Q = {"uncertainty": "variational"}
+
+
 def binary(**options):
-    return BernoulliMixture(8, **{"batch_size": None, "max_iter": 8, "random_state": 0, **options})
+    return BernoulliMixture(8, **{**OF_Q, "batch_size": None, "max_iter": 8, "random_state": 0, **options})
 
 
 def same(apart, here):
@@ -64,7 +68,7 @@ def categories(n=120):
 
 
 def latent(**options):
-    return CategoricalMixture(4, **{"batch_size": None, "max_iter": 6, "random_state": 0, **options})
+    return CategoricalMixture(4, **{**OF_Q, "batch_size": None, "max_iter": 6, "random_state": 0, **options})
 
 
 @pytest.mark.costly
