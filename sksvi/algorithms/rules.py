@@ -183,7 +183,7 @@ class OneNumber(Rule):
     """
 
     def knows(self, memory: Any) -> bool:
-        """The last coordinate, its slope and bend, once there was a step."""
+        """The last coordinate and its slope, once there was a step."""
         return memory is None or isinstance(memory, tuple)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:

@@ -136,29 +136,27 @@ def trusted_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
     return q.replace([np.clip((1 - rate) * theta + rate * (start + slope), *ends)])
 
 
-#: Longest secant step in unconstrained coordinates (e-folds of a scale), and how much less bend than before it trusts.
-SECANT_REACH, SECANT_LESS = 1.0, 0.25
+#: Longest secant step in unconstrained coordinates (e-folds of a scale), and ends of the bend that it trusts, in shares
+#: of what q and the rows know.
+SECANT_REACH, SECANT_BENDS = 1.0, (0.7, 1.5)
 
 
 def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any]:
     """A step towards the zero of a one-number block's gradient, for fits without noise.
 
     A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
-    slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes;
-    the first step is a natural one. ``memory`` is the last coordinate, its slope and the bend trusted there.
-    The slope changes with the other blocks too: a bend that vanishes or turns round says that they have moved more, and
-    cannot make the step long.
+    slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes.
+    It changes with the other blocks too: the bend is held near the information of q and of the rows, the squares of
+    their slopes, which the first step is by. ``memory`` is the last coordinate and its slope.
     """
     here, slope = q.standard_values, q.standard_gradient(prior, gradient)
-    information = np.square(q.stretch) * q.fisher(np.ones_like(slope))
-    bend = -np.maximum(np.abs(slope) / SECANT_REACH, information)
-    if memory is not None:
-        before, its_slope, trusted = memory
-        moved = here != before
-        secant = (slope - its_slope) / np.where(moved, here - before, 1.0)
-        bend = np.where(moved, np.minimum(secant, SECANT_LESS * trusted), trusted)
+    moment = q.stretch * q.fisher(np.ones_like(slope))  # how fast the moment moves
+    bend = -(q.stretch * moment - gradient[1][0] * np.square(moment))
+    if memory is not None and here != memory[0]:
+        secant = (slope - memory[1]) / (here - memory[0])
+        bend = np.clip(secant, *(share * bend for share in SECANT_BENDS[::-1]))
     step = np.clip(-slope / bend, -SECANT_REACH, SECANT_REACH)
-    return q.at(here + damping * step), (here, slope, bend)
+    return q.at(here + damping * step), (here, slope)
 
 
 def hybrid_step(

@@ -17,7 +17,7 @@ from sksvi.algorithms.steps import (
     ADAM_RATE,
     ADAM_SECOND,
     MAX_HALVINGS,
-    SECANT_LESS,
+    SECANT_BENDS,
     SECANT_REACH,
     TRUSTED_SPREAD,
     AdaGradMemory,
@@ -240,7 +240,7 @@ def test_adadeltas_first_step_is_as_long_as_is_said():
 
 
 class Line:
-    """A block of one number whose gradient is handed over, and which has little information of its own."""
+    """A block of one number whose slope is handed over, and which has little information of its own."""
 
     stretch = np.ones(1)
 
@@ -251,54 +251,68 @@ class Line:
         self.standard_values = np.array([value])
 
     def standard_gradient(self, prior, gradient):
-        return gradient
+        return gradient[0]
 
     def at(self, values):
         return Line(values[0])
 
 
-def secants(slope, start, n, damping=1.0):
+def known(information):
+    """The curvature in the moment with which `Line` has this information in its coordinate."""
+    return np.array([[(1e-3 - information) / 1e-6]])
+
+
+def secants(slope, start, n, information, damping=1.0):
     """Coordinates of n secant steps along the zero of a slope."""
     q, memory, path = Line(start), None, [start]
     for _ in range(n):
-        q, memory = secant_step(q, None, np.array([slope(q.standard_values[0])]), damping, memory)
+        gradient = (np.array([slope(q.standard_values[0])]), known(information))
+        q, memory = secant_step(q, None, gradient, damping, memory)
         path.append(q.standard_values[0])
     return path
 
 
-@pytest.mark.parametrize("bend", [0.2, 5.0])
+@pytest.mark.parametrize("share", [0.75, 1.4])
 @pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_a_secant_step_is_at_the_zero_of_a_line_at_once(side, bend):
-    """The first is as long as steps may be, and so is one whose zero is farther away."""
-    path = secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 2)
-    np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, 0.6]))
-    path = secants(lambda x: bend * (3.0 - x), 3.0 - 2.6 * side, 3)
+def test_a_secant_step_is_at_the_zero_of_a_line_at_once(side, share):
+    """The first is by what the rows know, the others at the zero of the line where that is near it."""
+    bend = 5.0 * share
+
+    def line(x):
+        return bend * (3.0 - x)
+
+    path = secants(line, 3.0 - 0.6 * side, 2, 5.0)
+    np.testing.assert_allclose(np.diff(path), side * 0.6 * np.array([share, 1.0 - share]))
+    path = secants(line, 3.0 - 2.6 * side, 3, 5.0)
     np.testing.assert_allclose(np.diff(path), side * np.array([SECANT_REACH, SECANT_REACH, 0.6]))
-    np.testing.assert_allclose(np.diff(secants(lambda x: bend * (3.0 - x), 3.0 - 1.6 * side, 1, 0.3)), 0.3 * side)
+    np.testing.assert_allclose(np.diff(secants(line, 3.0 - 2.6 * side, 1, 5.0, 0.3)), 0.3 * side)
 
 
-def test_a_secant_step_trusts_no_bend_that_turns_round_or_vanishes():
-    here = Line(1.0)
-    for its_slope in (2.0, 0.5):  # the slope stays, or rises, along the last step
-        memory = np.array([0.8]), np.array([its_slope]), np.array([-10.0])
-        moved, memory = secant_step(here, None, np.array([2.0]), 1.0, memory)
-        np.testing.assert_allclose(memory[2], SECANT_LESS * -10.0)
-        np.testing.assert_allclose(moved.standard_values, 1.0 + 2.0 / (SECANT_LESS * 10.0))
-        np.testing.assert_array_equal([memory[0], memory[1]], [[1.0], [2.0]])
-    # Nothing moved: the bend is what it was.
-    _, memory = secant_step(here, None, np.array([2.0]), 1.0, (np.array([1.0]), np.array([7.0]), np.array([-10.0])))
-    np.testing.assert_array_equal(memory[2], [-10.0])
-    still, _ = secant_step(here, None, np.zeros(1), 1.0, None)
+def test_a_secant_step_trusts_no_bend_far_from_what_rows_know():
+    here, gradient = Line(1.0), (np.array([2.0]), known(10.0))
+    least, most = 10.0 * np.array(SECANT_BENDS)
+    # The slope stays, rises, and falls much faster along the last step than rows know.
+    for its_slope, bend in ((2.0, least), (0.5, least), (20.0, most)):
+        moved, memory = secant_step(here, None, gradient, 1.0, (np.array([0.8]), np.array([its_slope])))
+        np.testing.assert_allclose(moved.standard_values, 1.0 + 2.0 / bend)
+        np.testing.assert_array_equal(memory, [[1.0], [2.0]])
+    # Nothing moved: by what rows know.
+    moved, _ = secant_step(here, None, gradient, 1.0, (np.array([1.0]), np.array([7.0])))
+    np.testing.assert_allclose(moved.standard_values, 1.2)
+    still, _ = secant_step(here, None, (np.zeros(1), known(10.0)), 1.0, None)
     np.testing.assert_array_equal(still.standard_values, [1.0])
 
 
+@pytest.mark.parametrize("curvature", [0.0, -0.5])
 @pytest.mark.parametrize("slope", [1e-3, -0.5, 40.0])
-def test_a_first_secant_step_is_natural_up_to_an_e_fold(slope):
-    """Else a block at its optimum would promise the gain of an e-fold, and no fit would end."""
+def test_a_first_secant_step_is_natural_up_to_an_e_fold(slope, curvature):
+    """Else a block at its optimum would promise the gain of an e-fold; what rows know makes it shorter."""
     q = Rayleigh(2.0)
-    gradient = ((slope - q.standard_gradient(q, (np.zeros(1),))) / (4.0 * q.scale**2),)
+    moment = 4.0 * q.scale**2
+    gradient = ((slope - q.standard_gradient(q, (np.zeros(1),))) / moment, np.array([[curvature]]))
     moved, _ = secant_step(q, q, gradient, 1.0, None)
-    np.testing.assert_allclose(np.log(moved.scale / q.scale), np.clip(slope / 4.0, -SECANT_REACH, SECANT_REACH))
+    wanted = np.clip(slope / (4.0 - curvature * moment**2), -SECANT_REACH, SECANT_REACH)
+    np.testing.assert_allclose(np.log(moved.scale / q.scale), wanted)
 
 
 @pytest.mark.parametrize("rate", [0.2, 1.0])
