@@ -54,24 +54,15 @@ def log_marginal(
         )
     out: list[Array] = []
     root, count = np.sqrt(w2), len(u)
-    # one grid of f serves all u of a row that lie within a few sd of f given u
-    span = np.maximum(u[-1] - u[0], 1e-300) / (6.0 * root)
-    pieces = 2 ** np.ceil(np.log2(np.maximum(span, 1.0))).astype(np.intp)
-    pieces = np.minimum(pieces, count)
-    for k in np.unique(pieces):
-        rows = np.flatnonzero(pieces == k)
-        if k == 1:
-            parts = _tilted(likelihood, y[rows], u[:, rows], w2[rows], parameters)
-        else:
-            size = -(-count // k)
-            index = np.minimum(np.arange(k * size), count - 1).reshape(k, size)
-            cut = u[:, rows][index].swapaxes(0, 1).reshape(size, k * len(rows))
-            repeated = np.tile(y[rows], (k, *[1] * (y.ndim - 1)))
-            parts = [
-                part.reshape(*part.shape[:-1], k, len(rows)).swapaxes(-3, -2).reshape(*part.shape[:-2], -1, len(rows))
-                for part in _tilted(likelihood, repeated, cut, np.tile(w2[rows], k), parameters)
-            ]
-        write(out, [part[..., :count, :] for part in parts], rows, u.shape[1])
+    # one grid of f serves all u of a row that lie within a few sd of f given u; else each has its own
+    near = u[-1] - u[0] <= 6.0 * root
+    for rows in (np.flatnonzero(near), np.flatnonzero(~near)):
+        if not len(rows):
+            continue
+        k = 1 if near[rows[0]] else count
+        repeated = np.tile(y[rows], (k, *[1] * (y.ndim - 1)))
+        parts = _tilted(likelihood, repeated, u[:, rows].reshape(count // k, -1), np.tile(w2[rows], k), parameters)
+        write(out, [part.reshape(*part.shape[:-2], count, len(rows)) for part in parts], rows, u.shape[1])
     return out
 
 
@@ -178,7 +169,10 @@ def _grid(likelihood: Likelihood, y: Array, u: Array, root: Array) -> tuple[Arra
     n = u.shape[1]
     ends = np.concatenate([u[0], u[-1]])
     both, spread = np.concatenate([y, y]), np.concatenate([root, root])
-    mode, rho = _modes(likelihood, both, ends, np.square(spread))
+    if len(u) > 1:
+        mode, rho = _modes(likelihood, both, ends, np.square(spread))
+    else:  # both ends are one
+        mode, rho = np.tile(_modes(likelihood, y, u[0], np.square(root)), 2)
     sign = np.repeat([-1.0, 1.0], n)
     # by concavity the density has fallen far enough at 6.6 sd of the Gaussian, often long before
     most = _REACH * spread

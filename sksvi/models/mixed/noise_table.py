@@ -22,19 +22,19 @@ from sksvi.models.mixed import noise_bounds, noise_marginal
 Array = np.ndarray
 
 #: Step of the lattice in u, in widths of the likelihood, and in log w2; cells of u that are filled together.
-STEP, LOG_STEP, CELLS = 0.25, 0.2, 8
+STEP, LOG_STEP, CELLS = 0.5, 0.2, 4
 #: Ends of the lattice in w2, in scales of q(w2).
 LEAST, MOST = 2e-4, 6.6
 #: Rows whose nodes of u lie farther out, in widths, are not served: all others ask for less than `BLOCKS`.
 FARTHEST = 500.0
 BLOCKS = 512
-#: Blocks that all values of y may ask for together, 12 kB each: nodes that lie farther from m are not served either.
+#: Blocks that all values of y may ask for together, 6 kB each: nodes that lie farther from m are not served either.
 MOST_BLOCKS = 2**16
 #: How far nodes lie from m: so many sd, and so many v / width more where `rayleigh.over_mean` follows a rate exp(u).
 REACH, STEEP = 6.5, 1.5
 #: Slots times nodes of w2 that are filled at once.
 AT_ONCE = 2**12
-#: Most distinct y that a table is made for: about 20 kB each, more where u is uncertain.
+#: Most distinct y that a table is made for: about 10 kB each, more where u is uncertain.
 MOST_VALUES = 2048
 
 
@@ -72,15 +72,15 @@ class NoiseTable:
         self._ids: dict[bytes, int] = {}
         #: The distinct y by their numbers.
         self._y: Array | None = None
-        #: By number of y and block of cells the slot in what follows, -1: none yet; and back.
-        self._slot_of = np.full((0, BLOCKS), -1)
+        #: By number of y times `BLOCKS` and block of cells the slot in what follows, -1: none yet; and back.
+        self._slot_of = np.empty(0, np.intp)
         self._of, self._block = np.empty(0, np.intp), np.empty(0, np.intp)
         #: By slot and node of w2, from the number `_first` on: log phi, r1, r2 at the lattice points; NaN where not
         #: asked for.
         self._first, self._nodes = 0, np.empty((0, 0, CELLS + 1, 3))
         self._sigma = 0.0
         self._ready = np.empty(0, bool)
-        self._cells = np.empty((0, CELLS, 12))
+        self._cells = np.empty((12, 0))
 
     def __reduce__(self) -> Any:
         """Another process fills a table of its own, and finds it again in the next pass: rows' bits are the same."""
@@ -108,22 +108,31 @@ class NoiseTable:
 
     def _terms(self, y: Array, m: Array, v: Array, sigma: float, expect: Expectation) -> list[Array]:
         values, own = np.unique(y, axis=0, return_inverse=True)
-        index = self._known(values)[own.ravel()]
+        middle = self._known(values)[own.ravel()] * BLOCKS + BLOCKS // 2
+        wanted = np.zeros(len(self._slot_of), bool)
 
-        def scores(u: Array, at: Any) -> list[Array]:
+        def place(u: Array, at: Any) -> tuple[Array, Array, Array]:
             position = u / self._step
             cell = np.floor(position)
-            x = position - cell
-            cell = cell.astype(np.intp) + CELLS * (BLOCKS // 2)
-            block = cell // CELLS
-            slot, cells = self._requested(np.broadcast_to(index[at], u.shape), block, sigma)
-            c = np.moveaxis(cells.reshape(-1, 12).take(slot * CELLS + cell % CELLS, axis=0), -1, 0)
+            block, within = np.divmod(cell.astype(np.intp), CELLS)
+            return middle[at] + block, within, position - cell
+
+        def look(u: Array, at: Any) -> list[Array]:
+            wanted[place(u, at)[0]] = True
+            return []
+
+        def scores(u: Array, at: Any) -> list[Array]:
+            code, within, x = place(u, at)
+            c = cells.take(slot_of[code] * CELLS + within, axis=1)
             value = ((((c[5] * x + c[4]) * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0]
             slope = (((5.0 * c[5] * x + 4.0 * c[4]) * x + 3.0 * c[3]) * x + 2.0 * c[2]) * x + c[1]
             bend = ((10.0 * c[5] * x + 6.0 * c[4]) * x + 3.0 * c[3]) * x + c[2]
             noise = ((((c[11] * x + c[10]) * x + c[9]) * x + c[8]) * x + c[7]) * x + c[6]
             return [value, slope / self._step, bend / self._step**2, noise]
 
+        # What all rules ask for is filled at once: of few rows calls take longer than numbers.
+        rayleigh.over_mean(look, self.likelihood, y, m, v, 0.0)
+        slot_of, cells = self._requested(np.flatnonzero(wanted), sigma)
         return rayleigh.over_mean(scores, self.likelihood, y, m, v, 0.0)
 
     # ---- all that follows is done by one thread at a time; arrays that another may be reading are made anew
@@ -135,34 +144,32 @@ class NoiseTable:
             if new:
                 self._ids.update({keys[i]: len(self._ids) + at for at, i in enumerate(new)})
                 self._y = values[new] if self._y is None else np.concatenate([self._y, values[new]])
-                self._slot_of = np.concatenate([self._slot_of, np.full((len(new), BLOCKS), -1)])
+                self._slot_of = np.append(self._slot_of, np.full(len(new) * BLOCKS, -1))
             return np.array([self._ids[key] for key in keys])
 
-    def _requested(self, index: Array, block: Array, sigma: float) -> tuple[Array, Array]:
-        """Slot of each y and block, and the coefficients of all slots, the requested ones filled for `sigma`."""
+    def _requested(self, codes: Array, sigma: float) -> tuple[Array, Array]:
+        """Slots by code of y and block, and the coefficients of all slots, those of `codes` filled for `sigma`."""
         with self._lock:
             if sigma != self._sigma:
                 self._sigma, self._ready = sigma, np.zeros_like(self._ready)
-            slot = self._slot_of[index, block]
-            if slot.min() < 0:
-                self._enter(np.unique((index * BLOCKS + block)[slot < 0]))
-                slot = self._slot_of[index, block]
-            requested = np.zeros_like(self._ready)
-            requested[slot.ravel()] = True
-            todo = np.flatnonzero(requested & ~self._ready)
+            new = codes[self._slot_of[codes] < 0]
+            if len(new):
+                self._enter(new)
+            slots = self._slot_of[codes]
+            todo = slots[~self._ready[slots]]
             if len(todo):
                 self._contract(todo)
-            return slot, self._cells
+            return self._slot_of, self._cells
 
     def _enter(self, codes: Array) -> None:
         """Slots for pairs of y and block."""
         y, block = np.divmod(codes, BLOCKS)
         first, more = len(self._block), len(codes)
-        self._slot_of[y, block] = first + np.arange(more)
+        self._slot_of[codes] = first + np.arange(more)
         self._of = np.concatenate([self._of, y])
         self._block = np.concatenate([self._block, block - BLOCKS // 2])
         self._ready = np.concatenate([self._ready, np.zeros(more, bool)])
-        self._cells = np.concatenate([self._cells, np.empty((more, CELLS, 12))])
+        self._cells = np.concatenate([self._cells, np.empty((12, more * CELLS))], axis=1)
         self._nodes = np.concatenate([self._nodes, np.full((more, *self._nodes.shape[1:]), np.nan)])
 
     def _contract(self, slots: Array) -> None:
@@ -173,7 +180,7 @@ class NoiseTable:
         sums = np.stack([weights, slopes * (0.25 / self._sigma)]) @ own
         both = spline(sums.reshape(len(slots), 2, CELLS + 1, 3) * self._step ** np.arange(3))
         self._cells = self._cells.copy()
-        self._cells[slots] = both.swapaxes(1, 2).reshape(len(slots), CELLS, -1)
+        self._cells.reshape(12, -1, CELLS)[:, slots] = both.transpose(1, 3, 0, 2).reshape(12, len(slots), CELLS)
         self._ready[slots] = True
 
     def _filled(self, numbers: range, slots: Array) -> Array:
