@@ -67,6 +67,13 @@ def line_search_state(state: State) -> LineSearchState:
     return state.progress
 
 
+def last_evaluation(state: State) -> Evaluation:
+    """Where the last judged step, or the start of a pass, led."""
+    here = line_search_state(state).here
+    assert here is not None
+    return here
+
+
 class LineSearch:
     """A pass of one judged step on all rows."""
 
@@ -90,8 +97,7 @@ class LineSearch:
         if starts.settled_by_search and state.bounds and (under_way or not problem.frozen):
             return state, None
         progress, natural = line_search_state(state), problem.algorithm.spec.natural
-        here = progress.here
-        assert here is not None
+        here = last_evaluation(state)
         rate, size = problem.algorithm.rate(state.steps, True), worth(problem, here.bound, tol)
         warming_up = problem.globals_in(state.passes) is not problem.globals  # a start, at which no fit ends
         if not warming_up and done(problem, state, tol) and (natural or left_to_gain(problem, state) <= tol * size):
@@ -109,24 +115,21 @@ class LineSearch:
         state = replace(state, q=q, memory=memory, steps=state.steps + 1, passes=state.passes + 1)
         before, projected = state.repairs, state.locals.repairs
         state = backtracked(problem, state)
-        repairs, progress_now = state.repairs - before, line_search_state(state)
-        assert progress_now.here is not None
+        repairs, progress_now, found = state.repairs - before, line_search_state(state), last_evaluation(state).bound
         rate *= progress.damping / 2**repairs
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
         # step hides what a whole one gains; a longer one gained what it did.
-        small = (progress_now.here.bound - here.bound) / (max(min(rate, 1.0), SHORTEST) * size) < tol
+        small = (found - here.bound) / (max(min(rate, 1.0), SHORTEST) * size) < tol
         count = progress_now.small_changes + 1 if small and not warming_up else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected + before - mended
-        return state, StepInfo(progress_now.here.bound, True, rate, repairs)
+        return state, StepInfo(found, True, rate, repairs)
 
     def end(self, problem: Problem, state: State) -> State:
         """The state with the last q that was evaluated, and its bound."""
         if line_search_state(state).here is None:
             state = backtracked(problem, resettled(problem, state))
-        progress = line_search_state(state)
-        here = progress.here
-        assert here is not None
+        progress, here = line_search_state(state), last_evaluation(state)
         q = engine.remembering(problem, state.q, here.gradient)
         # Natural steps have no memory: how short the last ones were says nothing of a fit that goes on.
         damping = 1.0 if problem.algorithm.spec.natural else progress.damping
@@ -220,8 +223,7 @@ def with_settled_covariance(problem: Problem, state: State, tol: float) -> State
     steps = CovarianceSteps(problem.algorithm.schedule)
     alone = replace(problem, algorithm=steps, frozen=problem.frozen | state.q.keys() - {model.main})
     inner = run_until_settled(alone, state, FP_STEPS, max(tol, ABOVE_ROUNDING))
-    here = line_search_state(inner).here
-    assert here is not None
+    here = last_evaluation(inner)
     progress = replace(line_search_state(state), here=here)
     return replace(state, q=here.q, repairs=inner.repairs, progress=progress)
 
@@ -296,17 +298,15 @@ def with_evaluation(problem: Problem, state: State, here: Evaluation, damping: f
 
 def taken_back(state: State) -> State:
     """The state where its last evaluation was, at half the damping."""
-    progress = line_search_state(state)
-    here, progress = progress.here, replace(progress, damping=progress.damping / 2)
-    assert here is not None
+    here, progress = last_evaluation(state), line_search_state(state)
+    progress = replace(progress, damping=progress.damping / 2)
     return replace(state, q=here.q, memory=here.memory, repairs=state.repairs + 1, progress=progress)
 
 
 def with_half_step(problem: Problem, state: State) -> State:
     """The state after half of the step that led to it."""
     state = taken_back(state)
-    here = line_search_state(state).here
-    assert here is not None
+    here = last_evaluation(state)
     q, memory, _ = propose(problem, replace(state, steps=state.steps - 1), here.gradient)
     return replace(state, q=q, memory=memory)
 
@@ -324,14 +324,12 @@ def rough_start(problem: Problem, state: State) -> State:
     if part.data.total_weight <= 0:
         return state
     rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL)
-    expected = line_search_state(rough).here
-    assert expected is not None
+    expected = last_evaluation(rough)
     try:
         there = backtracked(problem, replace(state, q=rough.q, steps=rough.steps))
     except NonFinite:
         return state
-    here = line_search_state(there).here
-    assert here is not None
+    here = last_evaluation(there)
     # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
     return there if here.bound > expected.bound - problem.size(expected.bound) else state
 
@@ -353,9 +351,7 @@ def best_start(problem: Problem, state: State) -> State:
 
 def settled_bound(problem: Problem, state: State) -> float:
     """The bound that a few passes reach from here."""
-    here = line_search_state(run_until_settled(problem, state, START_PASSES, START_TOL)).here
-    assert here is not None
-    return here.bound
+    return last_evaluation(run_until_settled(problem, state, START_PASSES, START_TOL)).bound
 
 
 def first_backtracked(problem: Problem, state: State) -> State:
@@ -391,8 +387,7 @@ def better_narrower(problem: Problem, state: State, there: State) -> State | Non
 
     Rows' curvature at such a q hides the prior.
     """
-    here = line_search_state(there).here
-    assert here is not None
+    here = last_evaluation(there)
     narrower = narrowed(problem, state) if in_whole_nats(here.bound) else None
     if narrower is None:
         return None
@@ -406,8 +401,7 @@ def better_narrower(problem: Problem, state: State, there: State) -> State | Non
 def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[str, Any], float]]:
     """`propose`, and the state that it starts from: a first q that no step leads away from is narrowed too."""
     for _ in range(MAX_HALVINGS):
-        here = line_search_state(state).here
-        assert here is not None
+        here = last_evaluation(state)
         try:
             return state, propose(problem, state, here.gradient)
         except ValueError as error:
@@ -416,8 +410,7 @@ def proposed(problem: Problem, state: State) -> tuple[State, tuple[Blocks, dict[
             if narrower is None:
                 raise
         state = first_backtracked(problem, replace(narrower, progress=replace(line_search_state(state), here=None)))
-    assert line_search_state(state).here is not None
-    return state, propose(problem, state, line_search_state(state).here.gradient)  # type: ignore[union-attr]
+    return state, propose(problem, state, last_evaluation(state).gradient)
 
 
 def narrowed(problem: Problem, state: State) -> State | None:
@@ -469,6 +462,5 @@ def resettled(problem: Problem, state: State) -> State:
         frozen=problem.frozen | moving,
     )
     inner = run_until_settled(noiseless, state, RESETTLING_PASSES, RESETTLING_TOL)
-    here = line_search_state(inner).here
-    assert here is not None
+    here = last_evaluation(inner)
     return replace(state, q=here.q, repairs=inner.repairs)
