@@ -117,12 +117,11 @@ class Sample:
         """One sample of the rows of both: the `size` rows of largest priority."""
         n = len(self) + len(other)
         priority = np.concatenate([self.priority, other.priority])
-        rows, dropped = np.arange(n), max(self.dropped, other.dropped)
-        if n > size:
+        mine, its, dropped = slice(None), slice(None), max(self.dropped, other.dropped)
+        if n > size:  # each part is cut first: portions may be long
             order = np.argpartition(priority, n - size)
             rows, dropped = np.sort(order[n - size :]), max(dropped, float(priority[order[: n - size]].max()))
-        # Each part is cut first: portions may be long.
-        mine, its = rows[rows < len(self)], rows[rows >= len(self)] - len(self)
+            mine, its = rows[rows < len(self)], rows[rows >= len(self)] - len(self)
         parts = [(a, np.concatenate([getattr(self, a)[mine], getattr(other, a)[its]])) for a in ROW_PARTS]
         data, sites = self.data.take(mine), self.sites.take(mine)
         data, sites = data.concatenated(other.data.take(its)), sites.concatenated(other.sites.take(its))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,17 +39,17 @@ class Groups:
     effects: tuple[int, ...]
     correlated: bool = False
 
-    @property
+    @cached_property
     def n_scales(self) -> int:
         """Standard deviations to learn: one per effect of each factor."""
         return sum(self.effects)
 
-    @property
+    @cached_property
     def n_values(self) -> int:
         """Count of what is learned: logarithms of standard deviations, then the z of each factor's pairs."""
         return self.n_scales + sum(r * (r - 1) // 2 for _, r, *_ in self.correlated_factors)
 
-    @property
+    @cached_property
     def scale_of(self) -> Array:
         """Which standard deviation each weight has, for the weights from the first level on."""
         first = np.cumsum([0, *self.effects])

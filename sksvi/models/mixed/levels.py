@@ -91,12 +91,12 @@ class GroupedDesign(Design):
         small = arrow is None and len(codes) * self.shape[1] ** 2 <= EXPANDED
         self.expanded = small if expanded is None else expanded
 
-    @property
+    @cached_property
     def effects(self) -> tuple[int, ...]:
         """Coordinates of one level, per factor."""
         return tuple(1 if value is None else value.shape[1] for value in self.values)
 
-    @property
+    @cached_property
     def starts(self) -> tuple[int, ...]:
         """First coordinate of each factor, and the end of the last."""
         sizes = [count * r for count, r in zip(self.levels, self.effects, strict=True)]
@@ -125,7 +125,9 @@ class GroupedDesign(Design):
         return int(self.X.shape[0])
 
     def __getitem__(self, rows: Array | slice) -> GroupedDesign:
-        """The design of some rows."""
+        """The design of some rows; of all of them itself, with the row block that it has made."""
+        if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
+            return self
         values = tuple(None if value is None else value[rows] for value in self.values)
         return GroupedDesign(
             self.X[rows], self.codes[rows], values, self.levels, self.arrow, self.sparse, self.expanded
@@ -151,9 +153,21 @@ class GroupedDesign(Design):
         return nbytes(self.X) + self.codes.nbytes + sum(value.nbytes for value in self.values if value is not None)
 
     def rows(self, intercept: bool) -> GroupedRows | DenseRows:
-        """The row block."""
-        rows = GroupedRows(self, intercept)
-        return rows.replaced(rows.dense()) if self.expanded else rows
+        """The row block; of a small design every look at the rows has the same one."""
+        if intercept not in self._blocks:
+            rows = GroupedRows(self, intercept)
+            if not self.expanded:
+                return rows
+            self._blocks[intercept] = rows.replaced(rows.dense())
+        return self._blocks[intercept]
+
+    @cached_property
+    def _blocks(self) -> dict[bool, DenseRows]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the row block, which is made anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "_blocks"}
 
 
 class GroupedRows(_RowBlock):
