@@ -141,13 +141,14 @@ def trusted_step(q: Any, prior: Any, gradient: Any, rate: float) -> Any:
 SECANT_REACH, SECANT_BENDS = 1.0, (0.7, 1.5)
 
 
-def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any]:
+def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) -> tuple[Any, Any, float]:
     """A step towards the zero of a one-number block's gradient, for fits without noise.
 
     A natural step of rate 1 overshoots back and forth where a block's gradient depends on the block itself. Here the
     slope of the bound in the unconstrained coordinate is followed to where the last two slopes say that it vanishes.
     It changes with the other blocks too: the bend is held near the information of q and of the rows, the squares of
-    their slopes, which the first step is by. ``memory`` is the last coordinate and its slope.
+    their slopes, which the first step is by. ``memory`` is the last coordinate and its slope; the whole step promises
+    what is returned last, nats.
     """
     here, slope = q.standard_values, q.standard_gradient(prior, gradient)
     moment = q.stretch * q.fisher(np.ones_like(slope))  # how fast the moment moves
@@ -156,7 +157,7 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
         secant = (slope - memory[1]) / (here - memory[0])
         bend = np.clip(secant, *(share * bend for share in SECANT_BENDS[::-1]))
     step = np.clip(-slope / bend, -SECANT_REACH, SECANT_REACH)
-    return q.at(here + damping * step), (here, slope)
+    return q.at(here + damping * step), (here, slope), 0.5 * float(np.abs(slope @ step))
 
 
 def hybrid_step(

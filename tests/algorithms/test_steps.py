@@ -267,7 +267,7 @@ def secants(slope, start, n, information, damping=1.0):
     q, memory, path = Line(start), None, [start]
     for _ in range(n):
         gradient = (np.array([slope(q.standard_values[0])]), known(information))
-        q, memory = secant_step(q, None, gradient, damping, memory)
+        q, memory, _ = secant_step(q, None, gradient, damping, memory)
         path.append(q.standard_values[0])
     return path
 
@@ -293,14 +293,16 @@ def test_a_secant_step_trusts_no_bend_far_from_what_rows_know():
     least, most = 10.0 * np.array(SECANT_BENDS)
     # The slope stays, rises, and falls much faster along the last step than rows know.
     for its_slope, bend in ((2.0, least), (0.5, least), (20.0, most)):
-        moved, memory = secant_step(here, None, gradient, 1.0, (np.array([0.8]), np.array([its_slope])))
+        moved, memory, gain = secant_step(here, None, gradient, 1.0, (np.array([0.8]), np.array([its_slope])))
         np.testing.assert_allclose(moved.standard_values, 1.0 + 2.0 / bend)
+        assert gain == pytest.approx(0.5 * 2.0**2 / bend)
         np.testing.assert_array_equal(memory, [[1.0], [2.0]])
     # Nothing moved: by what rows know.
-    moved, _ = secant_step(here, None, gradient, 1.0, (np.array([1.0]), np.array([7.0])))
+    moved, *_ = secant_step(here, None, gradient, 1.0, (np.array([1.0]), np.array([7.0])))
     np.testing.assert_allclose(moved.standard_values, 1.2)
-    still, _ = secant_step(here, None, (np.zeros(1), known(10.0)), 1.0, None)
+    still, _, gain = secant_step(here, None, (np.zeros(1), known(10.0)), 1.0, None)
     np.testing.assert_array_equal(still.standard_values, [1.0])
+    assert gain == 0.0
 
 
 @pytest.mark.parametrize("curvature", [0.0, -0.5])
@@ -310,7 +312,7 @@ def test_a_first_secant_step_is_natural_up_to_an_e_fold(slope, curvature):
     q = Rayleigh(2.0)
     moment = 4.0 * q.scale**2
     gradient = ((slope - q.standard_gradient(q, (np.zeros(1),))) / moment, np.array([[curvature]]))
-    moved, _ = secant_step(q, q, gradient, 1.0, None)
+    moved, *_ = secant_step(q, q, gradient, 1.0, None)
     wanted = np.clip(slope / (4.0 - curvature * moment**2), -SECANT_REACH, SECANT_REACH)
     np.testing.assert_allclose(np.log(moved.scale / q.scale), wanted)
 
