@@ -13,7 +13,7 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.algorithms.rules import FIXED, Rule
-from sksvi.algorithms.specs import Algorithm
+from sksvi.algorithms.specs import MCSSVI, Algorithm
 from sksvi.expectations import Expectation
 from sksvi.inference.messages import NO_FACTORS, NoFactors
 from sksvi.inference.records import replace
@@ -238,6 +238,11 @@ class Problem:
         """The problem whose bound a fit reports: without noise, and by expectations where they have a closed form."""
         globals_mode = GLOBALS["expected"] if self.model.traits.bound.at_expectations else self.globals
         return replace(self, expect=self.exact, messages=DIRECT, globals=globals_mode, warmup_globals=None)
+
+    @property
+    def noiseless(self) -> Problem:
+        """The problem by natural steps on all rows at once, without noise."""
+        return replace(self, expect=self.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
 
     @property
     def scale(self) -> float:

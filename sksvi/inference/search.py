@@ -15,7 +15,7 @@ from sksvi.inference import engine
 from sksvi.inference.messages import NO_FACTORS
 from sksvi.inference.passes.line_search import evaluated, last_evaluation, run_until_settled
 from sksvi.inference.passes.stochastic import Noisy, averaging_state
-from sksvi.inference.problem import DIRECT, Problem, divergence
+from sksvi.inference.problem import Problem, divergence
 from sksvi.inference.records import AveragingState, Evaluation, LineSearchState, replace
 from sksvi.inference.state import LookEnd, State, StepInfo, recorded, with_own_lists
 from sksvi.models.base import Blocks, Fit, Gradient, Linear
@@ -151,7 +151,7 @@ def profile(
     assert isinstance(model, Linear)
     q = {key: block if block.natural_coordinates else block.natural_form() for key, block in state.q.items()}
     message = q[model.main].over(model.prior(q)[model.main])
-    given = engine.with_fixed_hyper(problem, algorithm=MCSSVI(), expect=problem.exact, batch_size=None, messages=DIRECT)
+    given = engine.with_fixed_hyper(problem.noiseless)
     start = replace(state, memory={}, messages=NO_FACTORS)
     known: list[tuple[Array, float]] = []
 

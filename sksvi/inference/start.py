@@ -12,7 +12,7 @@ from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, exact_bound, impossible, whole
 from sksvi.inference.messages import NO_FACTORS
-from sksvi.inference.problem import DIRECT, Problem
+from sksvi.inference.problem import Problem
 from sksvi.inference.records import LineSearchState, Progress, replace
 from sksvi.inference.state import NO_LOCALS, Locals, NoLocals, PlateMemory, RemoteLocals, State, with_own_lists
 from sksvi.models.base import Bipartite, Linear, Local
@@ -46,8 +46,7 @@ def informed(problem: Problem, state: State) -> State:
     prior, block = model.prior(state.q)[model.main], state.q[model.main]
     if block.kl(prior) > 0.0:
         return state
-    noiseless = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT)
-    gradient, _ = evaluate(noiseless, state, whole(noiseless))
+    gradient, _ = evaluate(problem.noiseless, state, whole(problem))
     moved = shortened(lambda share: natural_step(block, prior, gradient[model.main], share))
     return replace(state, q={**state.q, model.main: type(block)(block.mean, moved.precision, moved.root)})
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from sksvi.algorithms.line_search import MAX_HALVINGS, backtrack
-from sksvi.algorithms.specs import MCSSVI, CovarianceSteps
+from sksvi.algorithms.specs import CovarianceSteps
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.inference import engine
 from sksvi.inference.engine import bound, evaluate, impossible, iterate, step, whole, with_bound
 from sksvi.inference.passes import subspace
-from sksvi.inference.problem import DIRECT, Problem, divergence_between, prior_of
+from sksvi.inference.problem import Problem, divergence_between, prior_of
 from sksvi.inference.records import (
     GAIN,
     ROUNDING,
@@ -170,7 +170,7 @@ def left_to_gain(problem: Problem, state: State) -> float:
     model = problem.model
     if not isinstance(model, Linear):
         return 0.0
-    noiseless = replace(problem, expect=problem.exact, batch_size=None, messages=DIRECT, algorithm=MCSSVI())
+    noiseless = problem.noiseless
     state = restarted(noiseless, state)
     gradient, _ = evaluate(noiseless, state, whole(noiseless))
     try:
@@ -453,14 +453,7 @@ def resettled(problem: Problem, state: State) -> State:
         return state
     if not moving or not isinstance(model, Linear) or not problem.rule(model.main, state.q).natural_coordinates:
         return state
-    noiseless = replace(
-        problem,
-        expect=problem.exact,
-        batch_size=None,
-        messages=DIRECT,
-        algorithm=MCSSVI(),
-        frozen=problem.frozen | moving,
-    )
+    noiseless = replace(problem.noiseless, frozen=problem.frozen | moving)
     inner = run_until_settled(noiseless, state, RESETTLING_PASSES, RESETTLING_TOL)
     here = last_evaluation(inner)
     return replace(state, q=here.q, repairs=inner.repairs)
