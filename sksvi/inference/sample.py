@@ -117,7 +117,9 @@ class Sample:
         """One sample of the rows of both: the `size` rows of largest priority."""
         n = len(self) + len(other)
         priority = np.concatenate([self.priority, other.priority])
-        mine, its, dropped = slice(None), slice(None), max(self.dropped, other.dropped)
+        mine: Rows = slice(None)
+        its: Rows = slice(None)
+        dropped = max(self.dropped, other.dropped)
         if n > size:  # each part is cut first: portions may be long
             order = np.argpartition(priority, n - size)
             rows, dropped = np.sort(order[n - size :]), max(dropped, float(priority[order[: n - size]].max()))
