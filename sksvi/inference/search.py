@@ -153,7 +153,7 @@ def profile(
     message = q[model.main].over(model.prior(q)[model.main])
     given = engine.with_fixed_hyper(problem.noiseless)
     start = replace(state, memory={}, messages=NO_FACTORS)
-    known: list[tuple[Array, float]] = []
+    bounds: list[tuple[Array, float]] = []
 
     def count_pass(_: float) -> bool:
         if budget(state.bound):
@@ -161,7 +161,7 @@ def profile(
         return False
 
     def bound(value: Array) -> float:
-        for other, found in known:
+        for other, found in bounds:
             if np.abs(value - other).max() < ALIKE:
                 return found
         here = {**q, name: type(q[name])(value)}
@@ -170,7 +170,7 @@ def profile(
         except NotPositiveDefinite:  # messages of a fit that has not settled: from where it ended
             here[model.main] = q[model.main]
         settled = run_until_settled(given, replace(start, q=here), passes, tol / (abs(state.bound) + 1), count_pass)
-        known.append((value, last_evaluation(settled).bound))
-        return known[-1][1]
+        bounds.append((value, last_evaluation(settled).bound))
+        return bounds[-1][1]
 
     return bound

@@ -55,11 +55,11 @@ def log_marginal(
     out: list[Array] = []
     root, count = np.sqrt(w2), len(u)
     # one grid of f serves all u of a row that lie within a few sd of f given u; else each has its own
-    near = u[-1] - u[0] <= 6.0 * root
-    for rows in (np.flatnonzero(near), np.flatnonzero(~near)):
+    shared = u[-1] - u[0] <= 6.0 * root
+    for rows in (np.flatnonzero(shared), np.flatnonzero(~shared)):
         if not len(rows):
             continue
-        k = 1 if near[rows[0]] else count
+        k = 1 if shared[rows[0]] else count
         repeated = np.tile(y[rows], (k, *[1] * (y.ndim - 1)))
         parts = _tilted(likelihood, repeated, u[:, rows].reshape(count // k, -1), np.tile(w2[rows], k), parameters)
         write(out, [part.reshape(*part.shape[:-2], count, len(rows)) for part in parts], rows, u.shape[1])

@@ -71,7 +71,7 @@ class NoiseTable:
         self._lock = Lock()
         self._ids: dict[bytes, int] = {}
         #: The y that were asked for last, and their numbers.
-        self._seen = np.empty(0), np.empty(0, np.intp)
+        self._last_rows = np.empty(0), np.empty(0, np.intp)
         #: The distinct y by their numbers.
         self._y: Array | None = None
         #: By number of y times `BLOCKS` and block of cells the slot in what follows, -1: none yet; and back.
@@ -109,11 +109,11 @@ class NoiseTable:
         return noise_bounds.optimal(self.likelihood, y, m, v, sigma, expect)
 
     def _terms(self, y: Array, m: Array, v: Array, sigma: float, expect: Expectation) -> list[Array]:
-        seen, number = self._seen
-        if not np.array_equal(y, seen):  # the same rows come in every pass
+        last, number = self._last_rows
+        if not np.array_equal(y, last):  # the same rows come in every pass
             values, own = np.unique(y, axis=0, return_inverse=True)
             number = self._known(values)[own.ravel()]
-            self._seen = y, number
+            self._last_rows = y, number
         middle = number * BLOCKS + BLOCKS // 2
         wanted = np.zeros(len(self._slot_of), bool)
 
