@@ -368,7 +368,7 @@ def test_displays_of_dictionary_and_images():
         BeforeAfterDisplay(image, image[:5])
 
 
-@pytest.mark.costly
+@pytest.mark.exhaustive
 def test_example(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     import sys

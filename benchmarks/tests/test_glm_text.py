@@ -18,6 +18,7 @@ from benchmarks.glm._text_sets import PACKAGES, TextSet, all_sets, docstrings, s
 from benchmarks.glm.text_large import zipf_documents
 
 
+@pytest.mark.costly
 def test_the_corpus_is_the_same_each_time_and_has_no_names_of_packages():
     found = texts("joblib", n=50)
     assert len(found) == len(set(found)) == 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
 from benchmarks._lib.tables import RESULTS
 from benchmarks.truth import _interval_methods as methods
@@ -12,6 +13,7 @@ from benchmarks.truth import intervals
 from benchmarks.truth._interval_methods import OURS
 
 
+@pytest.mark.costly
 def test_the_quick_run_says_what_is_missing(capsys):
     intervals.main(quick=True)
     printed = capsys.readouterr().out

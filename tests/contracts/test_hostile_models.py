@@ -295,6 +295,7 @@ def test_inputs_are_left_alone(name, X, rng):
         np.testing.assert_array_equal(now, then)
 
 
+@pytest.mark.costly
 def test_equal_rows_and_tiny_noise(rng):
     """Rows that differ by roundings only: the kernel matrix says so, or the jitter carries them."""
     X = np.repeat(rng.standard_normal((10, 1)), 4, axis=0) + 1e-9 * rng.standard_normal((40, 1))

@@ -144,6 +144,7 @@ def test_intervals_of_little_seen_digits_hold_most_of_the_rest(global_random_see
     assert np.mean(np.abs(X - mean)[~seen] < 1.645 * std[~seen]) > 0.8
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["mc-ssvi", "gibbs"])
 def test_a_known_precision_of_the_weights_stays(algorithm, problem):
     X = problem[0]

@@ -136,6 +136,7 @@ def test_per_feature_noise_knows_no_unit(global_random_seed):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("first", [0, 200])
 def test_units_of_columns_change_nothing_in_a_stream(first, global_random_seed):
@@ -159,6 +160,7 @@ def test_units_of_columns_change_nothing_in_a_stream(first, global_random_seed):
         assert abs(np.mean(rows_at - whole.score_samples(X))) < 0.01
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_column_that_another_determined_gets_noise_once_it_has_some(global_random_seed):
     X, _ = rows(global_random_seed, 350)

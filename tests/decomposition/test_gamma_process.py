@@ -114,6 +114,7 @@ def test_components_without_use_are_left_out():
     assert list(model.get_feature_names_out()) == list(model.summary().index)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("algorithm", ["svi", "ssvi-a"])
 def test_names_of_one_algorithm(algorithm):
     X, other = sounds().data, {"svi": "cvi", "ssvi-a": "mc-ssvi"}[algorithm]

@@ -155,6 +155,7 @@ def test_poisson_counts_stay_poisson_to_the_bit(global_random_seed):
     np.testing.assert_array_equal(auto.components_, none.components_)
 
 
+@pytest.mark.costly
 def test_what_goes_on_from_an_overdispersed_fit(fitted, tmp_path):
     _, X, y, model, _ = fitted
     guests = model.fold_in(X[X["user"] == 3].assign(user="guest"), y[X["user"] == 3])

@@ -79,6 +79,7 @@ def test_topics_that_go_together_are_side_by_side(pipeline):
         TopicGraphDisplay(correlation, "abcdef", topics=[1])
 
 
+@pytest.mark.costly
 def test_edges_have_signs_and_a_smallest_size():
     correlation = np.array([[1.0, 0.6, -0.7], [0.6, 1.0, -0.1], [-0.7, -0.1, 1.0]])
     display = TopicGraphDisplay(correlation, "abc").plot(kind="graph")

@@ -123,6 +123,7 @@ def test_every_likelihood_of_one_latent(name, global_random_seed):
     assert state.bound == pytest.approx(whole.bound, abs=SAME) and state.converged
 
 
+@pytest.mark.costly
 def test_sites_of_a_likelihood_that_is_not_log_concave(global_random_seed):
     """Where sites are cut the judged steps of all rows end a little past the largest bound, and batches beside it."""
     X, _ = labels(global_random_seed, 40)

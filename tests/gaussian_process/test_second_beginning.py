@@ -58,7 +58,7 @@ def test_samples_are_parts_of_larger_ones_and_all_begin_the_search(monkeypatch):
     assert lengths[1:4] == (22, 66, 300) and rows[1] < rows[2] < rows[3]
 
 
-@pytest.mark.costly
+@pytest.mark.exhaustive
 def test_a_signal_in_few_of_many_columns_is_found():
     rng = np.random.default_rng(2)  # where a search that begins at the given kernel ends at noise
     X = rng.normal(size=(4600, 24))

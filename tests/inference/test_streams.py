@@ -230,6 +230,7 @@ def test_a_portion_does_not_inherit_that_an_earlier_fit_converged(rng):
     assert not fitted.set_params(algorithm="mc-ssvi").partial_fit(X, y).converged_
 
 
+@pytest.mark.costly
 def test_a_column_that_is_rare_at_first_has_the_prior_of_the_batch_fit(rng):
     """Its spread is that of all rows that came, not of the chunk that it first varied in."""
     n = 1200
@@ -251,6 +252,7 @@ def test_a_column_that_is_rare_at_first_has_the_prior_of_the_batch_fit(rng):
     )
 
 
+@pytest.mark.costly
 def test_a_sample_brings_the_stream_nearer_to_the_batch_fit(rng):
     """Errors in posterior deviations: an early q is wide, and sites that stay where they were are wrong."""
     n = 3000
@@ -405,6 +407,7 @@ def test_a_process_that_takes_steps_goes_on_from_what_it_was(rng, how):
     assert np.isfinite(stream.lower_bound_)
 
 
+@pytest.mark.costly
 def test_fewer_inducing_points_than_asked_for_are_told_once(rng):
     X, y = waves(rng, 120)
 

@@ -211,6 +211,7 @@ def test_a_process_under_gaussian_noise_is_exact():
     assert_allclose(loo(model, X, y).pointwise["elpd"], exact, atol=1e-4)  # the jitter of the inducing points
 
 
+@pytest.mark.costly
 def test_processes_near_refits(global_random_seed):
     """Full and sparse, of labels; rows that are alike leave one by one."""
     rng = np.random.default_rng(global_random_seed)

@@ -237,6 +237,7 @@ def test_covariance_of_gamma_factors(counts, global_random_seed):
     assert close(products, 3.0 * (np.ones((5, 5)) + 0.5 * np.eye(5)) + 0.5 * np.eye(5), products)
 
 
+@pytest.mark.costly
 def test_rows_of_a_beta_process_have_the_units_of_x(counts, global_random_seed):
     """Var y = scale² K E z E w² E φ² + noise², about the means of X; E z = a / (a + b (K - 1)), E φ² = 1 / D."""
     X = 100.0 + 10.0 * counts

@@ -170,6 +170,7 @@ def test_exposure_is_an_offset(rng):
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [N, 1100])
 def test_the_unit_of_a_measured_target_does_not_matter(n, rng):
     X, y, new, _ = documents(rng, n=n)

@@ -134,6 +134,7 @@ def test_many_rows_after_a_fit_of_few_are_learned(classes, rng):
     np.testing.assert_array_equal(weighted.coef_, model.coef_)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_fit_leaves_what_the_first_rows_of_a_stream_leave(classes, few_first_rows, rng):
     X, y, new, labels = documents(rng, classes, n=N, d=D)

@@ -160,6 +160,7 @@ def fit_and_thinning(monkeypatch, X, **options):
     return BernoulliMixture(3, max_iter=200, random_state=0, **options).fit(X), thin
 
 
+@pytest.mark.costly
 def test_sweeps_between_draws_double_where_weights_move_slowly(monkeypatch):
     monkeypatch.setattr(_joint, "MOST", 60)
     model, thin = fit_and_thinning(monkeypatch, overlapping(0, 1500))

@@ -51,6 +51,7 @@ def autoregression(rng, n, share, noise=0.0):
     return np.sqrt(1 - noise) * x + np.sqrt(noise) * rng.standard_normal((n, 2))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_effective_draws_of_an_autoregression(share, noise, global_random_seed):

@@ -162,6 +162,7 @@ def test_a_client_that_is_closed_ends_the_fit(cluster, client):
     assert all(vars(model)[name] is value for name, value in before.items())
 
 
+@pytest.mark.costly
 def test_an_error_on_a_worker_names_partition_and_column(client):
     def bad(block, block_info=None):
         block = block.copy()

@@ -81,6 +81,7 @@ def rng(global_random_seed):
 # ---- gradients
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("groups", [False, True], ids=["no groups", "groups"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
