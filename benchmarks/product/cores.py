@@ -11,6 +11,7 @@ import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ NOTES = [
     "CPU seconds of one thread. Medians of the wall seconds of fits with `n_jobs=1` and `n_jobs=2`, in turn. ratio: "
     "how many times as fast two threads are; on a machine that others use it says little. shared out: the same by CPU "
     "seconds, those of one thread over what the calling thread and half of the other threads take: what work is shared "
-    "allows. same: whether both fits have the same bits."
+    "allows. same: whether both fits have the same bits. The last row is what this machine gives two threads at most."
 ]
 
 
@@ -134,14 +135,34 @@ def measured(name: str, estimator: Any, table: tuple[Any, ...], repeats: int) ->
     return row | {"shared out": median(alone) / median(shared), "same": len(found) == 1}
 
 
+def of_the_machine(repeats: int) -> dict[str, Any]:
+    """What two threads gain of products of matrices, which wait for nothing."""
+    A = np.random.default_rng(0).standard_normal((800, 800))
+
+    def job(_: int) -> None:
+        for _ in range(25):
+            np.dot(A, A)
+
+    wall: dict[int, list[float]] = {1: [], 2: []}
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(repeats):
+            for jobs, seconds in wall.items():
+                start = time.perf_counter()
+                list((map if jobs == 1 else pool.map)(job, range(2)))
+                seconds.append(time.perf_counter() - start)
+    one, two = (median(seconds) for seconds in wall.values())
+    return {"family": "products of matrices alone", "n_jobs=1": one, "n_jobs=2": two, "ratio": one / two}
+
+
 def main(quick: bool = False) -> None:
-    scale, rows = 0.01 if quick else 1.0, []
+    scale, repeats, rows = (0.01, 1, []) if quick else (1.0, REPEATS, [])
     for cases in (linear_cases(scale), factor_cases(scale)):
         for name, estimator, make in cases:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of few passes
-                rows.append(measured(name, estimator, make(), 1 if quick else REPEATS))
+                rows.append(measured(name, estimator, make(), repeats))
             progress(rows[-1])
+    rows.append(of_the_machine(repeats))
     report("product/cores", "One core to two", rows, NOTES, quick)
 
 
