@@ -131,6 +131,8 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
         found[:] = found[1::2]
         point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
     means = {name: np.mean([about[name] for _, about in found], axis=0, dtype=float) for name in found[0][1]}
+    if problem.algorithm.spec.sampler:  # q is about the mean of a chain already, of more sweeps
+        means = {name: q[name].theta / q[name].total for name in means}
     order = np.lexsort((-means["weights"], np.arange(len(means["weights"])) >= n_used))
     drawn = {name: DrawnBlock(np.stack([draw[name][order] for draw, _ in found])) for name in means}
     about = {name: q[name].of_theta((mean * q[name].total)[order]) for name, mean in means.items()}
