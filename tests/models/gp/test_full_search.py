@@ -44,22 +44,33 @@ def test_average_information_is_half_of_a_quadratic_form(global_random_seed):
     np.testing.assert_allclose(average_information(model, q), expected, rtol=2e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("start", [ConstantKernel(1e-2) * RBF(20.0), ConstantKernel(50.0) * RBF(0.3)], ids=str)
-def test_searches_end_where_others_do(start, global_random_seed):
+@pytest.mark.parametrize("start", [KERNEL, ConstantKernel(1e-2) * RBF(20.0), ConstantKernel(50.0) * RBF(0.3)], ids=str)
+def test_searches_end_at_a_maximum(start, global_random_seed):
+    """The bound falls to all sides of it; there may be several (seed 4: two, half a nat apart)."""
     X, y = labels(150, global_random_seed)
     point = {"hyperparameters": "point", "tol": 1e-6}
-    usual, other = (GPClassifier(kernel=kernel, **point).fit(X, y) for kernel in (KERNEL, start))
-    assert other.lower_bound_ == pytest.approx(usual.lower_bound_, abs=2e-2)
+    found = GPClassifier(kernel=start, **point).fit(X, y)
+    model = FullGP(found.likelihood_, found.kernel_, found.X_train_)
+    assert np.abs(model.evidence_gradient(found.state_.q)).max() < 5e-2
+    for angle in np.arange(8) * np.pi / 4:
+        beside = found.kernel_.clone_with_theta(found.kernel_.theta + 0.3 * np.array([np.cos(angle), np.sin(angle)]))
+        there = GPClassifier(kernel=beside, optimize_hyperparameters=False, **point).fit(X, y)
+        assert there.lower_bound_ < found.lower_bound_ - 5e-2
 
 
 def test_a_start_on_a_part_of_the_rows_saves_passes(monkeypatch, global_random_seed):
-    X, y = labels(400, global_random_seed)
-    found = GPClassifier().fit(X, y)
-    monkeypatch.setattr("sksvi.gaussian_process._part.MANY", 401)
-    whole = GPClassifier().fit(X, y)
-    assert found.lower_bounds_[-1] == pytest.approx(whole.lower_bounds_[-1], abs=5e-2)
-    assert found.n_iter_ <= whole.n_iter_ <= 30
-    np.testing.assert_allclose(found.predict_proba(X), whole.predict_proba(X), atol=2e-2)
+    """Over a few sets: of one alone the whole may be lucky."""
+    passes = []
+    for X, y in (labels(400, [global_random_seed, number]) for number in range(3)):
+        found = GPClassifier().fit(X, y)
+        with monkeypatch.context() as patch:
+            patch.setattr("sksvi.gaussian_process._part.MANY", 401)
+            whole = GPClassifier().fit(X, y)
+        assert found.lower_bounds_[-1] == pytest.approx(whole.lower_bounds_[-1], abs=5e-2)
+        np.testing.assert_allclose(found.predict_proba(X), whole.predict_proba(X), atol=2e-2)
+        passes.append((found.n_iter_, whole.n_iter_))
+    assert np.max(passes) <= 30
+    assert np.less(*np.sum(passes, axis=0))
 
 
 def cut_off(path, after, X, y, **options):
