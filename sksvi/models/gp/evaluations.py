@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from sksvi._runtime import parallel
 from sksvi._runtime.parallel import times_triangle
 from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
@@ -45,11 +46,19 @@ class _Sparse(Explored):
 
     def rows(self, q: dict[str, Any], data: Any) -> tuple[Array, Array]:
         """Rows h (n, M) of the process, and the variances d (n,) that inducing points leave open."""
+        return self.rows_at(q)(data.X)
+
+    def rows_at(self, q: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
+        """`rows` as a function of X, until q is another."""
         tree = kernels.node(self.kernel_at(q))
         L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
-        X = data.X
-        H = times_triangle(tree.value(Pair(X, self.Z, False)), inverse_triangle(L))
-        return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
+        inverse = inverse_triangle(L)
+
+        def rows(X: Array) -> tuple[Array, Array]:
+            H = times_triangle(tree.value(Pair(X, self.Z, False)), inverse)
+            return H, np.maximum(tree.diagonal(X) - np.einsum("ij,ij->i", H, H), 0.0)
+
+        return rows
 
     def block(self, linear: Array, precision: Array) -> Any:
         """q(v) from its natural parameters."""
@@ -76,19 +85,23 @@ class ConjugateEvaluations(_Sparse):
     def parts(self, q: dict[str, Any], data: Any = None) -> tuple[float, Array, Array]:
         """Bound of some rows (None: all), linear and quadratic natural parameter of q(v)."""
         data = self.data if data is None else data
-        noise, teacher = self.noise(q), self.model.teacher
-        H, d = self.rows(q, data)
-        weight = np.ones(len(d)) if data.weight is None else data.weight
-        c = noise + d if teacher == "v1" else np.full(len(d), noise)
-        y, W = data.centred, weight / c
-        H *= np.sqrt(W)[:, None]
-        precision = H.T @ H
+        noise, teacher, rows_of = self.noise(q), self.model.teacher, self.rows_at(q)
+
+        def sums(rows: slice) -> tuple[float, Array, Array]:
+            part = data.take(rows)
+            H, d = rows_of(part.X)
+            weight = np.ones(len(d)) if part.weight is None else part.weight
+            c = noise + d if teacher == "v1" else np.full(len(d), noise)
+            y, W = part.centred, weight / c
+            H *= np.sqrt(W)[:, None]
+            open_ = W @ d if teacher == "simple" else 0.0
+            value = -0.5 * float(weight @ (LOG_2PI + np.log(c)) + W @ np.square(y) + open_)
+            return value, H.T @ (np.sqrt(W) * y), H.T @ H
+
+        value, linear, precision = parallel.summed(sums, self.model.chunks(slice(0, len(data)), data), 1)
         precision.flat[:: len(precision) + 1] += 1.0
-        linear = H.T @ (np.sqrt(W) * y)
         L, half = solved(precision, linear)
-        value = -0.5 * float(weight @ (LOG_2PI + np.log(c)) + W @ np.square(y) - half @ half)
-        value -= float(np.log(np.diagonal(L)).sum())
-        return value - (0.5 * float(W @ d) if teacher == "simple" else 0.0), linear, precision
+        return value + 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()), linear, precision
 
     def quick(self, q: dict[str, Any]) -> float:
         """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
