@@ -30,6 +30,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Segment
 from sksvi.models.data import Table
 from sksvi.models.gp.bounds import BOUNDS, JITTERS, Geometry, log_evidence
+from sksvi.models.gp.collapsed import well_conditioned
 from sksvi.models.gp.inducing import choose, unwhitened
 from sksvi.models.gp.integrated import CollapsedSearch, best_given, learned
 from sksvi.models.gp.sparse import SparseGPModel
@@ -275,6 +276,32 @@ def test_gradient_of_the_search(name, bound, full, global_random_seed, monkeypat
     _, gradient = search(x)
     expected = numerical(lambda x: search(x)[0], x, 1e-3)
     np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("learn_inputs", [True, False])
+@pytest.mark.parametrize("weight", [True, False])
+def test_looks_without_whitened_rows(fixed, learn_inputs, weight, global_random_seed, monkeypatch):
+    """Bound, slope and best q are those of rows that are whitened."""
+    data = data_for("gaussian", global_random_seed, weight=weight)
+    problem = problem_for(data, fixed=fixed, learn_inputs=learn_inputs)
+    fit = fitting(problem, first_state(problem, 0))
+    found = []
+    for rows in (1, 10**6):
+        monkeypatch.setattr("sksvi.models.gp.integrated.SAMPLED_ROWS", rows)
+        search = CollapsedSearch(problem.model, fit, learned(problem.model, fit), data)
+        assert search.sums == (rows == 1) and well_conditioned(search.model, search.q, data.total_weight)
+        value, slope = search(search.start())
+        found.append((value, slope, search.q["inducing"].mean, search.q["inducing"].cov))
+    for sums, whitened in zip(*found, strict=True):
+        np.testing.assert_allclose(sums, whitened, rtol=1e-7, atol=1e-7 * np.max(np.abs(whitened)))
+
+
+def test_rows_are_whitened_where_points_are_close(global_random_seed):
+    data = data_for("gaussian", global_random_seed)
+    problem = problem_for(data, inducing=np.repeat(data.X[:3], 2, axis=0) + [[0.0], [1e-4]] * 3)
+    q = problem.model.begin(data, None)
+    assert not well_conditioned(problem.model, q, 1e4)
 
 
 def test_exact_evidence(global_random_seed):

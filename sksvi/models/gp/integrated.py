@@ -29,6 +29,7 @@ from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, s
 from sksvi.models.base import Fit
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
+from sksvi.models.gp.collapsed import collapsed, well_conditioned
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import spread_out
 from sksvi.models.linear.rows import pull_back
@@ -70,6 +71,8 @@ class CollapsedSearch:
     def __init__(self, model: Any, fit: Fit, names: list[str], data: Any) -> None:
         self.model, self.names, self.fit, self.data = model.replaced(bound=model.teacher), names, fit, data
         self.closed = model.likelihood.noise_variance is not None
+        many = len(data) >= SAMPLED_ROWS  # of few whitening costs little
+        self.sums = many and self.closed and model.bound == "simple" and model.full and fit.problem.scale == 1.0
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
         self.value = -np.inf
@@ -112,6 +115,10 @@ class CollapsedSearch:
         q = self.at(x)
         if self.model.bound == "optimal":
             value, gradient = self._exact(q)
+        elif self.sums and well_conditioned(self.model, q, self.data.total_weight):
+            value, gradient, q["inducing"] = collapsed(self.model, q, self._over_rows)
+            value += 0.0 if self.model.density is None else self.model.density(q)
+            gradient = self._with_prior(q, gradient)
         elif self.closed:
             q["inducing"], gram = best_given(self.model, q, self._over_rows)
             value, gradient = self._gradient(q, gram)

@@ -18,6 +18,7 @@ from sksvi.algorithms.rules import FIXED, SEARCHED, Adam, Newton, Rule, Searched
 from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
 from sksvi.models.base import Fit, LinearTerms, summed
 from sksvi.models.data import Table
+from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import BOUNDS, LOG_2PI, VALUES, Geometry, left_over, whitened_rows
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import candidates, choose
@@ -46,6 +47,16 @@ class SparseGPChunk:
     K: Array | None = None
     d: Any = 0.0
     constant: float = 0.0
+
+    def cross(self, geometry: Geometry) -> Array:
+        """k_w(x_i) of the rows, or what the last evaluation on the same data had."""
+        if self.key is None:
+            return kernels.cross(geometry.kernel, self.data.X, geometry.Z)
+        X, *place = self.key
+        stored = geometry.cache.get(("cross", *place))
+        if stored is None or stored[0] is not X:
+            stored = geometry.cache["cross", *place] = X, kernels.cross(geometry.kernel, self.data.X, geometry.Z)
+        return stored[1]
 
     def fill(self, model: SparseGPModel, geometry: Geometry, q: dict[str, Any]) -> None:
         """Compute rows and their left-over variance, or take them from the last evaluation on the same data."""

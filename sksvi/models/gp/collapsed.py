@@ -1,0 +1,75 @@
+"""Titsias's bound at its best q for Gaussian noise of one variance, from sums of k kᵀ and k y over rows.
+
+With L Lᵀ = K_ww, B = L⁻¹ (Σ k kᵀ) L⁻ᵀ, P = I + B / noise and c = L⁻¹ (Σ k y) / noise the best q(v) is N(P⁻¹ c, P⁻¹).
+No row is whitened, which saves a third of a look at many rows, and is exact enough where K_ww is well-conditioned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from sksvi.families import Gaussian
+from sksvi.models.gp import kernels
+from sksvi.models.gp.bounds import LOG_2PI
+
+Array = np.ndarray
+
+#: Rounding of B / noise up to which rows are not whitened.
+ROUNDING = 1e-4
+
+
+def well_conditioned(model: Any, q: dict[str, Any], weight: float) -> bool:
+    """Whether sums of rows that are not whitened, of this weight together, leave digits enough."""
+    geometry, noise = model.geometry(q), model.current_likelihood(q).noise_variance
+    variance = np.diagonal(geometry.K)
+    least = float(np.min(np.square(np.diagonal(geometry.L)) / variance))
+    return bool(np.finfo(float).eps * weight * float(np.mean(variance)) < ROUNDING * noise * least)
+
+
+def collapsed(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[float, dict[str, Array], Gaussian]:
+    """Bound, its gradient in the hyperparameters, and the best q(v); `over_rows`: of a function and its arguments."""
+    geometry, likelihood = model.geometry(q), model.current_likelihood(q)
+    noise, V = likelihood.noise_variance, geometry.inverse
+    gram, linear, open_, squares, weight = over_rows(_sums, q)
+    B, c = V @ gram @ V.T, V @ linear / noise
+    one = np.eye(len(B))
+    best = Gaussian(np.zeros_like(c), one + B / noise)
+    mean, cov = best.solve(c), best.cov
+    value = -0.5 * (weight * (LOG_2PI + np.log(noise)) + squares / noise - float(c @ mean))
+    value -= 0.5 * (best.log_det_precision() + (open_ - float(np.trace(B))) / noise)
+    slope = 0.5 * (one - cov - np.outer(mean, mean)) / noise  # in B
+    theta, inputs = over_rows(_pulled, q, 2.0 * V.T @ slope @ V, V.T @ mean / noise)
+    more, moved = geometry.pull_factor(2.0 * slope @ B + np.outer(mean, c), model.learn_inputs)
+    gradient = {"kernel": theta + more}
+    if model.learn_inputs:
+        gradient["inputs"] = (inputs + moved) * model.scale
+    if "likelihood" in q:
+        left = squares + open_ - float(np.trace(B)) + float(np.vdot(cov, B)) + float(mean @ B @ mean)
+        in_noise = 0.5 * left / noise**2 - (0.5 * weight + float(c @ mean)) / noise
+        gradient["likelihood"] = np.array([in_noise * (noise - likelihood.least)])
+    return value, gradient, Gaussian(mean, best.precision, best.root)
+
+
+def _sums(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Any, ...]:
+    """Σ k kᵀ, Σ k y, Σ k(x, x), Σ y² and the number of rows, weighted."""
+    batch, geometry = model.batch(data, rows), model.geometry(q)
+    part, K = batch.data, batch.cross(geometry)
+    weight = np.ones(len(part)) if part.weight is None else part.weight
+    A = K if part.weight is None else K * np.sqrt(weight)[:, None]
+    y, variance = weight * part.centred, kernels.diagonal(geometry.kernel, part.X)
+    return A.T @ A, y @ K, float(weight @ variance), float(y @ part.centred), float(weight.sum())
+
+
+def _pulled(model: Any, data: Any, q: dict[str, Any], slope: Array, along: Array, rows: Any) -> tuple[Array, Any]:
+    """Derivatives in theta and Z through the rows, given those in Σ k kᵀ, twice, and in Σ k y."""
+    batch, geometry = model.batch(data, rows), model.geometry(q)
+    part, K = batch.data, batch.cross(geometry)
+    slopes = np.outer(part.centred, along)
+    blas.dgemm(1.0, slope.T, K.T, beta=1.0, c=slopes.T, overwrite_c=1)  # in place: K @ slope comes to it
+    delta = np.full(len(part), -0.5 / model.current_likelihood(q).noise_variance)
+    if part.weight is not None:
+        slopes, delta = slopes * part.weight[:, None], delta * part.weight
+    return geometry.pull_rows(part.X, K, slopes, delta, model.learn_inputs)
