@@ -42,15 +42,9 @@ def _cholesky(matrix):
 
 
 @entry(
-    "curvature (p, R) f",
-    "precision (F) f",
-    "slope (p, F) f",
-    "noise (p, F) f",
-    "there (p, F) f",
-    "step (p, F) f",
-    "log_step (p) f",
-    "log_there (p) f",
-)
+    "curvature (p, R) f", "precision (F) f", "slope (p, F) f", "noise (p, F) f", "there (p, F) f", "step (p, F) f",
+    "log_step (p) f", "log_there (p) f",
+)  # fmt: skip
 @njit()
 def gaussian_steps(curvature, precision, slope, noise, there, step, log_step, log_there):
     """A draw of each column's step from N(P⁻¹ slope, P⁻¹), P = `curvature` (packed) + diag(`precision`).

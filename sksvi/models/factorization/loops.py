@@ -58,17 +58,9 @@ def second_moments(mean, cov, rows, cols, place, out):
 
 
 @entry(
-    "mean (p, W) f",
-    "other_mean (q, W) f",
-    "free (F) i < W",
-    "other_free (G) i < W",
-    "cov (p, F~) f",
-    "other_cov (q, G~) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "m (e) f",
-    "v (e) f",
-)
+    "mean (p, W) f", "other_mean (q, W) f", "free (F) i < W", "other_free (G) i < W", "cov (p, F~) f",
+    "other_cov (q, G~) f", "starts (p+1) i cuts e", "other (e) i < q", "m (e) f", "v (e) f",
+)  # fmt: skip
 @njit(fastmath=SUMS)
 def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_free, shared, full, m, v):
     """Mean and variance of f = xᵀz: tr(cov(x) cov(z)) + E zᵀ cov(x) E z + E xᵀ cov(z) E x.
@@ -179,19 +171,9 @@ def add_covariances(starts, other, gamma, cov, place, h):
 
 
 @entry(
-    "mean (p, W) f",
-    "other_mean (q, W) f",
-    "other_cov (q, T) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "alpha (e) f",
-    "gamma (e) f",
-    "m (e) f",
-    "g (p, W) f",
-    "h (p, W~) f",
-    "h (p, R) f",
-    "place (T) i < R",
-)
+    "mean (p, W) f", "other_mean (q, W) f", "other_cov (q, T) f", "starts (p+1) i cuts e", "other (e) i < q",
+    "alpha (e) f", "gamma (e) f", "m (e) f", "g (p, W) f", "h (p, W~) f", "h (p, R) f", "place (T) i < R",
+)  # fmt: skip
 @njit(fastmath=SUMS)
 def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, place, full, g, h):
     """Gradient of Σ E log p(y|f) in the mean, (P, W), and in the covariance, packed (P, R).
@@ -215,17 +197,9 @@ def accumulate(starts, other, alpha, gamma, m, mean, other_mean, other_cov, plac
 
 
 @entry(
-    "mean (p, W) f",
-    "other_mean (q, W) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "alpha (e) f",
-    "gamma (e) f",
-    "free (F) i < W",
-    "curvature (p, F) f",
-    "precision (p, F) f",
-    "prior_gap (p, F) f",
-)
+    "mean (p, W) f", "other_mean (q, W) f", "starts (p+1) i cuts e", "other (e) i < q", "alpha (e) f",
+    "gamma (e) f", "free (F) i < W", "curvature (p, F) f", "precision (p, F) f", "prior_gap (p, F) f",
+)  # fmt: skip
 @njit(fastmath=SUMS)
 def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, other_mean, free, mean):
     """Means of diagonal columns, coordinate after coordinate, on the quadratic that alpha and gamma describe.
@@ -254,16 +228,9 @@ def solve_means(starts, other, alpha, gamma, curvature, precision, prior_gap, ot
 
 
 @entry(
-    "mean (p, W) f",
-    "other_mean (q, W) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "third (e) f",
-    "fourth (e) f",
-    "free (F) i < W",
-    "other_cov (q, F~) f",
-    "h (p, W~) f",
-)
+    "mean (p, W) f", "other_mean (q, W) f", "starts (p+1) i cuts e", "other (e) i < q", "third (e) f",
+    "fourth (e) f", "free (F) i < W", "other_cov (q, F~) f", "h (p, W~) f",
+)  # fmt: skip
 @njit(fastmath=SUMS)
 def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_cov, free, h):
     """Σ third (m kᵀ + k mᵀ) + fourth k kᵀ with k = cov(z) x, added to packed curvatures (P, R)."""
@@ -291,15 +258,9 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
 
 
 @entry(
-    "mean (p, W) f",
-    "draws (q, W) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "free (F) i < W",
-    "cov (p, F~) f",
-    "m (e) f",
-    "v (e) f",
-)
+    "mean (p, W) f", "draws (q, W) f", "starts (p+1) i cuts e", "other (e) i < q", "free (F) i < W",
+    "cov (p, F~) f", "m (e) f", "v (e) f",
+)  # fmt: skip
 @njit()
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
@@ -328,15 +289,9 @@ def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
 
 
 @entry(
-    "every (W) i < W",
-    "draws (q, >=W) f",
-    "g (p, W) f",
-    "h (p, W~) f",
-    "starts (p+1) i cuts e",
-    "other (e) i < q",
-    "alpha (e) f",
-    "gamma (e) f",
-)
+    "every (W) i < W", "draws (q, >=W) f", "g (p, W) f", "h (p, W~) f", "starts (p+1) i cuts e", "other (e) i < q",
+    "alpha (e) f", "gamma (e) f",
+)  # fmt: skip
 @njit()
 def sampled_accumulate(starts, other, alpha, gamma, draws, every, full, g, h):
     """Σ alpha z and Σ gamma z zᵀ, packed; `every` (W,) numbers the coordinates."""
