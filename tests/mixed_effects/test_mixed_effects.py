@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.stats import norm, rayleigh
+from scipy.stats import kurtosis, norm, rayleigh
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -58,6 +58,7 @@ def assert_alike(a, b, **close):
 
 @pytest.mark.parametrize("bound", ["optimal", "simple", "mean-field"])
 @pytest.mark.parametrize("likelihood", ["poisson", "gaussian", "ordinal"])
+@VARIES_MORE
 def test_without_noise_and_groups_it_is_the_glm(likelihood, bound, frame):
     X, y = frame
     y = np.minimum(y, 3) if likelihood == "ordinal" else y
@@ -193,6 +194,7 @@ def test_auto_noise_is_decided_once(frame, tmp_path):
 
 
 @pytest.mark.costly
+@VARIES_MORE
 def test_ways_to_name_groups(frame):
     X, y = frame
     model = GMERegressor(**GROUPED).fit(X, y)
@@ -239,6 +241,7 @@ def test_types_of_levels(kind, frame):
     assert set(levels) == set(pd.Series(X["school"]).unique())
 
 
+@VARIES_MORE
 def test_int_ids_in_a_plain_array(frame):
     X, y = frame
     code = X["school"].map({c: i for i, c in enumerate("abcdefgh")}).to_numpy(float)
@@ -531,7 +534,9 @@ def test_predictions_agree_with_each_other(likelihood, noise, frame, rng):
     draws = model.sample_y(rows, 20000, random_state=0)
     error = draws.std(axis=1) / np.sqrt(20000)
     assert np.all(np.abs(draws.mean(axis=1) - mean) <= 5 * error + 1e-3)
-    np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.25)
+    # Of a level that was not there tails are long, and so is the error of a deviation.
+    error = 0.5 * np.sqrt((kurtosis(draws, axis=1, fisher=False) - 1.0) / 20000)
+    assert np.all(np.abs(draws.std(axis=1) / std - 1.0) <= 4.0 * error + 0.02)
     interval = model.predict_interval(rows, coverage=0.8)
     np.testing.assert_allclose(interval, model.predict_quantiles(rows, [0.1, 0.9]), rtol=1e-9)
     inside = np.mean((draws >= interval[:, :1]) & (draws <= interval[:, 1:]), axis=1)
