@@ -132,7 +132,7 @@ def test_draws_are_of_the_joint_posterior(groups, table):
         centre = nodes["weight"] @ logs
         spread = np.sqrt(nodes["weight"] @ (logs - centre) ** 2)
         assert abs(values.mean() - centre) < 4 * values.std() / np.sqrt(4000) + 1e-12  # one that all nodes share
-        assert values.std() > 0.97 * spread
+        assert values.std() > 0.97 * spread - 1e-12
 
 
 def test_loo_of_arviz_is_near_that_of_messages(table):
