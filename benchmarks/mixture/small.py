@@ -35,6 +35,7 @@ SIMULATED = {
 REAL = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 METHODS: dict[str, dict[str, Any]] = {
     "default": {},
+    "q, no chain": {"uncertainty": "variational"},
     "20 components": {"n_components": 20},
     "one component": {"n_components": 1},
     "moves none": {"moves": "none"},

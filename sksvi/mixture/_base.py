@@ -285,8 +285,8 @@ class Mixture(DensityMixin, FirstRows):
         if rows is not None:
             hyper = {name: state.q[name] for name in cast(MixtureModel, problem.model).hyper}
             there = replace(problem, data=rows)
-            found = joint_posterior(there, state, {**self._own, **hyper}, self.n_components_)
-            self.posterior_, self._own = found
+            q = {**self._own, **hyper}
+            self.posterior_, self._own = joint_posterior(there, state, q, self.n_components_)
             self.weights_ = self._own["weights"].mean
         return super()._refine(problem, state, budget)
 

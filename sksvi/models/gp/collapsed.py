@@ -2,6 +2,8 @@
 
 With L Lᵀ = K_ww, B = L⁻¹ (Σ k kᵀ) L⁻ᵀ, P = I + B / noise and c = L⁻¹ (Σ k y) / noise the best q(v) is N(P⁻¹ c, P⁻¹).
 No row is whitened, which saves a third of a look at many rows, and is exact enough where K_ww is well-conditioned.
+
+M. K. Titsias, Variational learning of inducing variables in sparse Gaussian processes, AISTATS 2009, equation 9.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def well_conditioned(model: Any, q: dict[str, Any], weight: float) -> bool:
 
 
 def collapsed(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[float, dict[str, Array], Gaussian]:
-    """Bound, its gradient in the hyperparameters, and the best q(v); `over_rows`: of a function and its arguments."""
+    """Bound, nats, its gradient in hyperparameters, and the best q(v), (M,); `over_rows` sums a function of rows."""
     geometry, likelihood = model.geometry(q), model.current_likelihood(q)
     noise, V = likelihood.noise_variance, geometry.inverse
     gram, linear, open_, squares, weight = over_rows(_sums, q)
