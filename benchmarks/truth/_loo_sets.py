@@ -65,6 +65,14 @@ def leverage(model: Any) -> Case:
     return Case(model, X, rng.poisson(np.exp(np.clip(0.4 * X[:, 0] + 1.0, None, 6.0))))
 
 
+def outlier(model: Any) -> Case:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + rng.normal(size=300)
+    y[0] = X[0, 0] + 6.0
+    return Case(model, X, y)
+
+
 def diabetes(model: Any) -> Case:
     from sklearn.datasets import load_diabetes
 
@@ -151,6 +159,7 @@ CASES: dict[str, tuple[str, Callable[[], Case]]] = {
     "cpunish 17 × 6 (Texas)": ("poisson", lambda: cpunish(BayesianGLMRegressor(likelihood="poisson"))),
     "stackloss 21 × 3": ("gaussian", lambda: stackloss(BayesianGLMRegressor())),
     "stackloss 21 × 3, heavy tails": ("student-t", lambda: stackloss(BayesianGLMRegressor(likelihood="student-t"))),
+    "300 × 2, a row six noises off": ("gaussian", lambda: outlier(BayesianGLMRegressor())),
     "diabetes 120 × 10": ("gaussian", lambda: diabetes(BayesianGLMRegressor())),
     "diabetes 120 × 10, a precision a column": (
         "gaussian",

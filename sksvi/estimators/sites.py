@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,8 @@ Array = np.ndarray
 
 #: Step of differences in an unconstrained parameter of a likelihood.
 STEP = 1e-4
+#: Share of a direction's variance, given all else, below which nodes leave the likelihood's parameters a point there.
+SPREAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,13 @@ class SiteNode:
 
 @dataclass(frozen=True)
 class LearnedPoint:
-    """Parameters θ of the likelihood that a fit holds at their best point: what rows say of them, of one copy each.
+    """Directions of the likelihood's parameters θ in which a fit holds them at their best point: what rows say of them.
+
+    Of one copy of each row; P counts these directions.
 
     Parameters
     ----------
+    directions : ndarray of shape (size of θ, P)
     slope : ndarray of shape (n, P)
         Of E log p(y | f) in θ.
     cross : ndarray of shape (n, K, P)
@@ -70,6 +75,7 @@ class LearnedPoint:
         Minus that of the bound, all else as it is.
     """
 
+    directions: Array
     slope: Array
     cross: Array
     bend: Array
@@ -181,31 +187,40 @@ def linear_sites(
     mode = node(NodePrior(1.0, likelihood, 1.0, prior[model.main]))
     found = tuple(node(own) for own in nodes) or (mode,)
     weight = np.ones(len(data)) if data.weight is None else np.asarray(data.weight, float)
-    same = all(np.array_equal(own.likelihood.unconstrained, likelihood.unconstrained) for own in found)
-    point = "likelihood" in q and "likelihood" not in there.frozen and same
-    terms = row_terms(model, q, there)
-    learned = learned_point(model, q, gradient["likelihood"], mode, batches, there, terms) if point else None
+    terms, learned = row_terms(model, q, there), None
+    if "likelihood" in q and "likelihood" not in there.frozen:
+        parts = [model.terms(q, batch, there.expect, None).points["likelihood"] for batch in batches]
+        each = np.where(weight > 0, weight, 1.0)
+        slope, bend = (np.concatenate(part) for part in zip(*parts, strict=True))
+        learned = learned_point(mode, found, terms, (slope / each[:, None], bend / each[:, None, None]), weight)
     return SiteFit(data.y, weight, mode, found, terms, distribution, learned)
 
 
 def learned_point(
-    model: Any, q: Blocks, gradient: Any, mode: SiteNode, batches: list[Any], problem: Problem, terms: Any
-) -> LearnedPoint:
-    """What rows say of the likelihood's parameters, by differences across its slopes in f."""
-    found = [model.terms(q, batch, problem.expect, None).points["likelihood"] for batch in batches]
-    slope, bend = (np.concatenate(part) for part in zip(*found, strict=True))
-    weight: Any = problem.data.weight  # type: ignore[attr-defined]
-    each = np.ones(len(slope)) if weight is None else np.where(weight > 0, weight, 1.0)
-    slope, bend = slope / each[:, None], bend / each[:, None, None]
+    mode: SiteNode, nodes: Sequence[SiteNode], terms: Any, points: tuple[Array, Array], weight: Array
+) -> LearnedPoint | None:
+    """What rows say of the likelihood's parameters, by differences across its slopes in f; None: nodes spread all.
+
+    `points`: first and second derivatives of E log p(y | f) in the parameters, of one copy of each row.
+    """
+    slope, bend = points
+    density = mode.likelihood.scales.prior()
+    curvature = -np.tensordot(weight, bend, 1) - (0.0 if density is None else density[2])
+    # Nodes of other hyperparameters have the likelihood that is best there, which is no spread of its own.
+    moves = np.array([node.likelihood.unconstrained - mode.likelihood.unconstrained for node in nodes])
+    spread = moves.T @ (np.array([node.weight for node in nodes])[:, None] * moves)
+    shares, directions = np.linalg.eig(spread @ curvature)
+    directions = directions[:, shares < SPREAD].real
+    if not directions.shape[1]:
+        return None
     likelihood, rows = mode.likelihood, np.arange(len(slope))
     theta, cross = likelihood.unconstrained, []
-    for step in STEP * np.eye(len(theta)):
+    for step in STEP * directions.T:
         ends = [replace(mode, likelihood=likelihood.replace(theta + sign * step)) for sign in (1.0, -1.0)]
         high, low = (terms(rows, mode.mean, mode.cov, end)[1] for end in ends)
         cross.append((high - low) / (2.0 * STEP))
-    density = likelihood.scales.prior()
-    prior = 0.0 if density is None else density[2]
-    return LearnedPoint(slope, np.stack(cross, axis=-1), bend, -(gradient[1] + prior))
+    inside, own = directions.T @ bend @ directions, directions.T @ curvature @ directions
+    return LearnedPoint(directions, slope @ directions, np.stack(cross, axis=-1), inside, own)
 
 
 def row_messages(model: Any, q: Blocks, batches: list[Any], problem: Problem) -> tuple[Array, Array]:

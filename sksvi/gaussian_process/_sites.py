@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.estimators.posterior import check_bound
-from sksvi.estimators.sites import SiteFit, SiteNode, columns
+from sksvi.estimators.sites import SiteFit, SiteNode, columns, learned_point
 from sksvi.estimators.working import check_densities
 from sksvi.inference.engine import evaluate, prepare, whole
 from sksvi.inference.problem import Problem
@@ -69,8 +69,12 @@ def sparse_sites(estimator: Any, problem: Problem, bound: float | None) -> SiteF
         _, alpha, gamma = terms(np.arange(len(data)), mean, cov, node)
         linear = alpha - 2.0 * np.einsum("nkl,nl->nk", gamma, mean)
         nodes.append(_settled(replace(node, linear=linear, precision=-2.0 * gamma), H, weight, offset))
-    mode = replace(nodes[0], weight=1.0)
-    return SiteFit(data.y, weight, mode, tuple(nodes), terms, _distribution)
+    mode, learned = replace(nodes[0], weight=1.0), None
+    if "likelihood" in estimator.state_.q and "likelihood" not in problem.frozen:
+        mean, cov = (mode.mean[:, 0], mode.cov[:, 0, 0]) if k == 1 else (mode.mean, mode.cov)
+        here = terms_of(mode.likelihood, data.y, mean, cov, mode.beyond, problem.exact, None)  # type: ignore[arg-type]
+        learned = learned_point(mode, nodes, terms, here.points["likelihood"], weight)
+    return SiteFit(data.y, weight, mode, tuple(nodes), terms, _distribution, learned)
 
 
 def _settled(node: SiteNode, H: Array, weight: Array, offset: Any) -> SiteNode:

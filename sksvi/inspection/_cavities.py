@@ -166,12 +166,14 @@ def moved_parameters(fit: SiteFit, out: LeaveOut) -> tuple[Array, Array]:
     total = -sum(np.einsum("nkr,nkp->rp", mode.half(part), pulled[part]) for part in parts)
     step = _ParameterStep(fit, np.concatenate([mode.half(part) @ total for part in parts]), total.T @ total)
     if folds.single:
-        return step(out.rows[:, None], out.copies[:, None], mode.cov[out.rows])
+        theta, along = step(out.rows[:, None], out.copies[:, None], mode.cov[out.rows])
+        return theta @ learned.directions.T, along
     found = []
     for rows, copies in zip(folds.rows, folds.copies, strict=True):
         own = mode.half(rows).reshape(len(rows) * k, -1)
         found.append(step(rows[None], copies[None], (own @ own.T)[None]))
-    return np.concatenate([theta for theta, _ in found]), np.concatenate([along for _, along in found])
+    moves, along = (np.concatenate(part) for part in zip(*found, strict=True))
+    return moves @ learned.directions.T, along
 
 
 @dataclass

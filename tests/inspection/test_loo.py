@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -363,6 +364,35 @@ def test_long_rows_of_a_likelihood_with_a_point_are_named():
     y[3] += 5.0
     model = BayesianGLMRegressor(prior_precision=1.0, hyperparameters="point").fit(X, y)
     assert 3 in loo(model, X, y).untrusted
+
+
+SMOOTH = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianGLMRegressor(),
+        GMERegressor(groups=[2]),
+        SparseGPRegressor(kernel=SMOOTH, n_inducing=20, optimize_inducing=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_noise_is_another_one_without_a_row(model, global_random_seed):
+    """Nodes of other hyperparameters follow the best noise, which they do not spread."""
+    rng = np.random.default_rng(global_random_seed)
+    X = np.column_stack([rng.uniform(-1.0, 1.0, (300, 2)), np.arange(300) % 10 / 10.0])
+    X[7, :2] = 0.0
+    for size in (4.0, 25.0):
+        y = X[:, 0] + rng.normal(size=300)
+        y[7] = X[7, 0] + size
+        found = loo(model.fit(X, y), X, y)
+        rest = np.arange(300) != 7
+        alone = clone(model).fit(X[rest], y[rest]).log_predictive_density(X[[7]], y[[7]])[0]
+        if size > 10.0:
+            assert list(found.untrusted) == [7]
+        else:
+            assert found.pointwise["elpd"][7] == pytest.approx(alone, rel=0.03) and not len(found.untrusted)
 
 
 @pytest.mark.parametrize(("rows", "options"), [(40, {}), (120, {"prior_precision": "ard"})])
