@@ -72,7 +72,7 @@ def sparse_sites(estimator: Any, problem: Problem, bound: float | None) -> SiteF
     mode, learned = replace(nodes[0], weight=1.0), None
     if "likelihood" in estimator.state_.q and "likelihood" not in problem.frozen:
         mean, cov = (mode.mean[:, 0], mode.cov[:, 0, 0]) if k == 1 else (mode.mean, mode.cov)
-        here = terms_of(mode.likelihood, data.y, mean, cov, mode.beyond, problem.exact, None)  # type: ignore[arg-type]
+        here = terms_of(mode.likelihood, data.y, mean, cov, mode.beyond, problem.exact, None)
         learned = learned_point(mode, nodes, terms, here.points["likelihood"], weight)
     return SiteFit(data.y, weight, mode, tuple(nodes), terms, _distribution, learned)
 

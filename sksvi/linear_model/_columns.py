@@ -23,7 +23,7 @@ Array = np.ndarray
 SPREAD = 2.0
 #: Largest centre of a column, in its scale, that is taken out of sums: their squares lose four digits of sixteen.
 MOST_SHIFT = 100.0
-#: Rows that are not worth halving.
+#: Rows that are not worth halving, and in which most columns of many values show three.
 FEW = 32
 #: Stored numbers that are looked at together.
 STORED = 2**16
@@ -123,12 +123,22 @@ class ColumnScaling:
             return scaled
         out = np.empty(X.shape, X.dtype)
         for rows in parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False)):
-            self.by_block(X[rows].toarray() if is_compressed(X) else X[rows]).filled(out[rows])
+            Rescaled(X[rows].toarray() if is_compressed(X) else X[rows], self.centre, self.scale).filled(out[rows])
         return out
 
     def by_block(self, X: Array) -> Rescaled:
-        """The rows of an array in these coordinates, made block by block when they are needed, if they are at all."""
-        return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, self.raw_products(X))
+        """The rows of an array in these coordinates, made block by block when they are needed, if they are at all.
+
+        Where they are made and X is not stored row by row, they are made once, with the ones of the intercept.
+        """
+        raw = self.raw_products(X)
+        if raw or X.flags.c_contiguous:
+            return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, raw)
+        n, d = X.shape
+        made = np.ones((n, d + 1), X.dtype)
+        for rows in _blocks(X):
+            Rescaled(X[rows], self.centre, self.scale).filled(made[rows, :d])
+        return Rescaled(made[:, :d], np.zeros(d), np.ones(d), stored=made)
 
     def raw_products(self, X: Array) -> bool:
         """Whether centre and scale are taken out of sums of X as it is.
@@ -167,23 +177,30 @@ class ColumnStats:
     square: Array
 
     @classmethod
-    def of(cls, X: Any, weight: Array | None, centre: Array, values: Any = None, threads: int = 1) -> ColumnStats:
-        """Statistics of some rows; `centre` is near the mean, so that squares do not cancel; values: of `_values`."""
+    def about_means(cls, X: Any, weight: Array | None, centred: Any, threads: int = 1) -> ColumnStats:
+        """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
+        return cls.of(X, weight, np.zeros(X.shape[1]), threads, centred)
+
+    @classmethod
+    def of(cls, X: Any, weight: Array | None, centre: Array, threads: int = 1, centred: Any = False) -> ColumnStats:
+        """Statistics of some rows about a centre, or about the means of the columns that are `centred`."""
         n, d = X.shape
         if not n or not d:
             return cls(0.0, 0.0, centre, centre, centre, np.ones(d, bool), np.zeros(d), np.zeros(d))
         weight = np.ones(n) if weight is None else weight
-        low, high, two, _ = _values(X, weight, threads) if values is None else values
-        moments, eps = _moments(X, weight, centre, threads), float(np.finfo(X.dtype).eps)
-        return cls(float(weight.sum()), eps, centre, low, high, two, *moments)
+        total, eps = float(weight.sum()), float(np.finfo(X.dtype).eps)
+        sums = _of_stored if is_compressed(X) else _of_array
 
-    @classmethod
-    def about_means(cls, X: Any, weight: Array | None, centred: Any, threads: int = 1) -> ColumnStats:
-        """Statistics of some rows about the means of the columns that are `centred`, of others about 0."""
-        low, high, _, mean = values = _values(X, np.ones(X.shape[0]) if weight is None else weight, threads)
+        def about(near: Array) -> ColumnStats:
+            low, high, two, mean, square = sums(X, weight, near, threads)
+            return cls(total, eps, near, low, high, two, mean / total, square / total)
+
+        found = about(_first_means(X, weight))
         # The mean of a constant column is that constant, whatever the sum rounds to.
-        centre = np.where(centred, np.where(low == high, low, mean), 0.0)
-        return cls.of(X, weight, centre, values, threads)
+        mean, off = np.where(found.low == found.high, found.low, found.centre + found.mean), np.square(found.mean)
+        centre = np.where(centred, mean, centre)
+        # Far from what the first rows have squares cancel.
+        return about(centre) if np.any(off > MOST_SHIFT * (found.square - off)) else found.about(centre)
 
     def about(self, centre: Array) -> ColumnStats:
         """The statistics with moments about another centre."""
@@ -308,35 +325,61 @@ def _blocks(X: Any) -> list[slice]:
     return parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False))
 
 
-def _values(X: Any, weight: Array, threads: int) -> tuple[Array, Array, Array, Array]:
-    """Least and greatest value of each column, whether it has no others, and its weighted mean."""
+def _first_means(X: Any, weight: Array) -> Array:
+    """Means near those of all rows: of the first rows of an array, of all rows of a sparse one."""
     if is_compressed(X):
-        low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
         total = np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1])
-        return low.astype(float), high.astype(float), _two_stored(X, low, high), total / weight.sum()
+        return np.asarray(total / weight.sum())
+    rows = np.asarray(X[_blocks(X)[0]], float, order="C")
+    return np.where((rows == rows[0]).all(axis=0), rows[0], rows.mean(axis=0))
 
-    def of_block(rows: slice) -> tuple[Array, Array, Array]:
-        part = np.ascontiguousarray(X[rows], float)  # the same sums for every layout of X
-        return _folded(np.minimum, part), _folded(np.maximum, part), np.dot(weight[rows], part)
 
-    ends = [np.array(own) for own in zip(*parallel.in_order(of_block, _blocks(X), threads), strict=True)]
-    low, high, two = ends[0].min(0), ends[1].max(0), np.ones(X.shape[1], bool)
-    for rows in _blocks(X):
+def _of_array(X: Array, weight: Array, centre: Array, threads: int) -> list[Array]:
+    """Least and greatest value of each column, whether it has no others, sums of x - centre and of its square."""
+
+    def of_block(rows: slice) -> tuple[Array, ...]:
         part = np.asarray(X[rows])
-        two &= np.all((part == low) | (part == high), axis=0)
-        if not two.any():  # columns of many values are known by the first rows
-            break
-    return low, high, two, ends[2].sum(0) / weight.sum()
+        low, high = _folded(np.minimum, part), _folded(np.maximum, part)
+        off = np.subtract(part, centre, order="C")  # the same sums for every layout of X
+        return low, high, _two(part, low, high), np.dot(weight[rows], off), np.dot(weight[rows], np.square(off))
+
+    blocks = zip(*parallel.in_order(of_block, _blocks(X), threads), strict=True)
+    lows, highs, two, sums, squares = (np.array(own) for own in blocks)
+    low, high = lows.min(axis=0), highs.max(axis=0)
+    of_ends = [(value == low) | (value == high) for value in (lows, highs)]
+    two = np.all(two & of_ends[0] & of_ends[1], axis=0)
+    return [low.astype(float), high.astype(float), two, sums.sum(axis=0), squares.sum(axis=0)]
 
 
 def _folded(function: np.ufunc, X: Array) -> Array:
     """`function.reduce(X, axis=0)` of finite numbers, which goes row by row: here half of the rows by the other."""
-    while len(X) > FEW:
+    while len(X) > FEW and X.flags.c_contiguous:
         half = len(X) // 2
         folded = function(X[:half], X[half : 2 * half])
         folded[0] = function(folded[0], X[-1])  # the one that is left over, or one again
         X = folded
     return np.asarray(function.reduce(X, axis=0))
+
+
+def _two(X: Array, low: Array, high: Array) -> Array:
+    """Whether every value of a column is its least or its greatest: those of many values show it soon."""
+    two = ((X[:FEW] == low) | (X[:FEW] == high)).all(axis=0)
+    at = np.flatnonzero(two)
+    if len(at):
+        values = X[:, at] if len(at) < len(two) else X
+        two[at] = ((values == low[at]) | (values == high[at])).all(axis=0)
+    return two
+
+
+def _of_stored(X: Any, weight: Array, centre: Array, threads: int) -> list[Array]:
+    """What `_of_array` says, of a sparse matrix."""
+    low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
+    d = X.shape[1]
+    own, off = np.repeat(weight, np.diff(X.indptr)), X.data - centre[X.indices]
+    missing = float(weight.sum()) - np.bincount(X.indices, own, d)
+    sums = np.bincount(X.indices, own * off, d) - missing * centre
+    squares = np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)
+    return [low.astype(float), high.astype(float), _two_stored(X, low, high), sums, squares]
 
 
 def _two_stored(X: Any, low: Array, high: Array) -> Array:
@@ -350,21 +393,3 @@ def _two_stored(X: Any, low: Array, high: Array) -> Array:
             break
     zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)
     return ~between & ~zero_between
-
-
-def _moments(X: Any, weight: Array, centre: Array, threads: int) -> tuple[Array, Array]:
-    """Weighted means of x - centre and of its square, per column."""
-    total = float(weight.sum())
-    if is_compressed(X):
-        d = X.shape[1]
-        own, off = np.repeat(weight, np.diff(X.indptr)), X.data - centre[X.indices]
-        missing = total - np.bincount(X.indices, own, d)
-        mean = np.bincount(X.indices, own * off, d) - missing * centre
-        return mean / total, (np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)) / total
-
-    def sums(rows: slice) -> tuple[Array, Array]:
-        off = np.subtract(np.asarray(X[rows]), centre, order="C")  # the same sums for every layout of X
-        return np.dot(weight[rows], off), np.dot(weight[rows], np.square(off))
-
-    mean, square = parallel.summed(sums, _blocks(X), threads)
-    return mean / total, square / total

@@ -457,8 +457,6 @@ def passes_over(estimator: Any, columns: ColumnScaling, X: Any, part: Part) -> b
     """Whether a fit reads rows in blocks from first to last, so that none need be stored in its coordinates."""
     if columns.own or not isinstance(X, np.ndarray) or X.shape[1] > len(X):
         return False
-    if not (X.flags.c_contiguous or columns.raw_products(X)):  # one copy serves all passes
-        return False
     if part.remote:
         return estimator.batch_size in ("auto", None)
     return part.whole and estimator._batch_size(len(X), estimator._algorithm()) is None

@@ -474,7 +474,7 @@ def test_a_slope_may_take_what_a_level_began_with(global_random_seed):
         waves[t] = 2.0 * 0.98 * np.cos(2.0 * np.pi / 11.0) * waves[t - 1] - 0.98**2 * waves[t - 2]
         waves[t] += 10.0 * rng.standard_normal()
     y = 50.0 + waves[2:] + 3.0 * rng.standard_normal(150)
-    point = {"likelihood": "gaussian", "trend": True, "hyperparameters": "point"}  # an integral pays for what is learned
+    point = {"likelihood": "gaussian", "trend": True, "hyperparameters": "point"}  # an integral pays for a parameter
     fit = DynamicGLM(**point).fit(None, y)
     given = [DynamicGLM(**point, trend_variance=v * np.var(y)) for v in (0.05, 0.2, 0.5)]
     assert fit.converged_ and fit.lower_bound_ > max(model.fit(None, y).lower_bound_ for model in given) - 1.0

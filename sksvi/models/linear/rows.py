@@ -235,10 +235,12 @@ class Rescaled(Design):
     centre, scale : ndarray of shape (D,)
     raw : bool, default=False
         Whether products are of x, and centre and scale taken out of them, else of (x - centre) / scale.
+    stored : ndarray of shape (n, D + 1), optional
+        The rows as they are made, with a last column of ones.
     """
 
-    def __init__(self, X: Array, centre: Array, scale: Array, raw: bool = False) -> None:
-        self.X, self.centre, self.scale, self.raw = X, centre, scale, raw
+    def __init__(self, X: Array, centre: Array, scale: Array, raw: bool = False, stored: Array | None = None) -> None:
+        self.X, self.centre, self.scale, self.raw, self.stored = X, centre, scale, raw, stored
         self.shape, self.dtype, self.nbytes = X.shape, X.dtype, X.nbytes
 
     def __len__(self) -> int:
@@ -250,7 +252,8 @@ class Rescaled(Design):
 
     def __getitem__(self, rows: Array | slice) -> Rescaled:
         """The design of some rows."""
-        return Rescaled(self.X[rows], self.centre, self.scale, self.raw)
+        stored = None if self.stored is None else self.stored[rows]
+        return Rescaled(self.X[rows], self.centre, self.scale, self.raw, stored)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         out = np.empty(self.shape, self.dtype)
@@ -274,6 +277,8 @@ class Rescaled(Design):
     def made(self, intercept: bool) -> DenseRows:
         """The row block of (x - centre) / scale."""
         n, d = self.shape
+        if self.stored is not None:
+            return DenseRows.of(self.stored[:, : d + intercept])
         A = np.empty((n, d + intercept), self.dtype)
         self.filled(A[:, :d])
         A[:, d:] = 1.0

@@ -69,11 +69,12 @@ def test_a_fit_far_from_zero_is_that_about_it(far, global_random_seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("covariance", ["full", "diag"])
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
-def test_bits_do_not_depend_on_the_layout_of_the_rows(dtype, covariance, likelihood, global_random_seed):
-    """Rows of one after another are rescaled block by block, others at once."""
+@pytest.mark.parametrize("far", [3.0, 3.0 * MOST_SHIFT])
+def test_bits_do_not_depend_on_the_layout_of_the_rows(dtype, covariance, likelihood, far, global_random_seed):
+    """Rows that lie one after another are rescaled block by block, others at once where they are far from zero."""
     rng = np.random.default_rng(global_random_seed)
-    X = (3.0 + rng.standard_normal((9000, 3))).astype(dtype)
-    y = rng.poisson(np.exp(0.3 * X[:, 0])).astype(float)
+    X = (far + rng.standard_normal((9000, 3))).astype(dtype)
+    y = rng.poisson(np.exp(0.3 * (X[:, 0] - far))).astype(float)
     options = {"likelihood": likelihood, "covariance": covariance, "random_state": 0}
     one, other = (BayesianGLMRegressor(**options).fit(given, y) for given in (X, np.asfortranarray(X)))
     np.testing.assert_array_equal(one.lower_bounds_, other.lower_bounds_)
