@@ -25,8 +25,6 @@ SPREAD = 2.0
 MOST_SHIFT = 100.0
 #: Rows that are not worth halving, and in which most columns of many values show three.
 FEW = 32
-#: Stored numbers that are looked at together.
-STORED = 2**16
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
 
@@ -195,7 +193,7 @@ class ColumnStats:
             low, high, two, mean, square = sums(X, weight, near, threads)
             return cls(total, eps, near, low, high, two, mean / total, square / total)
 
-        found = about(_first_means(X, weight))
+        found = about(_first_means(X))
         # The mean of a constant column is that constant, whatever the sum rounds to.
         mean, off = np.where(found.low == found.high, found.low, found.centre + found.mean), np.square(found.mean)
         centre = np.where(centred, mean, centre)
@@ -325,11 +323,10 @@ def _blocks(X: Any) -> list[slice]:
     return parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False))
 
 
-def _first_means(X: Any, weight: Array) -> Array:
-    """Means near those of all rows: of the first rows of an array, of all rows of a sparse one."""
+def _first_means(X: Any) -> Array:
+    """Means of the first rows, near those of all rows; of a sparse matrix 0."""
     if is_compressed(X):
-        total = np.bincount(X.indices, np.repeat(weight, np.diff(X.indptr)) * X.data, X.shape[1])
-        return np.asarray(total / weight.sum())
+        return np.zeros(X.shape[1])
     rows = np.asarray(X[_blocks(X)[0]], float, order="C")
     return np.where((rows == rows[0]).all(axis=0), rows[0], rows.mean(axis=0))
 
@@ -373,23 +370,22 @@ def _two(X: Array, low: Array, high: Array) -> Array:
 
 def _of_stored(X: Any, weight: Array, centre: Array, threads: int) -> list[Array]:
     """What `_of_array` says, of a sparse matrix."""
-    low, high = (found.toarray().ravel() for found in (X.min(axis=0), X.max(axis=0)))
-    d = X.shape[1]
-    own, off = np.repeat(weight, np.diff(X.indptr)), X.data - centre[X.indices]
-    missing = float(weight.sum()) - np.bincount(X.indices, own, d)
-    sums = np.bincount(X.indices, own * off, d) - missing * centre
-    squares = np.bincount(X.indices, own * np.square(off), d) + missing * np.square(centre)
-    return [low.astype(float), high.astype(float), _two_stored(X, low, high), sums, squares]
+    columns = X.tocsc()
+    values, stored = columns.data.astype(float, copy=False), np.diff(columns.indptr)
+    here, zeros = np.flatnonzero(stored), stored < X.shape[0]
 
+    def reduced(function: np.ufunc, each: Array) -> Array:
+        """A reduction of what is stored in each column, 0 where nothing is."""
+        out = np.zeros(len(stored), each.dtype)
+        out[here] = function.reduceat(each, columns.indptr[here])
+        return out
 
-def _two_stored(X: Any, low: Array, high: Array) -> Array:
-    """Whether every value of a column of a sparse matrix is its least or its greatest."""
-    stored = np.bincount(X.indices, minlength=X.shape[1])
-    between = np.zeros(X.shape[1], bool)
-    for part in parallel.slices(X.nnz, STORED):
-        at, value = X.indices[part], X.data[part]
-        between[at[(value != low[at]) & (value != high[at])]] = True
-        if between.all():  # columns of many values are known by the first rows
-            break
-    zero_between = (stored < X.shape[0]) & (low < 0) & (high > 0)
-    return ~between & ~zero_between
+    low, high = reduced(np.minimum, values), reduced(np.maximum, values)
+    low, high = np.where(zeros, np.minimum(low, 0.0), low), np.where(zeros, np.maximum(high, 0.0), high)
+    of_ends = (values == np.repeat(low, stored)) | (values == np.repeat(high, stored))
+    two = (reduced(np.logical_and, of_ends) | (stored == 0)) & ~(zeros & (low < 0) & (high > 0))
+    own, off = weight[columns.indices], values - np.repeat(centre, stored)
+    missing = float(weight.sum()) - reduced(np.add, own)
+    sums = reduced(np.add, own * off) - missing * centre
+    squares = reduced(np.add, own * np.square(off)) + missing * np.square(centre)
+    return [low, high, two, sums, squares]

@@ -17,14 +17,21 @@ Array = np.ndarray
 Rows = slice | Array
 
 
+def compressed(kind: Any, shape: tuple[int, ...], data: Array, indices: Array, indptr: Array) -> Any:
+    """A compressed matrix of these numbers themselves: SciPy's constructor copies those that are a part of others."""
+    out = kind(shape, dtype=data.dtype)
+    out.data, out.indices, out.indptr = data, indices, indptr
+    return out
+
+
 def take_rows(X: Any, rows: Rows) -> Any:
     """X[rows]; a range of compressed rows shares their numbers, which SciPy copies."""
     if type(X) not in (sp.csr_array, sp.csr_matrix) or not isinstance(rows, slice) or rows.step not in (None, 1):
         return X[rows]
     start, stop, _ = rows.indices(X.shape[0])
     indptr = X.indptr[start : max(start, stop) + 1]
-    stored = slice(indptr[0], indptr[-1])
-    return type(X)((X.data[stored], X.indices[stored], indptr - indptr[0]), (len(indptr) - 1, X.shape[1]), copy=False)
+    stored, shape = slice(indptr[0], indptr[-1]), (len(indptr) - 1, X.shape[1])
+    return compressed(type(X), shape, X.data[stored], X.indices[stored], indptr - indptr[0])
 
 
 class Data(Sized, Protocol):

@@ -12,6 +12,7 @@ took the step shortens it (``steps.shortened``) and counts the event.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,18 @@ Array = np.ndarray
 PIVOT_ROUNDINGS, EPS = 4.0, float(np.finfo(float).eps)
 #: Coordinates up to which matrices of a stack are inverted together, row by row: one by one calls cost more than work.
 FEW = 32
+#: The covariance of the block that was asked for last: all chunks of a pass ask for one.
+_LAST_COVARIANCE: list[tuple[weakref.ref[Any], Array, Array]] = []
+
+
+def covariance(q: Any) -> Array:
+    """S of a block that has a root, found once for the chunks of a pass and the divergence from the next block."""
+    for block, root, S in _LAST_COVARIANCE:
+        if root is q.root and block() is q:
+            return S
+    S = q.cov
+    _LAST_COVARIANCE[:] = [(weakref.ref(q, lambda _: _LAST_COVARIANCE.clear()), q.root, S)]
+    return S
 
 
 def lower_root(half: Array) -> Array:
@@ -272,10 +285,10 @@ class Dense(Structure):
 
     def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""
-        if q.structure is self:
-            trace = np.sum((q.root @ P) * q.root)
+        if not q.full:
+            trace = np.sum(self.diagonal(P) * q.variance)
         else:
-            trace = self.inner(P, q.cov) if q.full else np.sum(self.diagonal(P) * q.variance)
+            trace = self.inner(P, covariance(q) if q.structure is self else q.cov)
         return float(trace + np.sum(delta * self.dot(P, delta)))
 
     def log_gain(self, P: Array, linear: Array) -> float:

@@ -8,22 +8,21 @@ them side by side: products by `numpy.dot`, for which see `sksvi._runtime.parall
 
 from __future__ import annotations
 
-import weakref
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from sksvi._runtime.parallel import chunk_rows, parts_of, times_triangle
 from sksvi._typing.arrays import is_compressed
-from sksvi.models.data import Table
+from sksvi.families.gaussian.structures import covariance
+from sksvi.models.data import Table, compressed
 
 Array = np.ndarray
 
 #: A multiplication in a compiled sparse loop costs about this many in BLAS.
 SPARSE_COST = 10.0
-#: The covariance of the block that chunks of rows asked last: all of a pass ask for one.
-_LAST_COVARIANCE: list[tuple[weakref.ref[Any], Array, Array]] = []
 
 
 class _RowBlock:
@@ -51,7 +50,7 @@ class _RowBlock:
 
     def full_spread(self, q: Any) -> Array:
         """diag(A S Aᵀ) for S of a block that has a root C and a covariance of all coordinates."""
-        return self.form(_covariance(q))
+        return self.form(covariance(q))
 
     def replaced(self, A: Array) -> DenseRows:
         """A block with these rows in the place of A."""
@@ -66,16 +65,6 @@ class _RowBlock:
             for b in range(a + 1):
                 v[:, a, b] = v[:, b, a] = self.form(0.5 * (cov[a, b] + cov[a, b].T))
         return m, v
-
-
-def _covariance(q: Any) -> Array:
-    """S of a block, found once for the chunks of a pass."""
-    for block, root, S in _LAST_COVARIANCE:
-        if root is q.root and block() is q:
-            return S
-    S = q.cov
-    _LAST_COVARIANCE[:] = [(weakref.ref(q, lambda _: _LAST_COVARIANCE.clear()), q.root, S)]
-    return S
 
 
 class Design:
@@ -327,7 +316,8 @@ class SparseRows(_RowBlock):
 
     def pull(self, alpha: Array) -> Array:
         """Aᵀ alpha."""
-        out = self.X.T @ alpha
+        X = self.X
+        out = compressed(sp.csc_array, X.shape[::-1], X.data, X.indices, X.indptr) @ alpha
         return np.append(out, alpha.sum()) if self.intercept else out
 
     def gram(self, gamma: Array, full: bool) -> Array:
