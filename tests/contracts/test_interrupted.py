@@ -37,9 +37,9 @@ GP = {"n_inducing": 8, "random_state": 0}
 OPTIONS = {
     "BayesianGLMClassifier": {"algorithm": "h-mc-ssvi"},
     "BayesianGLMRegressor": {"algorithm": "h-mc-ssvi", "likelihood": "poisson"},
-    "BernoulliMixture": {"n_components": 4, "random_state": 0},
+    "BernoulliMixture": {"n_components": 4, "uncertainty": "variational", "random_state": 0},
     "BetaProcessFA": {"n_components": 4, "random_state": 0},
-    "CategoricalMixture": {"n_components": 4, "random_state": 0},
+    "CategoricalMixture": {"n_components": 4, "uncertainty": "variational", "random_state": 0},
     "CorrelatedTopicModel": {"n_components": 3, "uncertainty": "variational", "random_state": 0},
     "DynamicGLM": {},
     "GMEClassifier": {"groups": "g", "algorithm": "h-mc-ssvi"},

@@ -79,10 +79,11 @@ def test_a_unit_changes_nothing(truth, fits):
 
 def test_users_that_are_folded_in_keep_their_features(truth, fits):
     model, (pairs, y) = fits["both"], truth.pairs([1, 5], np.arange(60))
-    some = pairs.iloc[:4].assign(user="u260"), np.zeros(4)
-    nothing = model.fold_in(*some)  # zeros name a user and say nothing that an absent pair would not
-    prior = model.transform([("u260", "i0")])
-    assert np.corrcoef(np.log(nothing.mean[0]), np.log(prior[0]))[0, 1] > 0.5
+    users = [f"u{i}" for i in range(250, 300)]
+    unseen = pd.DataFrame({"user": users, "item": "i0"})
+    nothing = model.fold_in(unseen, np.zeros(50))  # zeros name a user and say nothing that an absent pair would not
+    own = [np.log(mean) - np.log(mean).mean(axis=0) for mean in (nothing.mean, model.transform(unseen))]
+    assert np.corrcoef(*(part.ravel() for part in own))[0, 1] > 0.8
     whole = model.fold_in(pairs.assign(user="u2" + pairs["user"].str[1:]), y)
     assert np.all(np.isfinite(model.predict(whole)))
 

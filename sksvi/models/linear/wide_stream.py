@@ -24,6 +24,8 @@ Array = np.ndarray
 
 #: Newton steps on a chunk, products with its rows in each, and how well these solve it.
 NEWTON_STEPS, PRODUCTS, SOLVED = 6, 15, 0.05
+#: Share of what the slope promises that a step has to gain, half of which is a quadratic's whole.
+SUFFICIENT = 0.25
 #: Gain that is worth a step, relative to the loss and in units of `tol`.
 GAIN = 10.0
 #: Rounds in which variances of latents and curvatures of their messages settle.
@@ -169,10 +171,15 @@ class StreamChunk:
             step = _newton(now, target, toward, moved)
             shift = moved(step)
 
-            def attempt(share: float, now: Look = now, step: Array = step, shift: Array = shift) -> Look:
-                return self._look(start, now.alpha + share * step, now.shift + share * shift)
+            due = SUFFICIENT * float(np.vdot(target, shift))
 
-            found = backtrack(attempt, lambda trial, worst=now.loss: trial.loss <= worst)  # type: ignore[misc]
+            def attempt(
+                share: float, now: Look = now, step: Array = step, shift: Array = shift, due: float = due
+            ) -> Look | None:
+                trial = self._look(start, now.alpha + share * step, now.shift + share * shift)
+                return trial if trial.loss <= now.loss - share * due else None
+
+            found = backtrack(attempt, lambda trial: True)
             if found is None:  # rounding is all that is left
                 break
             now = found.trial
