@@ -23,6 +23,8 @@ LEARNED = {
     "ordinal": Ordinal(),
 }
 NAMES = list(TRUTH)
+#: Likelihoods of `BayesianGLMRegressor` whose targets are one kind of number each.
+REGRESSORS = "gaussian student-t poisson poisson-softplus negative-binomial binomial logit probit ordinal".split()
 
 
 def design(n, d, seed, dtype=float):

@@ -122,9 +122,8 @@ def test_a_generator_that_waits_holds_blas(two):
     assert threads() == two
 
 
-def test_another_thread_that_works_keeps_the_limit(two, monkeypatch):
-    """Its frames are not read: they change meanwhile, and CPython 3.11 gives back objects that are none."""
-    monkeypatch.setattr(sys, "_current_frames", None)
+def working_elsewhere():
+    """Work in another thread; what ends it."""
     inside, out = threading.Event(), threading.Event()
 
     def work():
@@ -132,15 +131,25 @@ def test_another_thread_that_works_keeps_the_limit(two, monkeypatch):
             inside.set()
             out.wait(60)
 
+    def end():
+        out.set()
+        worker.join()
+
     worker = threading.Thread(target=work)
     worker.start()
     assert inside.wait(60)
+    return end
+
+
+def test_another_thread_that_works_keeps_the_limit(two, monkeypatch):
+    """Its frames are not read: they change meanwhile, and CPython 3.11 gives back objects that are none."""
+    monkeypatch.setattr(sys, "_current_frames", None)
+    end = working_elsewhere()
     for _ in range(3):
         with parallel.working():
             pass
         assert set(threads()) == {1}
-    out.set()
-    worker.join()
+    end()
     assert threads() == two
 
 
@@ -164,19 +173,9 @@ def test_a_traceback_of_a_thread_that_ended_holds_no_threads(two):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_that_is_forked_from_within_a_thread_has_its_threads(two):
-    inside, out = threading.Event(), threading.Event()
-
-    def work():
-        with parallel.working():
-            inside.set()
-            out.wait(60)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    assert inside.wait(60)
+    end = working_elsewhere()
     child = os.fork()
     if child == 0:
         os._exit(0 if threads() == two else 1)
-    out.set()
-    worker.join()
+    end()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

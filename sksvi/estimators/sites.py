@@ -58,13 +58,12 @@ class SiteNode:
 
 @dataclass(frozen=True)
 class LearnedPoint:
-    """Directions of the likelihood's parameters θ in which a fit holds them at their best point: what rows say of them.
-
-    Of one copy of each row; P counts these directions.
+    """Parameters θ of the likelihood that a fit learned: what rows say of them, of one copy each.
 
     Parameters
     ----------
-    directions : ndarray of shape (size of θ, P)
+    held : ndarray of shape (P, P)
+        From a move to its part in directions in which nodes leave θ at its best point.
     slope : ndarray of shape (n, P)
         Of E log p(y | f) in θ.
     cross : ndarray of shape (n, K, P)
@@ -75,7 +74,7 @@ class LearnedPoint:
         Minus that of the bound, all else as it is.
     """
 
-    directions: Array
+    held: Array
     slope: Array
     cross: Array
     bend: Array
@@ -101,7 +100,7 @@ class SiteFit:
     distribution : callable
         Means, covariances of latents and the likelihood to the predictive distribution of y.
     learned : LearnedPoint, optional
-        Parameters of the likelihood that are a point.
+        Parameters of the likelihood, where it has some that were learned.
     place, copies : ndarray of shape (N,), optional
         Where the rows as users have them are among these, -1: they do not count; and how often each counts. None: they
         are the same.
@@ -198,29 +197,24 @@ def linear_sites(
 
 def learned_point(
     mode: SiteNode, nodes: Sequence[SiteNode], terms: Any, points: tuple[Array, Array], weight: Array
-) -> LearnedPoint | None:
-    """What rows say of the likelihood's parameters, by differences across its slopes in f; None: nodes spread all.
+) -> LearnedPoint:
+    """What rows say of the likelihood's parameters, by differences across its slopes in f.
 
     `points`: first and second derivatives of E log p(y | f) in the parameters, of one copy of each row.
     """
     slope, bend = points
-    density = mode.likelihood.scales.prior()
+    likelihood, rows, cross = mode.likelihood, np.arange(len(slope)), []
+    theta, density = likelihood.unconstrained, likelihood.scales.prior()
     curvature = -np.tensordot(weight, bend, 1) - (0.0 if density is None else density[2])
     # Nodes of other hyperparameters have the likelihood that is best there, which is no spread of its own.
-    moves = np.array([node.likelihood.unconstrained - mode.likelihood.unconstrained for node in nodes])
-    spread = moves.T @ (np.array([node.weight for node in nodes])[:, None] * moves)
-    shares, directions = np.linalg.eig(spread @ curvature)
-    directions = directions[:, shares < SPREAD].real
-    if not directions.shape[1]:
-        return None
-    likelihood, rows = mode.likelihood, np.arange(len(slope))
-    theta, cross = likelihood.unconstrained, []
-    for step in STEP * directions.T:
+    moves = np.array([node.likelihood.unconstrained - theta for node in nodes])
+    shares, axes = np.linalg.eig(moves.T @ (np.array([node.weight for node in nodes])[:, None] * moves) @ curvature)
+    held = (axes * (shares < SPREAD)) @ np.linalg.inv(axes)
+    for step in STEP * np.eye(len(theta)):
         ends = [replace(mode, likelihood=likelihood.replace(theta + sign * step)) for sign in (1.0, -1.0)]
         high, low = (terms(rows, mode.mean, mode.cov, end)[1] for end in ends)
         cross.append((high - low) / (2.0 * STEP))
-    inside, own = directions.T @ bend @ directions, directions.T @ curvature @ directions
-    return LearnedPoint(directions, slope @ directions, np.stack(cross, axis=-1), inside, own)
+    return LearnedPoint(held.real, slope, np.stack(cross, axis=-1), bend, curvature)
 
 
 def row_messages(model: Any, q: Blocks, batches: list[Any], problem: Problem) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ class LeaveOut:
         #: Tail of the weights of each fold; NaN: not looked at.
         self.k_hat = np.full(folds.size, np.nan)
         self.looks: list[SecondLook] = []
-        #: Moves of the likelihood's parameters (F, P) where they are a point, and of left-out latents with them (m, K).
+        #: Moves of the likelihood's learned parameters (F, P), and of left-out latents with those that are held (m, K).
         self.theta = np.zeros((folds.size, 0))
         self.along = np.zeros((len(self.rows), 1))
         if fit.learned is not None:
@@ -166,14 +166,12 @@ def moved_parameters(fit: SiteFit, out: LeaveOut) -> tuple[Array, Array]:
     total = -sum(np.einsum("nkr,nkp->rp", mode.half(part), pulled[part]) for part in parts)
     step = _ParameterStep(fit, np.concatenate([mode.half(part) @ total for part in parts]), total.T @ total)
     if folds.single:
-        theta, along = step(out.rows[:, None], out.copies[:, None], mode.cov[out.rows])
-        return theta @ learned.directions.T, along
+        return step(out.rows[:, None], out.copies[:, None], mode.cov[out.rows])
     found = []
     for rows, copies in zip(folds.rows, folds.copies, strict=True):
         own = mode.half(rows).reshape(len(rows) * k, -1)
         found.append(step(rows[None], copies[None], (own @ own.T)[None]))
-    moves, along = (np.concatenate(part) for part in zip(*found, strict=True))
-    return moves @ learned.directions.T, along
+    return np.concatenate([theta for theta, _ in found]), np.concatenate([along for _, along in found])
 
 
 @dataclass
@@ -214,5 +212,5 @@ class _ParameterStep:
         pull = np.einsum("fm,fmp->fp", copies, learned.slope[rows])
         pull = pull - (np.swapaxes(lifted, 1, 2) @ (taken @ slope))[..., 0]
         theta = -(np.linalg.pinv(left, rcond=DETERMINED) @ pull[..., None])[..., 0]
-        along = -((lifted + S @ turned) @ theta[..., None])[..., 0]
+        along = -((lifted + S @ turned) @ (theta @ learned.held.T)[..., None])[..., 0]
         return theta, along.reshape(count * m, k)

@@ -12,18 +12,8 @@ from sklearn.base import clone
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, DynamicGLM, GMERegressor, SparseGPRegressor
 from sksvi.algorithms import VARIATIONAL
 from sksvi.likelihoods import Gaussian, StudentT
+from tests.cases import REGRESSORS
 
-REGRESSORS = [
-    "gaussian",
-    "student-t",
-    "poisson",
-    "poisson-softplus",
-    "negative-binomial",
-    "binomial",
-    "logit",
-    "probit",
-    "ordinal",
-]
 N, D = 50, 3
 # Rounding alone may differ; a fit that ends a pass sooner differs by what its tolerance leaves.
 CLOSE = {"rtol": 1e-6, "atol": 1e-8}

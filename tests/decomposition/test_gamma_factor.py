@@ -113,18 +113,14 @@ def test_factors_are_those_of_factor_analysis_at_the_same_loadings(global_random
     assert list(model.get_feature_names_out()) == ["gammafactormodel0", "gammafactormodel1"]
 
 
+PER_FEATURE = {"n_components": 2, "noise_variance": "per-feature", "random_state": 0}
+
+
 # ---- units and means
 def test_per_feature_noise_knows_no_unit(global_random_seed):
     X, _ = rows(global_random_seed, d=8)  # three columns a factor leave their noises all but open
     unit = np.array([1e4, 1.0, 1e-4, 3.0, 100.0, 0.5, 1e3, 2.0])
-    options = {
-        "n_components": 2,
-        "fit_mean": True,
-        "noise_variance": "per-feature",
-        "tol": 1e-8,
-        "max_iter": 1000,
-        "random_state": 0,
-    }
+    options = {**PER_FEATURE, "fit_mean": True, "tol": 1e-8, "max_iter": 1000}
     plain, scaled = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X * unit + 7.0 * unit)
     np.testing.assert_allclose(scaled.components_ / unit, plain.components_, atol=5e-3)
     np.testing.assert_allclose(scaled.noise_variance_, plain.noise_variance_ * unit**2, rtol=5e-3)
@@ -188,14 +184,7 @@ def test_a_constant_column_beside_different_units_is_told(global_random_seed):
 @pytest.mark.parametrize("away", [1e7, 1e9, 1e11])
 def test_a_column_far_from_zero_is_no_constant(away, global_random_seed):
     X = rows(global_random_seed)[0] + away * (np.arange(6) == 2)
-    options = {
-        "n_components": 2,
-        "fit_mean": True,
-        "noise_variance": "per-feature",
-        "tol": 1e-8,
-        "max_iter": 1000,
-        "random_state": 0,
-    }
+    options = {**PER_FEATURE, "fit_mean": True, "tol": 1e-8, "max_iter": 1000}
     model, plain = GammaFactorModel(**options).fit(X), GammaFactorModel(**options).fit(X - X.round().mean(0))
     np.testing.assert_allclose(model.scale_, X.std(0), rtol=1e-4)
     assert model.score(X) == pytest.approx(plain.score(X - X.round().mean(0)), abs=0.01)

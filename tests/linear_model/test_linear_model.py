@@ -25,19 +25,9 @@ import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.algorithms import VARIATIONAL as ALGORITHMS
 from sksvi.likelihoods import Gaussian, NegativeBinomial, Ordinal
+from tests.cases import REGRESSORS
 
 STREAMING = [name for name in ALGORITHMS if name != "fp"]
-REGRESSORS = [
-    "gaussian",
-    "student-t",
-    "poisson",
-    "poisson-softplus",
-    "negative-binomial",
-    "binomial",
-    "logit",
-    "probit",
-    "ordinal",
-]
 CONTAINERS = [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 N, D = 120, 3
 

@@ -89,21 +89,9 @@ def rolled(X: Array, h: Array, rows: Array, starts: Array, columns: Array, value
 )  # fmt: skip
 @njit()
 def filter_columns(
-    X: Array,
-    h: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    noise: Array,
-    P: Array,
-    weights: Array,
-    Z: Array,
-    damped: Array,
-    D: Array,
-    spread: Array,
-    reach: Array,
-) -> None:
+    X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, P: Array,
+    weights: Array, Z: Array, damped: Array, D: Array, spread: Array, reach: Array,
+) -> None:  # fmt: skip
     """Columns of Z (T, K) less their predictions by the moving states, in place.
 
     Written: D = 1 + W s and the vectors P h of each point, and of `damped` states after each message their rows of P.
@@ -136,18 +124,9 @@ def filter_columns(
 )  # fmt: skip
 @njit()
 def states_of_columns(
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    weights: Array,
-    Z: Array,
-    D: Array,
-    spread: Array,
-    damped: Array,
-    filtered: Array,
-    a: Array,
-) -> None:
+    rows: Array, starts: Array, columns: Array, values: Array, weights: Array, Z: Array, D: Array, spread: Array,
+    damped: Array, filtered: Array, a: Array,
+) -> None:  # fmt: skip
     """What columns with innovations Z make of the `damped` states after each message, and in `a` of the last states.
 
     `a`: zeros.
@@ -170,23 +149,9 @@ def states_of_columns(
 )  # fmt: skip
 @njit()
 def smooth_columns(
-    X: Array,
-    h: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    noise: Array,
-    weights: Array,
-    Z: Array,
-    D: Array,
-    spread: Array,
-    filtered: Array,
-    reach: Array,
-    scores: Array,
-    r: Array,
-    pulls: Array,
-) -> None:
+    X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, weights: Array,
+    Z: Array, D: Array, spread: Array, filtered: Array, reach: Array, scores: Array, r: Array, pulls: Array,
+) -> None:  # fmt: skip
     """Innovations Z become what is left of the columns once all messages are known.
 
     Written over zeros: to `scores` and `pulls` what the uncertainty of each column, of one, has in score and pull of
@@ -221,16 +186,9 @@ def _add_product(one: Array, other: Array, total: Array) -> None:
 
 @njit()
 def _pulled(
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    reach: Array,
-    r: Array,
-    moved: Array,
-    state: Array,
+    rows: Array, starts: Array, columns: Array, values: Array, reach: Array, r: Array, moved: Array, state: Array,
     pulls: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Pulls += r times one state of each column, whose row of P is `reach`; `state` is filtered, then smoothed."""
     m = len(r)
     for i in range(m):

@@ -89,18 +89,9 @@ def _copies(rows: Array, starts: Array, columns: Array, values: Array, n: int) -
 
 @njit()
 def _moved(
-    a: Array,
-    P: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    noise: Array,
-    source: Array,
-    sums: Array,
-    work: Array,
-    new: Array,
-) -> None:
+    a: Array, P: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, source: Array,
+    sums: Array, work: Array, new: Array,
+) -> None:  # fmt: skip
     """a = A a, P = A P Aᵀ + diag(noise), symmetric to the last bit; `work` (sums, n+1) and `new` (n, n) are written."""
     n = len(a)
     for q in range(len(sums)):
@@ -169,17 +160,9 @@ def _summed(
 
 @njit()
 def _moved_back(
-    r: Array,
-    N: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    target: Array,
-    sums: Array,
-    half: Array,
-    turned: Array,
-) -> None:
+    r: Array, N: Array, rows: Array, starts: Array, columns: Array, values: Array, target: Array, sums: Array,
+    half: Array, turned: Array,
+) -> None:  # fmt: skip
     """r = Aᵀr, N = AᵀN A; `half` and `turned` (n, n) are written."""
     n = len(r)
     if not len(rows):
@@ -271,25 +254,10 @@ def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) 
 )  # fmt: skip
 @njit()
 def smooth(
-    X: Array,
-    h: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    noise: Array,
-    a: Array,
-    P: Array,
-    linear: Array,
-    weights: Array,
-    damped: Array,
-    mean: Array,
-    variance: Array,
-    score: Array,
-    first: Array,
-    information: Array,
-    pull: Array,
-) -> tuple[int, float, float, float]:
+    X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, a: Array, P: Array,
+    linear: Array, weights: Array, damped: Array, mean: Array, variance: Array, score: Array, first: Array,
+    information: Array, pull: Array,
+) -> tuple[int, float, float, float]:  # fmt: skip
     """Mean and variance of every f_t given all messages.
 
     `a`, `P` become the states after the last message. Written: Σ (r² - diag N) over transitions to `score`, twice the
@@ -366,17 +334,9 @@ def smooth(
 
 @njit()
 def _pulled(
-    r: Array,
-    N: Array,
-    after: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    moved: Array,
-    g: Array,
-    pull: Array,
-) -> None:
+    r: Array, N: Array, after: Array, rows: Array, starts: Array, columns: Array, values: Array, moved: Array,
+    g: Array, pull: Array,
+) -> None:  # fmt: skip
     """pull += (r rᵀ - N) A P + r aᵀ, some columns; `after` (k, n+1): those of P, and a, after the message."""
     n = len(r)
     for i in range(len(after)):
@@ -496,24 +456,9 @@ def filter_level(noise: float, a: float, P: float, linear: Array, weights: Array
 )  # fmt: skip
 @njit()
 def combine(
-    X: Array,
-    h: Array,
-    rows: Array,
-    starts: Array,
-    columns: Array,
-    values: Array,
-    noise: Array,
-    a: Array,
-    P: Array,
-    linear: Array,
-    weights: Array,
-    design: Array,
-    parts: Array,
-    by: Array,
-    mean: Array,
-    variance: Array,
-    back: bool,
-) -> int:
+    X: Array, h: Array, rows: Array, starts: Array, columns: Array, values: Array, noise: Array, a: Array, P: Array,
+    linear: Array, weights: Array, design: Array, parts: Array, by: Array, mean: Array, variance: Array, back: bool,
+) -> int:  # fmt: skip
     """Mean and variance of linear combinations of the states at every point in time, (T, K).
 
     Combination k is `parts[k]` and `by[k]` times the row of `design` on the coefficients. back: given all messages;
