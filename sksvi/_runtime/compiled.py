@@ -9,14 +9,16 @@ holds the package to it.
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numba
 import numpy as np
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core.compiler_machinery import PassManager
 
 from sksvi._runtime import layout
 from sksvi._runtime.layout import DIAGONALS, MATRICES, expression
@@ -39,13 +41,66 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(CompilerBase):
+#: numba's passes that look for what no loop has: closures, `with` blocks, tuples to unroll, arguments made literals.
+UNUSED = (
+    "FindLiterallyCalls",
+    "InlineClosureLikes",
+    "LiteralPropagationSubPipelinePass",
+    "LiteralUnroll",
+    "WithLifting",
+)
+
+
+class _Shared(Flags):
+    """Options that what numba compiles of NumPy is looked up by, thousands of times in a loop: one object, one hash."""
+
+    __slots__ = ()
+    met: ClassVar[dict[Flags, Flags]] = {}
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class _Options(Flags):
+    """Options of a loop, by which numba compiles functions of NumPy anew for each loop that differs in any."""
+
+    __slots__ = ()
+
+    def copy(self) -> Flags:
+        """What numba takes for the options of the caller: only those that these functions take over from it."""
+        shared = _Shared(self)
+        shared.no_cpython_wrapper = shared.no_cfunc_wrapper = True
+        shared.no_compile = shared.release_gil = False
+        return _Shared.met.setdefault(shared, shared)
+
+
+class _Compiler(CompilerBase):
+    """numba's compiler, while which Python collects no garbage: that took a fifth of the time."""
+
+    def define_pipelines(self) -> list[Any]:
+        passes = PassManager("loop")
+        every = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
+        passes.passes = [one for one in every if one[0].__name__ not in UNUSED]
+        passes.finalize()
+        return [passes]
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.flags, collects = _Options(self.state.flags), gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
+
+
+class _PartCompiler(_Compiler):
     """numba's compiler, whose code other compiled functions can call but Python cannot."""
 
     def define_pipelines(self) -> list[Any]:
         self.state.flags.no_compile = True
         self.state.library = _PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        return super().define_pipelines()
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         result = super().compile_extra(func)
@@ -64,12 +119,13 @@ class Loop:
 
     def __init__(self, loop: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, loop)
-        self.py_func, self.targetoptions = loop, {"nogil": True, "no_cfunc_wrapper": True, **options}
+        self.py_func = loop
+        self.targetoptions = {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _Compiler, **options}
 
     @functools.cached_property
     def part(self) -> Any:
         """The loop for other loops."""
-        options = {"pipeline_class": _PartCompiler, "no_cpython_wrapper": True, **self.targetoptions}
+        options = {**self.targetoptions, "pipeline_class": _PartCompiler, "no_cpython_wrapper": True}
         return numba.njit(**options)(self.py_func)
 
     @property
