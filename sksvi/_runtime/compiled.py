@@ -120,7 +120,8 @@ class Loop:
     def __init__(self, loop: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, loop)
         self.py_func = loop
-        self.targetoptions = {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _Compiler, **options}
+        own = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "pipeline_class": _Compiler}
+        self.targetoptions = own | options
 
     @functools.cached_property
     def part(self) -> Any:
@@ -160,7 +161,7 @@ class Loop:
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
-    """Decorator of a `Loop`; `options` are those of `numba.njit`."""
+    """Decorator of a `Loop`; `options` are those of `numba.njit`. Division by zero is NumPy's."""
     return functools.partial(Loop, options=options)
 
 

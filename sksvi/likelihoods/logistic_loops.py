@@ -11,7 +11,7 @@ from sksvi._runtime.compiled import entry, njit
 Array = np.ndarray
 
 
-@njit(error_model="numpy")
+@njit()
 def _by_series(up: Array, down: Array, m: Array, sd: Array, small: Array, log_one_plus: Array, out: Array) -> None:
     """Expectations of narrow rows by Taylor's series about m: E g = sum over k of g's 2k-th derivative v^k / (2^k k!).
 
@@ -37,15 +37,16 @@ def _by_series(up: Array, down: Array, m: Array, sd: Array, small: Array, log_on
         bent = h * (p + b * (third + c * (fifth + d * (seventh + e * ninth))))
         lean = h * p * t * (1.0 + b * (fourth + c * (sixth + d * (eighth + e * tenth))))
         curve = p + h * (third + b * (fifth + c * (seventh + d * (ninth + e * last))))
-        out[0, i] = up[i] * min(m[i], 0.0) - down[i] * max(m[i], 0.0) - both * (log_one_plus[i] + bent)
+        kink = up[i] * m[i] if m[i] < 0.0 else -down[i] * m[i]
+        out[0, i] = kink - both * (log_one_plus[i] + bent)
         out[1, i] = up[i] * rise - down[i] * fall - both * lean
         out[2, i] = -0.5 * both * curve
 
 
-@njit(error_model="numpy")
+@njit()
 def _by_sums(
-    up: float, down: float, m: float, sd: float, h: float, first: int, last: int, centre: int, values: Array, out: Array
-) -> None:
+    up: float, down: float, m: float, sd: float, h: float, first: int, last: int, centre: int, values: Array
+) -> tuple[float, float, float]:
     """The trapezoidal rule with nodes first h, ..., last h, whose values stand from row centre + first on."""
     # exp(-z²/2) at equal distances: the ratio of two neighbours falls by one factor.
     d, z = h / sd, (first * h - m) / sd
@@ -60,14 +61,14 @@ def _by_sums(
         total += weight
         weight *= ratio
         ratio *= fall
-    out[0] = (up * rising + down * falling) / total
-    out[1] = (up * slope - down * back) / total
-    out[2] = -(up + down) * both / total
+    return (up * rising + down * falling) / total, (up * slope - down * back) / total, -(up + down) * both / total
 
 
-@njit(error_model="numpy")
-def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int, values: Array, out: Array) -> None:
-    """Expectations beyond the kink max(f, 0), by the trapezoidal rule on [-last h, last h]; `values` begins at f = 0.
+@njit()
+def _by_excess(
+    up: float, down: float, m: float, sd: float, h: float, last: int, centre: int, values: Array
+) -> tuple[float, float, float]:
+    """Expectations beyond the kink max(f, 0), by the trapezoidal rule on [-last h, last h]; f = 0 is row `centre`.
 
     The rule's sums of the kink and of the step themselves differ from their closed forms by Euler and Maclaurin's
     derivatives of the density at 0.
@@ -75,7 +76,7 @@ def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int,
     z, v = m / sd, sd * sd
     density = np.exp(-0.5 * z * z) / (sd * np.sqrt(2.0 * np.pi))
     above, below = 0.5 * math.erfc(-z / np.sqrt(2.0)), 0.5 * math.erfc(z / np.sqrt(2.0))
-    excess, lean, both = -values[0, 0] * density, 0.0, values[0, 4] * density
+    excess, lean, both = -values[centre, 0] * density, 0.0, values[centre, 4] * density
     if density > 0.0:
         right = left = density
         # exp(-(kh)²/2v ± khm/v), k = 1, 2, ..., by ratios.
@@ -84,22 +85,21 @@ def _by_excess(up: float, down: float, m: float, sd: float, h: float, last: int,
             right *= rise * shrink
             left *= fall * shrink
             shrink *= square
-            excess -= values[k, 0] * (right + left)
-            lean += values[k, 2] * (left - right)
-            both += values[k, 4] * (right + left)
+            excess -= values[centre + k, 0] * (right + left)
+            lean += values[centre + k, 2] * (left - right)
+            both += values[centre + k, 4] * (right + left)
     slope = density * m / v
     bend = h * excess - h * h / 12.0 * density + h**4 / 240.0 * (slope * m / v - density / v)
     step = h * lean - h * h / 12.0 * slope + h**4 / 720.0 * slope * (m * m / v - 3.0) / v
-    out[0] = -up * (v * density - m * below + bend) - down * (v * density + m * above + bend)
-    out[1] = up * (below - step) - down * (above + step)
-    out[2] = -(up + down) * h * both
+    value = -up * (v * density - m * below + bend) - down * (v * density + m * above + bend)
+    return value, up * (below - step) - down * (above + step), -(up + down) * h * both
 
 
 @entry(
     "up (n) f", "down (n) f", "m (n) f", "sd (n) f", "small (n) f", "log_one_plus (n) f", "values (N, 5) f",
     "steps (L) f", "centres (L) i < N", "reaches (L) i < N", "out (3, n) f", "beyond (n) i",
 )  # fmt: skip
-@njit(error_model="numpy")
+@njit()
 def by_table(
     up: Array,
     down: Array,
@@ -123,13 +123,13 @@ def by_table(
     The largest step of which sd is `least` serves a row, and a series where none does; nodes reach `half` sd, and `end`
     steps of a row with an sd of at least `wide`. Returns how many rows lie beyond every table, and lists them.
     """
-    n, L, row = 0, len(steps), np.empty(3)
+    n, L = 0, len(steps)
     _by_series(up, down, m, sd, small, log_one_plus, out)
     for i in range(len(m)):
         if sd[i] < least * steps[L - 1]:
             continue
         if sd[i] >= wide and abs(m[i]) < np.inf:
-            _by_excess(up[i], down[i], m[i], sd[i], steps[0], end, values[centres[0] :], row)
+            value, slope, curve = _by_excess(up[i], down[i], m[i], sd[i], steps[0], end, centres[0], values)
         else:
             j = 0
             while sd[i] < least * steps[j]:
@@ -139,8 +139,7 @@ def by_table(
                 beyond[n] = i
                 n += 1
                 continue
-            first = int(np.ceil((m[i] - half * sd[i]) / steps[j]))
-            last = int(np.floor((m[i] + half * sd[i]) / steps[j]))
-            _by_sums(up[i], down[i], m[i], sd[i], steps[j], first, last, centres[j], values, row)
-        out[0, i], out[1, i], out[2, i] = row[0], row[1], 0.5 * row[2]
+            first, last = math.ceil((m[i] - half * sd[i]) / steps[j]), math.floor((m[i] + half * sd[i]) / steps[j])
+            value, slope, curve = _by_sums(up[i], down[i], m[i], sd[i], steps[j], first, last, centres[j], values)
+        out[0, i], out[1, i], out[2, i] = value, slope, 0.5 * curve
     return n

@@ -15,7 +15,7 @@ LARGE = 1e200
 
 
 @entry("log_none (n) f", "successes (n) f", "trials (n) f", "a (n) f", "b (n) f", "out (n) f")
-@njit(error_model="numpy")
+@njit()
 def sums_of_terms(log_none: Array, successes: Array, trials: Array, a: Array, b: Array, out: Array) -> None:
     """P(at most so many successes) of beta-binomials by the ratio of each term to the last, all flat, into out.
 

@@ -8,6 +8,9 @@ from sksvi._runtime.compiled import njit
 
 Array = np.ndarray
 
+#: What loops pass to `np.empty`: numba compiles it for each way in which a type is named.
+FLOAT = np.dtype(np.float64)
+
 GOLDEN, MIX1, MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 UNIT = 2.0**-53
@@ -16,7 +19,7 @@ MANTISSA, ONE, MANTISSA_BITS, BIAS = np.int64(2**52 - 1), np.int64(1023 << 52), 
 LN2, SQRT2 = 0.6931471805599453, 1.4142135623730951
 
 
-@njit(inline="always")
+@njit()
 def mixed(state: np.uint64) -> np.uint64:
     """One output of SplitMix64 (Steele, Lea and Flood 2014)."""
     z = (state ^ (state >> S30)) * MIX1
@@ -24,21 +27,28 @@ def mixed(state: np.uint64) -> np.uint64:
     return z ^ (z >> S31)
 
 
-@njit(inline="always")
-def uniform_of(first: np.uint64, k: int) -> float:
-    """The k-th number of the stream that begins at `first`, in (0, 1)."""
-    return (float(mixed(first + np.uint64(k) * GOLDEN) >> S11) + 0.5) * UNIT
+@njit()
+def uniform_of(first: np.uint64) -> float:
+    """The number in (0, 1) at which a stream begins; the k-th is that of `first` + k `GOLDEN`."""
+    return (float(mixed(first) >> S11) + 0.5) * UNIT
 
 
-@njit(inline="always")
+@njit()
+def uniform(state: Array) -> float:
+    """The next number in (0, 1)."""
+    state[0] += GOLDEN
+    return uniform_of(state[0])
+
+
+@njit()
 def normal(state: Array, spare: Array) -> float:
     """A standard normal number by Box and Muller; the second of the two waits in `spare`."""
     if spare[0] != 0.0:
         value = spare[0]
         spare[0] = 0.0
         return value
-    radius, angle = np.sqrt(-2.0 * np.log(uniform_of(state[0], 1))), 2.0 * np.pi * uniform_of(state[0], 2)
-    state[0] += GOLDEN + GOLDEN
+    radius = np.sqrt(-2.0 * np.log(uniform(state)))
+    angle = 2.0 * np.pi * uniform(state)
     spare[0] = radius * np.sin(angle)
     return radius * np.cos(angle)
 

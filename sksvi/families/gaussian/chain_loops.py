@@ -68,12 +68,13 @@ def _met(a: Array, P: Array, M: Array, e: float, f: float, scaled: Array) -> Non
 def _copies(rows: Array, starts: Array, columns: Array, values: Array, n: int) -> tuple[Array, Array, Array]:
     """What of A only takes states to other places, as seasons do: of each state after a move which one it was before,
     of each before which it becomes (-1: none alone), and which of `rows` are no such copy."""
-    source, target = np.arange(n), np.full(n, -1)
+    source, target = np.empty(n, np.int64), np.empty(n, np.int64)
+    for j in range(n):
+        source[j] = j
     for row in rows:
         source[row] = -1
     for j in range(n):
-        if source[j] == j:
-            target[j] = j
+        target[j] = j if source[j] == j else -1
     sums = np.empty(len(rows), np.int64)
     size = 0
     for i in range(len(rows)):
@@ -300,7 +301,8 @@ def smooth(
     if negative:
         return T - 1, 0.0, 0.0, 0.0
     log_det += np.log(product)
-    r, N = np.zeros(n), np.zeros((n, n))
+    r, N = np.empty(n), np.empty((n, n))
+    r[:], N[:] = 0.0, 0.0
     score[:] = 0.0
     pull[:, :] = 0.0
     kl, log_z = 0.5 * log_det, -0.5 * log_det

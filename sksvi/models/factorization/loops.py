@@ -68,7 +68,8 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
     `cov` and `other_cov` are packed pairs of the coordinates `free` and `other_free`; the first `shared` are of both.
     """
     size, its_size = free.shape[0], other_free.shape[0]
-    facing, matrix = np.empty(other_cov.shape[1]), np.zeros((size, size))
+    facing, matrix = np.empty(other_cov.shape[1]), np.empty((size, size))
+    matrix[:] = 0.0
     space, products = np.empty((GATHERED, size)), np.empty((GATHERED, size))
     for p in range(mean.shape[0]):
         x, own = mean[p], cov[p]
@@ -82,7 +83,9 @@ def latent_moments(starts, other, mean, cov, free, other_mean, other_cov, other_
         first, last = starts[p] - starts[0], starts[p + 1] - starts[0]
         if not full:
             # A coordinate that is not shared meets a one on the other side.
-            alone = np.sum(own[shared:])
+            alone = 0.0
+            for k in range(shared, its_size):
+                alone += own[k]
             for e in range(first, last):
                 its_mean, its_cov = other_mean[other[e]], other_cov[other[e]]
                 total, variance = 0.0, alone
@@ -120,7 +123,9 @@ def add_products(starts, other, alpha, gamma, m, vectors, g, h):
     """Σ (alpha - 2 gamma m) z to g (P, W) and Σ gamma z zᵀ to h, packed (P, R), some rows at a time."""
     width = vectors.shape[1]
     space, bent, product = np.empty((GATHERED, width)), np.empty((GATHERED, width)), np.empty((width, width))
-    every = np.arange(width)
+    every = np.empty(width, np.int64)
+    for k in range(width):
+        every[k] = k
     for p in range(g.shape[0]):
         own_g, own_h = g[p], h[p]
         last = starts[p + 1] - starts[0]
@@ -150,7 +155,8 @@ def add_covariances(starts, other, gamma, cov, place, h):
     n_in_place = 0
     while n_in_place < place.shape[0] and place[n_in_place] == n_in_place:
         n_in_place += 1
-    column, at = np.empty(starts[-1] - starts[0], np.int64), np.zeros(cov.shape[0] + 1, np.int64)
+    column, at = np.empty(starts[-1] - starts[0], np.int64), np.empty(cov.shape[0] + 1, np.int64)
+    at[:] = 0
     for p in range(h.shape[0]):
         for e in range(starts[p] - starts[0], starts[p + 1] - starts[0]):
             column[e] = p
@@ -265,7 +271,8 @@ def add_joint_curvature(starts, other, third, fourth, mean, other_mean, other_co
 def sampled_moments(starts, other, mean, cov, free, draws, full, m, v):
     """zᵀ E x and zᵀ cov(x) z for draws z of the other side."""
     size, width = free.shape[0], mean.shape[1]
-    matrix = np.zeros((size, size))
+    matrix = np.empty((size, size))
+    matrix[:] = 0.0
     space, products = np.empty((GATHERED, size)), np.empty((GATHERED, size))
     for p in range(mean.shape[0]):
         if full:
@@ -311,7 +318,9 @@ def sampled_accumulate(starts, other, alpha, gamma, draws, every, full, g, h):
                     g[p, k] += alpha[start + i] * z[i, k]
             if full:
                 np.dot(times.T, z, part)
-                matrix += part
+                for a in range(width):
+                    for b in range(width):
+                        matrix[a, b] += part[a, b]
             else:
                 for i in range(rows.shape[0]):
                     for k in range(width):

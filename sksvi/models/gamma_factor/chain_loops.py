@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry, njit
-from sksvi.models.numbers import GOLDEN, mixed, uniform_of
+from sksvi.models.numbers import mixed, uniform
 
 Array = np.ndarray
 
@@ -22,13 +22,7 @@ NOISE_POWER = 0.5
 WIDTH = 3.0
 _RIGHT = 0.5 * np.pi
 
-compiled = njit(error_model="numpy")
-
-
-@compiled
-def _uniform(state: Array) -> float:
-    state[0] += GOLDEN
-    return uniform_of(state[0], 0)
+compiled = njit()
 
 
 @compiled
@@ -49,8 +43,8 @@ def _sliced(
 ) -> float:
     """A draw of x >= `least` from a slice of the density of log x; `width`: of its first bracket."""
     here, end = np.log(x0), np.log(least)
-    level = _density(here, x0, slopes, freedom, power, rate) + np.log(_uniform(state))
-    low = here - width * _uniform(state)
+    level = _density(here, x0, slopes, freedom, power, rate) + np.log(uniform(state))
+    low = here - width * uniform(state)
     high = low + width
     while low > end and _density(low, x0, slopes, freedom, power, rate) > level:
         low -= width
@@ -58,7 +52,7 @@ def _sliced(
         high += width
     low = max(low, end)
     for _ in range(MAX_SHRINKS):
-        new = low + (high - low) * _uniform(state)
+        new = low + (high - low) * uniform(state)
         if _density(new, x0, slopes, freedom, power, rate) >= level:
             return max(np.exp(new), least)
         low, high = (new, high) if new < here else (low, new)
@@ -200,9 +194,9 @@ def _turn_density(turn: float, radius: Array, angle: Array, power: float, rate: 
 @compiled
 def _turn(radius: Array, angle: Array, low: float, high: float, power: float, rate: float, state: Array) -> float:
     """A draw of an angle from the slice of a turn between its ends; 0 is where it begins."""
-    level = _turn_density(0.0, radius, angle, power, rate) + np.log(_uniform(state))
+    level = _turn_density(0.0, radius, angle, power, rate) + np.log(uniform(state))
     for _ in range(MAX_SHRINKS):
-        tried = low + (high - low) * _uniform(state)
+        tried = low + (high - low) * uniform(state)
         if _turn_density(tried, radius, angle, power, rate) >= level:
             return tried
         low, high = (tried, high) if tried < 0.0 else (low, tried)
@@ -217,7 +211,7 @@ def turns(loadings: Array, prior: Array, seed: int) -> None:
     radius, angle, state = np.empty(D), np.empty(D), np.empty(1, np.uint64)
     state[0] = mixed(np.uint64(seed))
     for j in range(K if K > 1 else 0):
-        k = (j + 1 + int((K - 1) * _uniform(state))) % K
+        k = (j + 1 + int((K - 1) * uniform(state))) % K
         low, high = -_RIGHT, _RIGHT
         for d in range(D):
             radius[d] = np.hypot(loadings[j, d], loadings[k, d])

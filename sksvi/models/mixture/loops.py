@@ -9,7 +9,7 @@ from sksvi._runtime.compiled import entry, njit
 Array = np.ndarray
 
 
-@njit(error_model="numpy")
+@njit()
 def _moved(
     values: Array, cuts: Array, prior: float, k: int, by: float, counts: Array, observed: Array, logs: Array
 ) -> None:
@@ -29,7 +29,7 @@ def _moved(
     "counts (V, K) f", "logs (V, K) f", "rows (K) f", "observed (D, K) f", "cuts (D+1) i cuts V",
     "values (n, D) i ? < V", "uniform (n) f", "labels (n) i < K",
 )  # fmt: skip
-@njit(error_model="numpy")
+@njit()
 def sweep(
     values: Array,
     cuts: Array,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry, njit
-from sksvi.models.numbers import GOLDEN, mixed, uniform_of
+from sksvi.models.numbers import FLOAT, GOLDEN, mixed, uniform
 from sksvi.models.topics.loops.cells import gamma_of, split
 
 Array = np.ndarray
 
-compiled = njit(error_model="numpy")
+compiled = njit()
 
 #: Counts of a cell up to which each is drawn by itself.
 FEW = 4.0
 
 
-@njit(error_model="numpy", inline="always")
+@compiled
 def _one(h: Array, bases: Array, w: int, u: float, tail: Array) -> int:
     """A component with probability ∝ h b of row `w` of the bases, from a number u in (0, 1)."""
     K, total, k = len(h), 0.0, 0
@@ -37,18 +37,16 @@ def _cell(count: float, h: Array, bases: Array, w: int, state: Array, spare: Arr
     """
     n = np.floor(count)
     if count > n:
-        state[0] += GOLDEN
-        n += 1.0 if uniform_of(state[0], 0) < count - n else 0.0
+        n += 1.0 if uniform(state) < count - n else 0.0
     if n == 1.0:
-        state[0] += GOLDEN
-        return _one(h, bases, w, uniform_of(state[0], 0), tail)
-    out[:] = 0.0
+        return _one(h, bases, w, uniform(state), tail)
+    for k in range(len(out)):
+        out[k] = 0.0
     if n > FEW:
         split(n, h, bases[w], tail, state, spare, out)
         return -1
     for _ in range(int(n)):
-        state[0] += GOLDEN
-        out[_one(h, bases, w, uniform_of(state[0], 0), tail)] += 1.0
+        out[_one(h, bases, w, uniform(state), tail)] += 1.0
     return -1
 
 
@@ -74,8 +72,9 @@ def allocate(
 ) -> None:
     """Draw which component every count came from: sums of rows into `of_rows`, of columns += `of_cells`."""
     K = activations.shape[1]
-    h, tail, out, state, spare = np.empty(K), np.empty(K), np.empty(K), np.empty(1, np.uint64), np.zeros(1)
-    state[0] = mixed(np.uint64(seed))
+    h, tail, out = np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT)
+    state, spare = np.empty(1, np.uint64), np.empty(1, FLOAT)
+    state[0], spare[0] = mixed(np.uint64(seed)), 0.0
     first = indptr[0]
     for i in range(len(activations)):
         for k in range(K):
@@ -121,8 +120,8 @@ def row_draws(
     each. Every row has the same random numbers: its moments depend on nothing but itself.
     """
     K, S = start.shape[1], bases.shape[1]
-    h, tail, out, own = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
-    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    h, tail, out, own = np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT)
+    state, spare = np.empty(1, np.uint64), np.empty(1, FLOAT)
     first = indptr[0]
     for i in range(len(start)):
         state[0], spare[0] = mixed(GOLDEN), 0.0
@@ -132,7 +131,8 @@ def row_draws(
         room = np.empty((indptr[i + 1] - indptr[i], K))
         for step in range(-burn_in, S):
             s = step % S
-            own[:] = shape
+            for k in range(K):
+                own[k] = shape
             for e in range(len(room)):
                 at = indptr[i] - first + e
                 for k in range(K):
@@ -140,8 +140,9 @@ def row_draws(
                 only = _cell(counts[at], h, room, e, state, spare, tail, out)
                 if only >= 0:
                     own[only] += 1.0
-                else:
-                    own += out
+                    continue
+                for k in range(K):
+                    own[k] += out[k]
             for k in range(K):
                 h[k] = gamma_of(own[k], state, spare) / rate[s, k]
                 if step >= 0:

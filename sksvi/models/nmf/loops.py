@@ -10,7 +10,8 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma
-from sksvi.models.topics.loops.algebra import compiled, gathered, scaled_proportions, smallest
+from sksvi.models.numbers import FLOAT
+from sksvi.models.topics.loops.algebra import compiled, gathered, scaled_proportions, smallest, sum_of
 from sksvi.models.topics.loops.visits import ascend, counted_at
 
 Array = np.ndarray
@@ -75,17 +76,20 @@ def mean_field_rows(
     with the best q(H) at that z. ``cell_counts`` (F, K) += z. ``logs`` (n,): Σ_f c log Σ_k exp(ψ(b + N_k)) B_fk.
     """
     proportions, least = np.empty(bases.shape[1], bases.dtype), smallest(bases)
+    after, mine = np.empty(len(proportions), bases.dtype), np.empty(len(shape), FLOAT)
     for i in range(len(counted)):
         start, stop = indptr[i], indptr[i + 1]
         own = bases_of(bases, columns[start:stop], factor, i)
         its, ratio = counts[start:stop], np.empty(stop - start, bases.dtype)
-        mine = shape + before[i] if len(before) else shape
-        ascend(own, its, mine, sweeps, tol * its.sum(), beyond, counted[i], proportions, ratio)
-        for k in range(at.shape[1]):
-            at[i, k] = counted[i, k]
-        top = scaled_proportions(mine, at[i], least, proportions) + digamma(mine.sum() + at[i].sum())
-        counted_at(own, columns[start:stop], its, proportions, ratio, counted[i], cell_counts)
-        logs[i] = log_likelihood(its, ratio) + top * its.sum()
+        for k in range(len(shape)):
+            mine[k] = shape[k] + before[i, k] if len(before) else shape[k]
+        mass, now = sum_of(its), counted[i]
+        ascend(own, its, mine, sweeps, tol * mass, beyond, now, proportions, ratio, after)
+        for k in range(len(now)):
+            at[i, k] = now[k]
+        top = scaled_proportions(mine, now, least, proportions) + digamma(sum_of(mine) + sum_of(now))
+        counted_at(own, columns[start:stop], its, proportions, ratio, after, now, cell_counts)
+        logs[i] = log_likelihood(its, ratio) + top * mass
 
 
 @entry(*ROWS, "weights (n, K) f")
@@ -102,11 +106,12 @@ def counted_rows(
     logs: Array,
 ) -> None:
     """Expected counts z_fk ∝ h_k B_fk at given `weights` h (n, K): N into `counted`; the rest as `mean_field_rows`."""
+    after = np.empty(bases.shape[1], FLOAT)
     for i in range(len(counted)):
         start, stop = indptr[i], indptr[i + 1]
         own = bases_of(bases, columns[start:stop], factor, i)
-        its, ratio = counts[start:stop], np.empty(stop - start)
-        counted_at(own, columns[start:stop], its, weights[i], ratio, counted[i], cell_counts)
+        its, ratio = counts[start:stop], np.empty(stop - start, FLOAT)
+        counted_at(own, columns[start:stop], its, weights[i], ratio, after, counted[i], cell_counts)
         logs[i] = log_likelihood(its, ratio)
 
 

@@ -278,7 +278,7 @@ def test_logs_and_exponentials_of_the_loops(global_random_seed):
     assert numbers.log_of(1.0) == 0.0 and numbers.exp_minus(0.0) == 1.0
     first, least = np.uint64(rng.integers(2**62)), np.empty(gibbs.CHUNK)
     gibbs._least(first, least)
-    u = np.array([numbers.uniform_of(first, k) for k in range(gibbs.CHUNK)])
+    u = np.array([numbers.uniform_of(one) for one in first + np.arange(gibbs.CHUNK, dtype=np.uint64) * numbers.GOLDEN])
     exact = [gibbs._logit_of(first, k) for k in range(gibbs.CHUNK)]
     np.testing.assert_allclose(exact, np.log(u) - np.log1p(-u), rtol=1e-12, atol=1e-12)
     assert np.all(least < np.log(u)) and np.all(least > np.log(u) - 0.06)  # a line between powers of 2
@@ -289,7 +289,7 @@ def test_random_numbers_of_the_loops():
     from sksvi.models import numbers
 
     n, state, spare = 20000, np.array([12345], np.uint64), np.zeros(1)
-    u = np.array([numbers.uniform_of(np.uint64(99), k) for k in range(n)])
+    u = np.array([numbers.uniform_of(one) for one in np.uint64(99) + np.arange(n, dtype=np.uint64) * numbers.GOLDEN])
     assert 0 < u.min() and u.max() < 1
     for power in (1, 2, 3):
         assert abs(np.mean(u**power) - 1 / (power + 1)) <= 4 * np.std(u**power) / np.sqrt(n)

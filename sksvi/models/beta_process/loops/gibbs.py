@@ -102,7 +102,7 @@ def _least(first: np.uint64, out: Array) -> None:
 @njit(inline="always")
 def _logit_of(first: np.uint64, k: int) -> float:
     """Log odds beyond which the k-th z of a chunk is 1."""
-    u = uniform_of(first, k)
+    u = uniform_of(first + np.uint64(k) * GOLDEN)
     return log_of(u / (1.0 - u))
 
 
@@ -248,7 +248,7 @@ def _used(omega: Array, K: int, out: Array) -> int:
     return n
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST)
 def _entropies(c: Array, omega: Array, size: Array, base: Array, inverse: Array) -> float:
     """Sum of the entropies of each z_k given everything else at one draw: at most their joint entropy (Han 1978)."""
     total = 0.0
@@ -305,11 +305,12 @@ def gibbs(
     """
     n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
-    index, chosen, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.zeros((D, padded))
-    r, whole = np.zeros(D), np.empty(D)
-    size, loose, inverse, base = np.zeros(padded), np.zeros(padded), np.ones(padded), np.full(padded, NEVER)
-    w, c, odds, least = np.zeros(padded), np.zeros(padded), np.empty(padded), np.empty(CHUNK)
-    state, spare, lacking = np.empty(1, np.uint64), np.zeros(1), np.empty((D // NEARLY, K))
+    index, chosen, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.empty((D, padded))
+    r, whole, size, loose = np.empty(D), np.empty(D), np.empty(padded), np.empty(padded)
+    inverse, base, w, c = np.empty(padded), np.empty(padded), np.empty(padded), np.empty(padded)
+    odds, least, state, spare = np.empty(padded), np.empty(CHUNK), np.empty(1, np.uint64), np.empty(1)
+    lacking = np.empty((D // NEARLY, K))
+    own[:], r[:], size[:], loose[:], inverse[:], base[:], c[:] = 0.0, 0.0, 0.0, 0.0, 1.0, NEVER, 0.0
     complete = False
     for i in range(n_rows):
         begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
@@ -408,7 +409,7 @@ def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, siz
             axpy(1.0, spread_t[index[j]], loose, K)
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST)
 def _constants(size: Array, loose: Array, logit: Array, precision: float, base: Array, inverse: Array) -> None:
     """Log odds of z_k at B_k = 0, and 1/kappa_k."""
     for k in range(len(logit)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
-from sksvi.models.topics.loops.algebra import compiled
+from sksvi.models.numbers import FLOAT
+from sksvi.models.topics.loops.algebra import compiled, gathered, product, sum_of
 from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, LogOddsPopulation, Sums, Work
 
 Array = np.ndarray
@@ -24,28 +25,24 @@ def opened(corpus: Corpus, i: int, topics: Array) -> Document:
     """Document i of a block, its rows of the topics (V, K) side by side."""
     begin, end = corpus.indptr[i], corpus.indptr[i + 1]
     words = corpus.words[begin:end]
-    B = np.empty((len(words), topics.shape[1]))
-    for w in range(len(words)):
-        row = topics[words[w]]
-        for k in range(len(row)):
-            B[w, k] = row[k]
-    return Document(words, B, corpus.counts[begin:end], corpus.nodes[corpus.node_set[i]])
+    return Document(words, gathered(topics, words), corpus.counts[begin:end], corpus.nodes[corpus.node_set[i]])
 
 
 @compiled
 def workspace(document: Document) -> Work:
     """Arrays for `look`."""
     (W, K), S = document.topics.shape, len(document.nodes)
-    theta, ratio, counted = np.empty((S, K)), np.empty((W, S)), np.empty((S, K))
-    return Work(theta, ratio, counted, np.empty((1, K)), np.empty((W, 1)), np.empty((1, K)), np.empty((W, K)))
+    theta, ratio, counted = np.empty((S, K), FLOAT), np.empty((W, S), FLOAT), np.empty((S, K), FLOAT)
+    alone = np.empty((1, K), FLOAT), np.empty((W, 1), FLOAT), np.empty((1, K), FLOAT)
+    return Work(theta, ratio, counted, *alone, np.empty((W, K), FLOAT))
 
 
 @compiled
 def softmax(mean: Array, root: Array, nodes: Array, theta: Array) -> float:
     """theta (S, K) at the nodes; returns the mean of log(1 + Σ exp η)."""
     S, p = nodes.shape
-    shift = np.dot(nodes, root)
-    logs = 0.0
+    shift, logs = np.empty((S, p), FLOAT), 0.0
+    np.dot(nodes, root, shift)
     for s in range(S):
         largest = 0.0
         for k in range(p):
@@ -92,26 +89,26 @@ def mixture(B: Array, counts: Array, theta: Array, ratio: Array, counted: Array)
 def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, table: Array, out: Array) -> None:
     """out (P, P) += mean of Σ c r rᵀ over nodes; with each=False of the responsibilities' mean, one product in all."""
     S, K = theta.shape
+    squares = np.empty((K, K), FLOAT)
     for s in range(S if each else 1):
-        if each:
-            np.dot(ratio[:, s : s + 1].copy(), theta[s : s + 1], table)
-        else:
+        if not each:
             np.dot(ratio, theta, table)
         for w in range(len(counts)):
             row, scale = table[w], 1.0 / np.sqrt(counts[w] * S) if each else 1.0 / (np.sqrt(counts[w]) * S)
             for k in range(K):
-                row[k] *= scale * B[w, k]
-        product = np.dot(table.T, table)
+                row[k] = (ratio[w, s] * theta[s, k] if each else row[k]) * (scale * B[w, k])
+        np.dot(table.T, table, squares)
         for j in range(K - 1):
             for k in range(K - 1):
-                out[j, k] += product[j, k]
+                out[j, k] += squares[j, k]
 
 
 @compiled
 def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array) -> None:
     """Diagonal of out (P, P) += mean of Σ c r² over nodes, the diagonal of `pairs`."""
     S, K = theta.shape
-    sums = np.zeros(K)
+    sums = np.empty(K, FLOAT)
+    sums[:] = 0.0
     for w in range(len(counts)):
         for s in range(S):
             scale = ratio[w, s] * ratio[w, s] / (counts[w] * S)
@@ -125,7 +122,8 @@ def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array)
 def spread(theta: Array, words: float, each: bool, diagonal: bool, out: Array) -> None:
     """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ; its diagonal, where no more is asked."""
     S, K = theta.shape
-    centre, squares = np.zeros(K), np.zeros(K)
+    centre, squares = np.empty(K, FLOAT), np.empty(K, FLOAT)
+    centre[:], squares[:] = 0.0, 0.0
     for s in range(S):
         for k in range(K):
             centre[k] += theta[s, k] / S
@@ -146,11 +144,23 @@ def spread(theta: Array, words: float, each: bool, diagonal: bool, out: Array) -
 
 
 @compiled
+def word_logs(counts: Array, logs: Array) -> Array:
+    """Σ c E log β, (K,)."""
+    out = np.empty(logs.shape[1], FLOAT)
+    out[:] = 0.0
+    for w in range(len(counts)):
+        for k in range(len(out)):
+            out[k] += counts[w] * logs[w, k]
+    return out
+
+
+@compiled
 def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -> tuple[float, Array]:
     """E log p(words | η) and its gradient in the mean (P,); leaves theta, ratio and counted in `work`."""
     B, counts, theta, counted = document.topics, document.counts, work.theta, work.counted
     S, K = theta.shape
-    slope, words = np.zeros(K - 1), counts.sum()
+    slope, words = np.empty(K - 1, FLOAT), sum_of(counts)
+    slope[:] = 0.0
     log_mass = softmax(mean, root, document.nodes, theta)
     value = 0.0
     if bound == OPTIMAL:
@@ -159,17 +169,18 @@ def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -
             for k in range(K - 1):
                 slope[k] += (counted[s, k] - words * theta[s, k]) / S
     elif bound == MEAN_FIELD:
-        alone = work.theta_at_mean
-        flat = softmax(mean, root, np.zeros((1, K - 1)), alone)
+        alone, origin = work.theta_at_mean, np.empty((1, K - 1), FLOAT)
+        origin[:] = 0.0
+        flat = softmax(mean, root, origin, alone)
         value = mixture(B, counts, alone, work.ratio_at_mean, work.counted_at_mean) + words * (flat - log_mass)
         for k in range(K - 1):
             slope[k] = work.counted_at_mean[0, k]
             for s in range(S):
                 slope[k] -= words * theta[s, k] / S
     else:
-        logs = np.dot(counts, B)
+        logs = word_logs(counts, B)
         for s in range(S):
-            centre = np.dot(theta[s], logs)
+            centre = product(theta[s], logs, K)
             value += centre / S
             for k in range(K - 1):
                 slope[k] += theta[s, k] * (logs[k] - centre) / S
@@ -193,9 +204,9 @@ def curvature(
     are held; `newton` lets them follow the mean. With `diagonal` only the diagonal is right.
     """
     B, counts, theta = document.topics, document.counts, work.theta
-    spread(theta, counts.sum(), each or bound != OPTIMAL, diagonal, safe)
+    spread(theta, sum_of(counts), each or bound != OPTIMAL, diagonal, safe)
     if bound == SIMPLE:
-        simple_curvature(theta, np.dot(counts, B), out)
+        simple_curvature(theta, word_logs(counts, B), out)
         return
     for j in range(len(out)):
         for k in range(len(out)):
@@ -226,7 +237,7 @@ def simple_curvature(theta: Array, logs: Array, out: Array) -> None:
     S = len(theta)
     out[:] = 0.0
     for s in range(S):
-        centre = np.dot(theta[s], logs)
+        centre = product(theta[s], logs, len(logs))
         for j in range(len(out)):
             along = theta[s, j] * (logs[j] - centre) / S
             for k in range(len(out)):
@@ -239,11 +250,9 @@ def node_slopes(bound: int, document: Document, work: Work, out: Array) -> None:
     """out (S, P): gradient of the term in η at each node, after `look`; what moves with C alone for the mean field."""
     theta, counted = work.theta, work.counted
     S, K = theta.shape
-    words, logs = document.counts.sum(), np.zeros(K)
-    if bound == SIMPLE:
-        logs = np.dot(document.counts, document.topics)
+    words, logs = sum_of(document.counts), word_logs(document.counts, document.topics)
     for s in range(S):
-        centre = np.dot(theta[s], logs)
+        centre = product(theta[s], logs, K)
         for k in range(K - 1):
             if bound == OPTIMAL:
                 out[s, k] = counted[s, k] - words * theta[s, k]
@@ -262,20 +271,24 @@ def prior_of(prior: LogOddsPopulation, i: int) -> LogOddsPopulation:
 @compiled
 def pull_of(mean: Array, prior: LogOddsPopulation, out: Array) -> float:
     """out = Σ⁻¹ (m - μ); returns half of (m - μ)ᵀ Σ⁻¹ (m - μ)."""
-    off = mean - prior.location
+    off = np.empty(len(mean), FLOAT)
+    for k in range(len(mean)):
+        off[k] = mean[k] - prior.location[k]
     np.dot(prior.precision, off, out)
-    return 0.5 * np.dot(off, out)
+    return 0.5 * product(off, out, len(mean))
 
 
 @compiled
 def local_value(value: float, mean: Array, root: Array, full: bool, prior: LogOddsPopulation) -> float:
     """The document's term of the bound: E log p(words | η) - KL(q(η) ‖ N(μ, Σ))."""
     p, precision = len(mean), prior.precision
-    value -= pull_of(mean, prior, np.empty(p)) + 0.5 * (prior.log_det - p)
-    if full:
-        value -= 0.5 * np.sum(np.dot(root, precision) * root)
+    value -= pull_of(mean, prior, np.empty(p, FLOAT)) + 0.5 * (prior.log_det - p)
+    bent = np.empty((p, p), FLOAT)
+    np.dot(root, precision, bent)
     for k in range(p):
         value += np.log(root[k, k])
+        if full:
+            value -= 0.5 * product(bent[k], root[k], p)
         if not full:
             value -= 0.5 * root[k, k] ** 2 * precision[k, k]
     return value
@@ -316,7 +329,8 @@ def add_moments(mean: Array, root: Array, full: bool, out: Array) -> None:
         if not full:
             out[j + 1, j + 1] += root[j, j] ** 2
     if full:
-        covariance = np.dot(root.T, root)
+        covariance = np.empty((p, p), FLOAT)
+        np.dot(root.T, root, covariance)
         for j in range(p):
             for k in range(p):
                 out[j + 1, k + 1] += covariance[j, k]

@@ -11,11 +11,11 @@ from math import lgamma
 import numpy as np
 
 from sksvi._runtime.compiled import njit
-from sksvi.models.numbers import GOLDEN, normal, uniform_of
+from sksvi.models.numbers import FLOAT, normal, uniform
 
 Array = np.ndarray
 
-compiled = njit(error_model="numpy")
+compiled = njit()
 
 #: Words of a cell from which on they are drawn together.
 TOGETHER = 200
@@ -28,26 +28,20 @@ TRIALS = 1e9
 
 
 @compiled
-def _uniform(state: Array) -> float:
-    state[0] += GOLDEN
-    return uniform_of(state[0], 0)
-
-
-@compiled
 def gamma_of(shape: float, state: Array, spare: Array) -> float:
     """A Gamma(shape, 1) number, by Marsaglia and Tsang (2000)."""
     d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
     while True:
         z = normal(state, spare)
         v = (1.0 + z / np.sqrt(9.0 * d)) ** 3
-        if v > 0.0 and np.log(_uniform(state)) < 0.5 * z * z + d - d * v + d * np.log(v):
-            return d * v if shape >= 1.0 else d * v * _uniform(state) ** (1.0 / shape)
+        if v > 0.0 and np.log(uniform(state)) < 0.5 * z * z + d - d * v + d * np.log(v):
+            return d * v if shape >= 1.0 else d * v * uniform(state) ** (1.0 / shape)
 
 
 @compiled
 def _added_up(n: float, p: float, state: Array) -> float:
     """A binomial number of a small mean: the first that the probabilities add up to a uniform one at."""
-    k, u, term = 0.0, _uniform(state), np.exp(n * np.log1p(-p))
+    k, u, term = 0.0, uniform(state), np.exp(n * np.log1p(-p))
     while u > term and k < n:
         u -= term
         k += 1.0
@@ -64,7 +58,7 @@ def _rejected(n: float, p: float, state: Array) -> float:
     mode = np.floor((n + 1.0) * p)
     most = lgamma(mode + 1.0) + lgamma(n - mode + 1.0)
     while True:
-        u, v = _uniform(state) - 0.5, _uniform(state)
+        u, v = uniform(state) - 0.5, uniform(state)
         room = 0.5 - abs(u)
         k = np.floor((2.0 * a / room + b) * u + n * p + 0.5)
         if k < 0.0 or k > n:
@@ -103,8 +97,8 @@ def split(n: float, weight: Array, row: Array, tail: Array, state: Array, spare:
     for k in range(K - 1, -1, -1):
         total += weight[k] * row[k]
         tail[k] = total
-    out[:] = 0.0
     for k in range(K):
+        out[k] = 0.0
         if n > 0.0 and tail[k] > 0.0:
             last = k == K - 1 or tail[k + 1] == 0.0
             out[k] = n if last else binomial_of(n, weight[k] * row[k] / tail[k], state, spare)
@@ -122,8 +116,9 @@ def draw_cells(
     if not len(cells):
         return state
     K = cell_counts.shape[1]
-    current, spare, tail, theta = np.empty(1, np.uint64), np.zeros(1), np.empty(K), np.empty(K)
-    current[0] = state
+    current, spare = np.empty(1, np.uint64), np.empty(1, FLOAT)
+    tail, theta = np.empty(K, FLOAT), np.empty(K, FLOAT)
+    current[0], spare[0] = state, 0.0
     for k in range(K):
         theta[k] = gamma_of(weight[k], current, spare) if settled else weight[k]
     for j in range(len(cells)):

@@ -10,6 +10,7 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.algorithms.loops import halved
+from sksvi.models.numbers import FLOAT
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,
@@ -51,6 +52,14 @@ HELD = 3
 
 
 @compiled
+def matrices(p: int) -> Curvature:
+    """Room for matrices, which begin at zero: of some only the diagonal is filled."""
+    room = np.empty((4 * p, p), FLOAT)
+    room[:] = 0.0
+    return Curvature(room[:p], room[p : 2 * p], room[2 * p : 3 * p], room[3 * p :])
+
+
+@compiled
 def settle_mean(
     bound: int,
     document: Document,
@@ -70,7 +79,9 @@ def settle_mean(
     if p == 0:
         return 0.0
     yes = p > 0  # a constant would make the compiler write another version of `curvature`
-    new, step, pull = mean.copy(), np.zeros(p), np.zeros(p)
+    new, step, pull = np.empty(p, FLOAT), np.empty(p, FLOAT), np.empty(p, FLOAT)
+    for k in range(p):  # of an array to an array numba compiles its error's words too: two seconds
+        new[k] = mean[k]
     first = best = -np.inf
     rate, halvings = 1.0, 0
     for t in range(effort.steps + HALVINGS):
@@ -147,7 +158,7 @@ def newton_documents(
     Returns repairs.
     """
     p = topics.shape[1] - 1
-    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = matrices(p)
     repairs = 0
     for i in range(len(state)):
         document = opened(corpus, i, topics)
@@ -251,7 +262,7 @@ def gradient_documents(
     """Visits of all documents; a judged one that lowers its term is repeated at half the rates, at last given up."""
     p, repairs, rates = topics.shape[1] - 1, 0, effort.rates
     size = p * p if full else p
-    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = matrices(p)
     for i in range(len(state)):
         document, root = opened(corpus, i, topics), roots[i]
         work, before, share, own_prior = workspace(document), -np.inf, 1.0, prior_of(prior, i)
@@ -410,7 +421,7 @@ def message_documents(
 ) -> int:
     """q(η) of every document by messages; `state` holds mean, site, and the site's precision (or its diagonal)."""
     p = topics.shape[1] - 1
-    curved = Curvature(np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p)))
+    curved = matrices(p)
     precision = np.zeros((p, p))
     repairs = 0
     for i in range(len(state)):

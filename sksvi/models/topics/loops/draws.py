@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
-from sksvi.models.numbers import GOLDEN, mixed, normal, uniform_of
+from sksvi.models.numbers import FLOAT, GOLDEN, mixed, normal, uniform, uniform_of
 from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled, gathered
 from sksvi.models.topics.loops.bound import SMALLEST_PRODUCT
 from sksvi.models.topics.loops.cells import binomial_of, gamma_of
@@ -29,7 +29,7 @@ SINGLY = 16.0
 @compiled
 def gamma_numbers(alpha: Array, counts: Array, key: int, streams: Array, out: Array) -> None:
     """Gamma(α + N, 1) numbers of every document, into `out`; a sum of 0 becomes that of the largest shape's topic."""
-    state, spare = np.empty(1, np.uint64), np.zeros(1)
+    state, spare = np.empty(1, np.uint64), np.empty(1, FLOAT)
     for i in range(len(counts)):
         state[0] = mixed((np.uint64(key) ^ APART) + np.uint64(streams[i]) * GOLDEN)
         spare[0], total, most = 0.0, 0.0, 0
@@ -61,7 +61,7 @@ def _whole(counts: Array, first: np.uint64, whole: Array) -> int:
     total = 0
     for w in range(len(counts)):
         low = np.floor(counts[w])
-        up = counts[w] > low and uniform_of(first, w + 1) < counts[w] - low
+        up = counts[w] > low and uniform_of(first + np.uint64(w + 1) * GOLDEN) < counts[w] - low
         whole[w] = int(low) + (1 if up else 0)
         total += whole[w]
     return total
@@ -78,7 +78,7 @@ def _sweep(
         for _ in range(cells[w]):
             state += GOLDEN
             weight[z[at]] -= taken
-            z[at] = _topic(weight, row, ends, uniform_of(state, 0))
+            z[at] = _topic(weight, row, ends, uniform_of(state))
             weight[z[at]] += taken
             at += 1
     return state
@@ -111,15 +111,19 @@ def few_topics(
     Every topic is visited, and words of a cell are visited one by one: for few topics, and cells of few words.
     Documents of fewer than `SHORT` words are swept twice.
     """
-    ends = np.empty(len(alpha))
+    ends, weight = np.empty(len(alpha), FLOAT), np.empty(len(alpha), FLOAT)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         its, cells, N = words[start:stop], np.empty(stop - start, np.int64), counts_of_topics[i]
         state = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN)
-        z = np.zeros(_whole(counts[start:stop], state, cells), np.int64)
+        z = np.empty(_whole(counts[start:stop], state, cells), np.int64)
+        z[:] = 0
         state += np.uint64(stop - start) * GOLDEN
-        state = _sweep(its, cells, topics, alpha + N, 0.0, z, ends, state)
-        weight = alpha.copy()
+        for k in range(len(alpha)):
+            weight[k] = alpha[k] + N[k]
+        state = _sweep(its, cells, topics, weight, 0.0, z, ends, state)
+        for k in range(len(alpha)):
+            weight[k] = alpha[k]
         for k in z:
             weight[k] += 1.0
         for _ in range(1 + (len(z) < SHORT)):
@@ -170,7 +174,9 @@ def log_ratio(a: Array, b: Array, off: Array, precision: Array, spread: Array, o
 
     It is c, s, c², cs and s² times the numbers of `out` (5,): one product with Σ⁻¹ of each axis serves all its points.
     """
-    of_a, of_b = np.dot(precision, a), np.dot(precision, b)
+    of_a, of_b = np.empty(len(a), FLOAT), np.empty(len(a), FLOAT)
+    np.dot(precision, a, of_a)
+    np.dot(precision, b, of_b)
     out[:] = 0.0
     for k in range(len(a)):
         base = 1.0 / (spread[k] * spread[k])
@@ -187,16 +193,14 @@ def _move(
     state: Array, spare: Array, theta: Array, fits: Array,
 ) -> None:  # fmt: skip
     """One elliptical slice: the next η, in place, its θ, and θᵀβ of the words."""
-    K, ratio = len(eta), np.empty(5)
-    new, a, b, off = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
+    K, ratio = len(eta), np.empty(5, FLOAT)
+    new, a, b, off = np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT)
     for k in range(K):  # whole arrays compile for a second more
         a[k], off[k] = eta[k] - centre[k], centre[k] - location[k]
         b[k] = spread[k] * normal(state, spare)
     log_ratio(a, b, off, precision, spread, ratio)
-    state[0] += GOLDEN
-    level = log_words(eta, own, counts, theta, fits) + ratio[0] + ratio[2] + np.log(uniform_of(state[0], 0))
-    state[0] += GOLDEN
-    angle = 2.0 * np.pi * uniform_of(state[0], 0)
+    level = log_words(eta, own, counts, theta, fits) + ratio[0] + ratio[2] + np.log(uniform(state))
+    angle = 2.0 * np.pi * uniform(state)
     low, high = angle - 2.0 * np.pi, angle
     while True:
         c, s = np.cos(angle), np.sin(angle)
@@ -210,8 +214,7 @@ def _move(
             low = angle
         else:
             high = angle
-        state[0] += GOLDEN
-        angle = low + (high - low) * uniform_of(state[0], 0)
+        angle = low + (high - low) * uniform(state)
     for k in range(K):
         eta[k] = new[k]
 
@@ -225,11 +228,9 @@ def _draw_words(
     for w in range(len(words)):
         row, out, total = own[w], word_counts[words[w]], fits[w]
         left = np.floor(counts[w])
-        state[0] += GOLDEN
-        left += 1.0 if uniform_of(state[0], 0) < counts[w] - left else 0.0
+        left += 1.0 if uniform(state) < counts[w] - left else 0.0
         while 0.0 < left < SINGLY:
-            state[0] += GOLDEN
-            rest, k = total * uniform_of(state[0], 0) - theta[0] * row[0], 0
+            rest, k = total * uniform(state) - theta[0] * row[0], 0
             while rest >= 0.0 and k < K - 1:
                 k += 1
                 rest -= theta[k] * row[k]
@@ -276,11 +277,11 @@ def move_documents(
     `location` is the mean of its prior.
     """
     p = location.shape[1]
-    theta, state, spare = np.empty(p + 1), np.empty(1, np.uint64), np.zeros(1)
+    theta, state, spare = np.empty(p + 1, FLOAT), np.empty(1, np.uint64), np.empty(1, FLOAT)
     for i in range(len(states)):
         state[0], spare[0] = mixed(np.uint64(key) + np.uint64(streams[i]) * GOLDEN), 0.0
         its, many = words[indptr[i] : indptr[i + 1]], counts[indptr[i] : indptr[i + 1]]
-        own, fits = gathered(topics, its), np.empty(len(its))
+        own, fits = gathered(topics, its), np.empty(len(its), FLOAT)
         eta, centre, spread = states[i, :p], states[i, p : 2 * p], states[i, 2 * p : 3 * p]
         for _ in range(moves):
             _move(eta, own, many, location[i], precision, centre, spread, state, spare, theta, fits)

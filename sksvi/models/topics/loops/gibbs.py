@@ -25,7 +25,7 @@ LANES, ROUND = 16, 64
 #: Topics that occur times this, below which only these are visited: one by itself costs more than one among all.
 SPARSE = 8
 
-always = njit(error_model="numpy", inline="always")
+always = njit(inline="always")
 
 
 @compiled
@@ -34,7 +34,7 @@ def _whole(counts: Array, first: np.uint64, few: Array, many: Array) -> float:
     total = 0.0
     for w in range(len(counts)):
         low = np.floor(counts[w])
-        up = counts[w] > low and uniform_of(first, w + 1) < counts[w] - low
+        up = counts[w] > low and uniform_of(first + np.uint64(w + 1) * GOLDEN) < counts[w] - low
         n = low + (1.0 if up else 0.0)
         few[w], many[w] = (int(n), 0.0) if n < TOGETHER else (0, n)
         total += n
@@ -104,7 +104,7 @@ def _dense_sweep(
         for _ in range(whole[w]):
             state += GOLDEN
             weight[z[at]] -= taken
-            k = _found(weight, row, lanes, n_topics, uniform_of(state, 0))
+            k = _found(weight, row, lanes, n_topics, uniform_of(state))
             weight[k] += taken
             z[at] = k
             at += 1
@@ -166,7 +166,7 @@ def _sparse_sweep(own: Array, whole: Array, rest: Array, alpha: Array, z: Array,
         for _ in range(whole[w]):
             n = _taken(z[at], occupied, occupied_counts, place, n)
             state += GOLDEN
-            z[at] = _sparse(own[w], rest[w], occupied, occupied_counts, n, alpha, uniform_of(state, 0))
+            z[at] = _sparse(own[w], rest[w], occupied, occupied_counts, n, alpha, uniform_of(state))
             n = _put(z[at], occupied, occupied_counts, place, n)
             at += 1
     return state

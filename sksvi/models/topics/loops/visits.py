@@ -10,9 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from sksvi._runtime.compiled import entry, njit
+from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma, tetragamma
-from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled, gathered, scaled_proportions, smallest
+from sksvi.models.numbers import FLOAT
+from sksvi.models.topics.loops.algebra import (
+    LDA_DOCUMENTS,
+    adding,
+    compiled,
+    gathered,
+    scaled_proportions,
+    smallest,
+    sum_of,
+)
 
 # ---- mean field
 Array = np.ndarray
@@ -22,15 +31,13 @@ KEPT = 0.3
 
 
 @compiled
-def sweep(own: Array, columns: Array, counts: Array, proportions: Array, ratio: Array) -> Array:
-    """Expected counts (K,) over `proportions`, exp(E log θ); counts over Σ_k φ's numerators into `ratio` (W,)."""
+def sweep(own: Array, columns: Array, counts: Array, proportions: Array, ratio: Array, after: Array) -> None:
+    """Expected counts over `proportions`, exp(E log θ), `after` (K,); counts over Σ_k φ's numerators, `ratio` (W,)."""
     # Into arrays at hand: numba compiles a product that makes its own array for three times as long.
-    after = np.empty(len(proportions), own.dtype)
     np.dot(own, proportions, ratio)
     for w in range(len(counts)):
         ratio[w] = counts[w] / ratio[w]
     np.dot(columns, ratio, after)
-    return after
 
 
 @compiled
@@ -44,6 +51,7 @@ def ascend(
     counted: Array,
     proportions: Array,
     ratio: Array,
+    after: Array,
 ) -> int:
     """Coordinate ascent on one row's q and φ from `counted` (K,), which moves; number of sweeps.
 
@@ -53,7 +61,7 @@ def ascend(
     least, columns, done = smallest(own), own.T, 0
     for s in range(sweeps):
         scaled_proportions(alpha, counted, least, proportions)
-        after = sweep(own, columns, counts, proportions, ratio)
+        sweep(own, columns, counts, proportions, ratio, after)
         moved = 0.0
         for k in range(len(counted)):
             now = proportions[k] * after[k]
@@ -78,12 +86,13 @@ def add_counts(own: Array, words: Array, proportions: Array, ratio: Array, word_
 
 @compiled
 def counted_at(
-    own: Array, words: Array, counts: Array, proportions: Array, ratio: Array, counted: Array, word_counts: Array
-) -> None:
+    own: Array, words: Array, counts: Array, proportions: Array, ratio: Array, after: Array, counted: Array,
+    word_counts: Array,
+) -> None:  # fmt: skip
     """Expected counts of one row at `proportions` (K,): N into `counted`, those of its words added to `word_counts`."""
-    sums = sweep(own, own.T, counts, proportions, ratio)
+    sweep(own, own.T, counts, proportions, ratio, after)
     for k in range(len(counted)):
-        counted[k] = proportions[k] * sums[k]
+        counted[k] = proportions[k] * after[k]
     if len(word_counts):
         add_counts(own, words, proportions, ratio, word_counts)
 
@@ -94,10 +103,11 @@ def expected(
 ) -> int:
     """`ascend` of one document; its expected counts, at the last q(θ), are added to `word_counts`; sweeps."""
     proportions, ratio = np.empty(len(alpha), own.dtype), np.empty(len(counts), own.dtype)
-    done = ascend(own, counts, alpha, sweeps, small, 0.0, counted, proportions, ratio)
+    after = np.empty(len(alpha), own.dtype)
+    done = ascend(own, counts, alpha, sweeps, small, 0.0, counted, proportions, ratio, after)
     if len(word_counts):
         scaled_proportions(alpha, counted, smallest(own), proportions)
-        sweep(own, own.T, counts, proportions, ratio)
+        sweep(own, own.T, counts, proportions, ratio, after)
         add_counts(own, words, proportions, ratio, word_counts)
     return done
 
@@ -105,9 +115,6 @@ def expected(
 # ---- CVB0
 #: Largest responsibility of which the probability that a word is of another topic is taken.
 LARGEST = 1.0 - 1e-12
-
-#: Of loops that add and store nothing: with stores, bits would depend on where arrays lie.
-adding = njit(error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @adding
@@ -162,12 +169,13 @@ def collapsed(
     Otherwise as `mean_field.expected`.
     """
     K, n, done = len(alpha), len(counts), 0
-    weight, phi = np.empty(K), np.empty(own.shape)
+    weight, phi = np.empty(K, FLOAT), np.empty((n, K), FLOAT)
     for w in range(n):
         mass = _weighted(phi[w], own[w], counted, alpha, 0.0, counted)
         for k in range(K):  # sums of whole arrays compile for two seconds more
             phi[w, k] /= mass
-    counted[:] = 0.0
+    for k in range(K):
+        counted[k] = 0.0
     for w in range(n):
         for k in range(K):
             counted[k] += counts[w] * phi[w, k]
@@ -217,11 +225,11 @@ def visited_documents(
     A document ends after `sweeps`, or where a sweep moved less than `tol` of its words. ``word_counts`` += expected
     counts of each word in each topic. ``logs``: E log θ of CVB0, where asked for.
     """
-    done, none = 0, np.empty(0)
+    done, none = 0, np.empty(0, FLOAT)
     for i in range(len(counts_of_topics)):
         start, stop = indptr[i], indptr[i + 1]
         its, at, counted = words[start:stop], counts[start:stop], counts_of_topics[i]
-        own, small = gathered(topics, its), tol * at.sum()
+        own, small = gathered(topics, its), tol * sum_of(at)
         if integrated:
             own_logs = logs[i] if len(logs) else none
             done += (stop - start) * collapsed(own, its, at, alpha, sweeps, small, counted, own_logs, word_counts)
