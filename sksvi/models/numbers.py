@@ -40,7 +40,7 @@ def uniform(state: Array) -> float:
     return uniform_of(state[0])
 
 
-@njit()
+@njit(inline="always")
 def normal(state: Array, spare: Array) -> float:
     """A standard normal number by Box and Muller; the second of the two waits in `spare`."""
     if spare[0] != 0.0:

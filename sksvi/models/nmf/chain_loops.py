@@ -16,7 +16,7 @@ compiled = njit()
 FEW = 4.0
 
 
-@compiled
+@njit(inline="always")
 def _one(h: Array, bases: Array, w: int, u: float, tail: Array) -> int:
     """A component with probability ∝ h b of row `w` of the bases, from a number u in (0, 1)."""
     K, total, k = len(h), 0.0, 0
