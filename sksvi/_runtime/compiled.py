@@ -41,14 +41,8 @@ class _PartLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-#: numba's passes that look for what no loop has: closures, `with` blocks, tuples to unroll, arguments made literals.
-UNUSED = (
-    "FindLiterallyCalls",
-    "InlineClosureLikes",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "WithLifting",
-)
+#: numba's passes that look for what no loop has: closures, tuples to unroll, `with` blocks.
+UNUSED = ("InlineClosureLikes", "LiteralPropagationSubPipelinePass", "LiteralUnroll", "WithLifting")
 
 
 class _Shared(Flags):

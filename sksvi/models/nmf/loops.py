@@ -54,21 +54,9 @@ def log_likelihood(counts: Array, ratio: Array) -> float:
 @entry(*ROWS, "shape (K) f", "before (n|0, K) f", "at (n, K) f")
 @compiled
 def mean_field_rows(
-    indptr: Array,
-    columns: Array,
-    counts: Array,
-    bases: Array,
-    factor: Array,
-    shape: Array,
-    before: Array,
-    sweeps: int,
-    tol: float,
-    beyond: float,
-    counted: Array,
-    cell_counts: Array,
-    logs: Array,
-    at: Array,
-) -> None:
+    indptr: Array, columns: Array, counts: Array, bases: Array, factor: Array, shape: Array, before: Array,
+    sweeps: int, tol: float, beyond: float, counted: Array, cell_counts: Array, logs: Array, at: Array,
+) -> None:  # fmt: skip
     """Coordinate ascent on q(H) = Gamma(b + N, ·) and z of every row, from N = `counted` (n, K).
 
     b is ``shape``, and ``before`` (n, K; none: 0) more of it in each row. `sweeps`, `tol`, `beyond`: see `ascend`.
@@ -95,16 +83,9 @@ def mean_field_rows(
 @entry(*ROWS, "weights (n, K) f")
 @compiled
 def counted_rows(
-    indptr: Array,
-    columns: Array,
-    counts: Array,
-    bases: Array,
-    factor: Array,
-    weights: Array,
-    counted: Array,
-    cell_counts: Array,
-    logs: Array,
-) -> None:
+    indptr: Array, columns: Array, counts: Array, bases: Array, factor: Array, weights: Array, counted: Array,
+    cell_counts: Array, logs: Array,
+) -> None:  # fmt: skip
     """Expected counts z_fk ∝ h_k B_fk at given `weights` h (n, K): N into `counted`; the rest as `mean_field_rows`."""
     after = np.empty(bases.shape[1], FLOAT)
     for i in range(len(counted)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sksvi._runtime.compiled import entry
-from sksvi.models.numbers import FLOAT
+from sksvi.models.numbers import FLOAT, zeros
 from sksvi.models.topics.loops.algebra import compiled, gathered, product, sum_of
 from sksvi.models.topics.loops.records import DOCUMENTS, Corpus, Document, LogOddsPopulation, Sums, Work
 
@@ -107,8 +107,7 @@ def pairs(B: Array, counts: Array, theta: Array, ratio: Array, each: bool, table
 def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array) -> None:
     """Diagonal of out (P, P) += mean of Σ c r² over nodes, the diagonal of `pairs`."""
     S, K = theta.shape
-    sums = np.empty(K, FLOAT)
-    sums[:] = 0.0
+    sums = zeros(K)
     for w in range(len(counts)):
         for s in range(S):
             scale = ratio[w, s] * ratio[w, s] / (counts[w] * S)
@@ -122,8 +121,7 @@ def add_squares(B: Array, counts: Array, theta: Array, ratio: Array, out: Array)
 def spread(theta: Array, words: float, each: bool, diagonal: bool, out: Array) -> None:
     """out (P, P) = N (diag θ - θθᵀ): mean over nodes, or at the mean of θ; its diagonal, where no more is asked."""
     S, K = theta.shape
-    centre, squares = np.empty(K, FLOAT), np.empty(K, FLOAT)
-    centre[:], squares[:] = 0.0, 0.0
+    centre, squares = zeros(K), zeros(K)
     for s in range(S):
         for k in range(K):
             centre[k] += theta[s, k] / S
@@ -146,8 +144,7 @@ def spread(theta: Array, words: float, each: bool, diagonal: bool, out: Array) -
 @compiled
 def word_logs(counts: Array, logs: Array) -> Array:
     """Σ c E log β, (K,)."""
-    out = np.empty(logs.shape[1], FLOAT)
-    out[:] = 0.0
+    out = zeros(logs.shape[1])
     for w in range(len(counts)):
         for k in range(len(out)):
             out[k] += counts[w] * logs[w, k]
@@ -159,8 +156,7 @@ def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -
     """E log p(words | η) and its gradient in the mean (P,); leaves theta, ratio and counted in `work`."""
     B, counts, theta, counted = document.topics, document.counts, work.theta, work.counted
     S, K = theta.shape
-    slope, words = np.empty(K - 1, FLOAT), sum_of(counts)
-    slope[:] = 0.0
+    slope, words = zeros(K - 1), sum_of(counts)
     log_mass = softmax(mean, root, document.nodes, theta)
     value = 0.0
     if bound == OPTIMAL:
@@ -169,9 +165,8 @@ def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -
             for k in range(K - 1):
                 slope[k] += (counted[s, k] - words * theta[s, k]) / S
     elif bound == MEAN_FIELD:
-        alone, origin = work.theta_at_mean, np.empty((1, K - 1), FLOAT)
-        origin[:] = 0.0
-        flat = softmax(mean, root, origin, alone)
+        alone = work.theta_at_mean
+        flat = softmax(mean, root, zeros(K - 1).reshape(1, K - 1), alone)
         value = mixture(B, counts, alone, work.ratio_at_mean, work.counted_at_mean) + words * (flat - log_mass)
         for k in range(K - 1):
             slope[k] = work.counted_at_mean[0, k]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry
 from sksvi.algorithms.loops import halved
-from sksvi.models.numbers import FLOAT
+from sksvi.models.numbers import FLOAT, zeros
 from sksvi.models.topics.loops.algebra import (
     compiled,
     inverse_root,
@@ -54,23 +54,15 @@ HELD = 3
 @compiled
 def matrices(p: int) -> Curvature:
     """Room for matrices, which begin at zero: of some only the diagonal is filled."""
-    room = np.empty((4 * p, p), FLOAT)
-    room[:] = 0.0
+    room = zeros(4 * p * p).reshape(4 * p, p)
     return Curvature(room[:p], room[p : 2 * p], room[2 * p : 3 * p], room[3 * p :])
 
 
 @compiled
 def settle_mean(
-    bound: int,
-    document: Document,
-    prior: LogOddsPopulation,
-    effort: Effort,
-    mean: Array,
-    root: Array,
-    work: Work,
-    curved: Curvature,
-    age: int,
-) -> float:
+    bound: int, document: Document, prior: LogOddsPopulation, effort: Effort, mean: Array, root: Array, work: Work,
+    curved: Curvature, age: int,
+) -> float:  # fmt: skip
     """Newton steps of the mean at a fixed covariance; one that lowers the bound is halved. Returns the gain, nats.
 
     `age`: steps that the Hessian of `curved` has served. `work` is left as `look` leaves it at the mean.
@@ -122,14 +114,8 @@ def settle_mean(
 
 @compiled
 def settle_root(
-    bound: int,
-    document: Document,
-    prior: LogOddsPopulation,
-    full: bool,
-    root: Array,
-    work: Work,
-    curved: Curvature,
-) -> int:
+    bound: int, document: Document, prior: LogOddsPopulation, full: bool, root: Array, work: Work, curved: Curvature,
+) -> int:  # fmt: skip
     """Covariance from its fixed point S⁻¹ = Σ⁻¹ + Π₊(-E[Hessian]) after `look` at q(η); returns repairs."""
     yes = len(document.nodes) > 0
     curvature(bound, document, yes, not yes, not full, work, curved.negative, curved.safe)
@@ -144,15 +130,9 @@ def settle_root(
 )
 @compiled
 def newton_documents(
-    corpus: Corpus,
-    topics: Array,
-    prior: LogOddsPopulation,
-    bound: int,
-    full: bool,
-    effort: Effort,
-    state: Array,
+    corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
     roots: Array,
-) -> int:
+) -> int:  # fmt: skip
     """q(η) of every document of a block by rounds of mean and covariance: `state` (n, 2P) moves, `roots` are filled.
 
     Returns repairs.
@@ -209,18 +189,9 @@ def root_step(
 
 @compiled
 def gradient_visit(
-    by_gradient: bool,
-    bound: int,
-    document: Document,
-    prior: LogOddsPopulation,
-    full: bool,
-    effort: Effort,
-    rates: Rates,
-    state: Array,
-    root: Array,
-    work: Work,
-    curved: Curvature,
-) -> int:
+    by_gradient: bool, bound: int, document: Document, prior: LogOddsPopulation, full: bool, effort: Effort,
+    rates: Rates, state: Array, root: Array, work: Work, curved: Curvature,
+) -> int:  # fmt: skip
     """Steps by AdaGrad on a document's mean, and of C `by_gradient` too, else by its fixed point; returns repairs.
 
     `state` holds the mean, its sums, C, and of steps on C their sums.
@@ -249,16 +220,9 @@ def gradient_visit(
 
 @compiled
 def gradient_documents(
-    by_gradient: bool,
-    corpus: Corpus,
-    topics: Array,
-    prior: LogOddsPopulation,
-    bound: int,
-    full: bool,
-    effort: Effort,
-    state: Array,
-    roots: Array,
-) -> int:
+    by_gradient: bool, corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort,
+    state: Array, roots: Array,
+) -> int:  # fmt: skip
     """Visits of all documents; a judged one that lowers its term is repeated at half the rates, at last given up."""
     p, repairs, rates = topics.shape[1] - 1, 0, effort.rates
     size = p * p if full else p
@@ -292,15 +256,9 @@ def gradient_documents(
 )
 @compiled
 def hybrid_documents(
-    corpus: Corpus,
-    topics: Array,
-    prior: LogOddsPopulation,
-    bound: int,
-    full: bool,
-    effort: Effort,
-    state: Array,
+    corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
     roots: Array,
-) -> int:
+) -> int:  # fmt: skip
     """As `newton_documents`, the mean by AdaGrad; `state` holds mean, its sums and C (of diagonal q its diagonal)."""
     return gradient_documents(False, corpus, topics, prior, bound, full, effort, state, roots)
 
@@ -311,15 +269,9 @@ def hybrid_documents(
 )
 @compiled
 def standard_documents(
-    corpus: Corpus,
-    topics: Array,
-    prior: LogOddsPopulation,
-    bound: int,
-    full: bool,
-    effort: Effort,
-    state: Array,
+    corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
     roots: Array,
-) -> int:
+) -> int:  # fmt: skip
     """s-dsvi: AdaGrad on mean and C. `state` holds mean, its sums, C, its sums (of diagonal q their diagonals)."""
     return gradient_documents(True, corpus, topics, prior, bound, full, effort, state, roots)
 
@@ -353,18 +305,9 @@ def message_mean(prior: LogOddsPopulation, full: bool, linear: Array, mean: Arra
 
 @compiled
 def message_steps(
-    bound: int,
-    document: Document,
-    prior: LogOddsPopulation,
-    full: bool,
-    effort: Effort,
-    mean: Array,
-    root: Array,
-    site: Array,
-    site_precision: Array,
-    work: Work,
-    curved: Curvature,
-) -> int:
+    bound: int, document: Document, prior: LogOddsPopulation, full: bool, effort: Effort, mean: Array, root: Array,
+    site: Array, site_precision: Array, work: Work, curved: Curvature,
+) -> int:  # fmt: skip
     """Message passing: the site of the softmax term (other bounds: of the whole term) by natural steps of rate 1.
 
     Words of the mean-field bound answer in closed form. A step that lowers the bound is halved. Returns repairs.
@@ -410,15 +353,9 @@ def message_steps(
 )
 @compiled
 def message_documents(
-    corpus: Corpus,
-    topics: Array,
-    prior: LogOddsPopulation,
-    bound: int,
-    full: bool,
-    effort: Effort,
-    state: Array,
+    corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
     roots: Array,
-) -> int:
+) -> int:  # fmt: skip
     """q(η) of every document by messages; `state` holds mean, site, and the site's precision (or its diagonal)."""
     p = topics.shape[1] - 1
     curved = matrices(p)

@@ -42,17 +42,9 @@ def sweep(own: Array, columns: Array, counts: Array, proportions: Array, ratio: 
 
 @compiled
 def ascend(
-    own: Array,
-    counts: Array,
-    alpha: Array,
-    sweeps: int,
-    small: float,
-    beyond: float,
-    counted: Array,
-    proportions: Array,
-    ratio: Array,
-    after: Array,
-) -> int:
+    own: Array, counts: Array, alpha: Array, sweeps: int, small: float, beyond: float, counted: Array,
+    proportions: Array, ratio: Array, after: Array,
+) -> int:  # fmt: skip
     """Coordinate ascent on one row's q and φ from `counted` (K,), which moves; number of sweeps.
 
     It ends after `sweeps`, or where one moved `small` of the counts or less. All sweeps but the first and the last go a
@@ -208,18 +200,9 @@ def collapsed(
 @entry(*LDA_DOCUMENTS, "logs (n|0, K) f", "word_counts (V|0, K) f")
 @compiled
 def visited_documents(
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    topics: Array,
-    alpha: Array,
-    integrated: bool,
-    sweeps: int,
-    tol: float,
-    counts_of_topics: Array,
-    logs: Array,
-    word_counts: Array,
-) -> int:
+    indptr: Array, words: Array, counts: Array, topics: Array, alpha: Array, integrated: bool, sweeps: int, tol: float,
+    counts_of_topics: Array, logs: Array, word_counts: Array,
+) -> int:  # fmt: skip
     """Expected counts of every document, θ `integrated` out (CVB0) or by mean field; number of sweeps times words.
 
     A document ends after `sweeps`, or where a sweep moved less than `tol` of its words. ``word_counts`` += expected
