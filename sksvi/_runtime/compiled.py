@@ -62,7 +62,7 @@ class _Options(Flags):
 
     def copy(self) -> Flags:
         """What numba takes for the options of the caller: only those that these functions take over from it."""
-        shared = _Shared(self)
+        shared: Any = _Shared(self)
         shared.no_cpython_wrapper = shared.no_cfunc_wrapper = True
         shared.no_compile = shared.release_gil = False
         return _Shared.met.setdefault(shared, shared)
@@ -114,8 +114,8 @@ class Loop:
     def __init__(self, loop: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, loop)
         self.py_func = loop
-        own = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy", "pipeline_class": _Compiler}
-        self.targetoptions = own | options
+        own: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+        self.targetoptions = own | {"pipeline_class": _Compiler} | options
 
     @functools.cached_property
     def part(self) -> Any:
