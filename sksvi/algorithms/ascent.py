@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import deque
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 
@@ -25,6 +27,9 @@ WINDOW = 5
 MOST_LOOKS = 12
 #: Of what SciPy calls after an iteration: to read it off a function takes as long as several looks at a short series.
 CALLED = inspect.signature(lambda x: None)
+
+#: Between which shares of a step the next one is that gains enough on a parabola, where this one has not.
+SHORTENED = 0.1, 0.5
 
 Objective = Callable[[Array], tuple[float, Array]]
 
@@ -108,6 +113,7 @@ def ascend(
     enough: Callable[[float], float],
     max_evaluations: int,
     memory: int = MEMORY,
+    units: Callable[[], Array] | None = None,
 ) -> tuple[Array, float]:
     """Maximise by L-BFGS within a box; a point without a finite value is stepped back from.
 
@@ -125,6 +131,9 @@ def ascend(
     max_evaluations : int
     memory : int
         Pairs of steps and gradients that are remembered.
+    units : callable, optional
+        Called at the best point so far for lengths (P,) over which the objective curves about as much in each
+        coordinate, where they differ from place to place; None: the same everywhere.
 
     Returns
     -------
@@ -151,7 +160,11 @@ def ascend(
         ascent.accepted(x)
 
     accepted.__signature__ = CALLED  # type: ignore[attr-defined]
-    try:  # `minimize` prepares as long as several evaluations of a short series take
+    try:
+        if units is not None:
+            box = np.array(bounds, float)  # NaN where there is no end
+            _descend(ascent, np.array(start), box[:, 0], box[:, 1], units, memory)
+        # `minimize` prepares as long as several evaluations of a short series take.
         fmin_l_bfgs_b(  # type: ignore[call-overload]
             ascent, start, bounds=bounds, m=memory, factr=0.0, pgtol=0.0, callback=accepted, **most
         )
@@ -160,6 +173,44 @@ def ascend(
     if ascent.best is None:
         return np.array(start), -np.inf
     return ascent.best[0], ascent.best[1]
+
+
+def _descend(ascent: _Ascent, x: Array, low: Array, high: Array, units: Callable[[], Array], memory: int) -> NoReturn:
+    """L-BFGS whose curvature without pairs is that of the units at every point, until the search stops itself."""
+    pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
+    value, slope = ascent(x)
+    while True:
+        free = ~((x <= low) & (slope > 0) | (x >= high) & (slope < 0))
+        square = np.where(free, np.square(units()), 0.0)
+        step = free * _newton_step(slope, square, pairs)
+        if not pairs or step @ slope >= 0:
+            pairs.clear()
+            step = -square * slope / max(np.sqrt(slope @ (square * slope)), np.finfo(float).tiny)
+        while True:
+            there = np.fmin(np.fmax(x + step, low), high)
+            found, new = ascent(there)
+            rise, along = found - value, slope @ (there - x)
+            if rise <= LEAST_GAIN * along:
+                break
+            step *= np.clip(0.5 * along / (along - rise), *SHORTENED)
+        if (there - x) @ (new - slope) > 0:
+            pairs.append((there - x, new - slope))
+        ascent.accepted(there)
+        x, value, slope = there, found, new
+
+
+def _newton_step(slope: Array, square: Array, pairs: deque[tuple[Array, Array]]) -> Array:
+    """Minus the slope times the inverse curvature of pairs, and of squared units where these say nothing."""
+    step, shares, scale = -slope, [], 1.0
+    for moved, turned in reversed(pairs):
+        shares.append((moved @ step) / (moved @ turned))
+        step = step - shares[-1] * turned
+    for moved, turned in list(pairs)[-1:]:
+        scale = (moved @ turned) / (turned @ (square * turned))
+    step = scale * square * step
+    for moved, turned in pairs:
+        step += (shares.pop() - (turned @ step) / (moved @ turned)) * moved
+    return step
 
 
 # ---- Newton's steps, corrected by BFGS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,10 +81,9 @@ class ConjugateEvaluations(_Sparse):
         """Variance of the noise."""
         return float(self.model.current_likelihood(q).noise_variance)
 
-    def parts(self, q: dict[str, Any], data: Any = None) -> tuple[float, Array, Array]:
-        """Bound of some rows (None: all), linear and quadratic natural parameter of q(v)."""
-        data = self.data if data is None else data
-        noise, teacher, rows_of = self.noise(q), self.model.teacher, self.rows_at(q)
+    def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
+        """Bound, linear and quadratic natural parameter of q(v)."""
+        data, noise, teacher, rows_of = self.data, self.noise(q), self.model.teacher, self.rows_at(q)
 
         def sums(rows: slice) -> tuple[float, Array, Array]:
             part = data.take(rows)
@@ -128,8 +126,6 @@ class ConjugateEvaluations(_Sparse):
         rows = self.data
         if len(rows) > CURVATURE_ROWS:
             rows = sampled(rows, model, CURVATURE_ROWS)
-            weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-            rows = replace(rows, weight=weight * (self.data.total_weight / weight.sum()))
 
         def over_rows(one: Any, *args: Any) -> Any:
             return over_chunks(one, model, 1, *args, rows)

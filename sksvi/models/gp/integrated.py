@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,7 @@ SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 #: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
 WIDEST = 20.0
 #: Nats of each row that the gain of a few looks at many is relative to: a bound of them may be near zero, or far.
-ROW_SHARE = 0.4
+ROW_SHARE = 1.0
 #: Pairs of steps and gradients that it remembers: a look costs far more than a product with them.
 MEMORY = 60
 #: More looks than any search takes: `max_iter` ends it.
@@ -50,15 +50,15 @@ MOST_LOOKS = 10**6
 #: Rows of the first sample that a search begins with, at least and for each inducing point, where noise is Gaussian.
 SAMPLED_ROWS, PER_POINT = 2560, 12
 #: Samples at most, and how many times as many all rows are, at least: a search of fewer ends too far from theirs.
-MOST_SAMPLES, LEAST_SHARE = 4, 4
+MOST_SAMPLES, LEAST_SHARE = 4, 2.5
 #: Rows from which on it begins at the exact process of a few, how many these are, and among how many points are chosen.
-MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
+MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 500, 2**12
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
-EXACT_SHARE, SAMPLE_GAIN = 1e-3, 4.0
+EXACT_SHARE, SAMPLE_GAIN = 1e-3, 16.0
 #: Nats of each row by which a later place to begin must be higher.
 CLEARLY = 5e-3
-#: Change of a unit, in its logarithm, at which a search goes on in other units.
-FAR = 0.7
+#: Unit of an input, in lengths over which f varies, and least square of a point's weight in f, relative to their mean.
+LENGTHS, LEAST_WEIGHT = 3.0, 0.3
 #: Step in an input, in its unit, over which f is asked how much it varies.
 INPUT_STEP = 0.1
 #: Rows of the sample in which the curvature at the mode is found.
@@ -76,7 +76,7 @@ class CollapsedSearch:
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
         self.value = -np.inf
-        self.units: dict[str, Array] = {}
+        self.scaled = many and self.closed and "inputs" in names
 
     # ---- the vector
     def start(self) -> Array:
@@ -85,7 +85,7 @@ class CollapsedSearch:
 
     def vector(self, q: dict[str, Any]) -> Array:
         """Vector of the hyperparameters of q."""
-        return np.concatenate([(q[name].value / self.units.get(name, 1.0)).ravel() for name in self.names])
+        return np.concatenate([q[name].value.ravel() for name in self.names])
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """The kernel's own bounds, a wide box around where scales are; inducing inputs are free."""
@@ -104,7 +104,7 @@ class CollapsedSearch:
         q, begin = dict(self.q), 0
         for name in self.names:
             old = q[name]
-            values = x[begin : begin + old.value.size].reshape(old.value.shape) * self.units.get(name, 1.0)
+            values = x[begin : begin + old.value.size].reshape(old.value.shape)
             begin += old.value.size
             q[name] = Point(values, old.centre, old.information) if name == "likelihood" else Free(values)
         return q
@@ -129,36 +129,25 @@ class CollapsedSearch:
             self.first = value
         if value > self.value:
             self.value, self.q = value, q
-        return value, np.concatenate([(gradient[name] * self.units.get(name, 1.0)).ravel() for name in self.names])
+        return value, np.concatenate([gradient[name].ravel() for name in self.names])
 
     # ---- the way up
     def climb(self, looks: Looks, enough: Callable[[float], float]) -> None:
-        """Go to the maximum from where q is, anew wherever units have become others."""
+        """Go to the maximum from where q is."""
+        units = self.units if self.scaled else None
+        ascend(self, self.start(), self.bounds(), looks, enough, MOST_LOOKS, MEMORY, units)
 
-        def least(value: float) -> float:
-            return np.inf if self.outgrown else enough(value)
+    def units(self) -> Array:
+        """Lengths over which the bound curves about as much: of inputs those of f, shorter where f hangs on a point.
 
-        while True:
-            ascend(self, self.start(), self.bounds(), looks, least, MOST_LOOKS, MEMORY)
-            if looks.ended or not self.outgrown:
-                return
-            self.units = self._units()
-
-    @property
-    def outgrown(self) -> bool:
-        """Whether f now varies over lengths that units are far from."""
-        return bool(self.units) and bool(np.any(np.abs(np.log(self._units()["inputs"] / self.units["inputs"])) > FAR))
-
-    def _units(self) -> dict[str, Array]:
-        """Units of inputs: the length over which f varies in a column, the column's own unit at most."""
-        scale, kernel = self.model.scale, self.model.current_kernel(self.q)
-        lengths = kernels.lengths(kernel, self.q["inputs"].value * scale, INPUT_STEP * scale)
-        return {"inputs": np.minimum(lengths / scale, 1.0)}
-
-    def go_on_from(self, q: dict[str, Any]) -> None:
-        """Begin where the search of a part of the rows, or of few of them, has ended."""
-        self.q = q
-        self.units = self._units() if "inputs" in self.names else {}
+        Curvature in an input is about as the square of its point's weight in f, which differs by a factor of 100.
+        """
+        scale, geometry = self.model.scale, self.model.geometry(self.q)
+        lengths = np.minimum(kernels.lengths(geometry.kernel, geometry.Z, INPUT_STEP * scale) / scale, 1.0)
+        square = np.square(self.q["inducing"].mean @ geometry.inverse)
+        weight = 0.5 * np.log(square + LEAST_WEIGHT * square.mean() + np.finfo(float).tiny)
+        inputs = LENGTHS * lengths * np.exp(weight.mean() - weight)[:, None]
+        return np.concatenate([inputs.ravel() if n == "inputs" else np.ones(self.q[n].value.size) for n in self.names])
 
     def begin_at_highest(self, *places: dict[str, Any]) -> None:
         """Begin here, or where the bound is clearly higher than at the places before."""
@@ -170,7 +159,6 @@ class CollapsedSearch:
                 continue
             if self.value < before[1] + CLEARLY * self.data.total_weight:
                 self.q, self.value = before
-        self.go_on_from(self.q)
 
     def _with_prior(self, q: dict[str, Any], gradient: dict[str, Array]) -> dict[str, Array]:
         """Gradients with those of the hyperparameters' log prior."""
@@ -311,16 +299,15 @@ def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> 
     for size in sizes:
         few, own = CollapsedSearch(model, fit, names, sampled(fit.problem.data, model, size)), Looks(fit, size)
         if size > sizes[0]:
-            few.go_on_from(q)
+            few.q = q
         elif begins_at_exact(model, fit, names):
             few.begin_at_highest(*from_exact(few, own))
         if not own.ended:
-            few.climb(own, lambda _: SAMPLE_GAIN)
+            few.climb(own, lambda _, least=SAMPLE_GAIN * few.data.total_weight / size: least)
         q, looks.ended = few.q, own.ended
         if own.ended:
             break
-    start = search.q
-    search.go_on_from(q)
+    start, search.q = search.q, q
     search(search.start())
     higher = search.value > fit.here.bound  # else the fit goes on from where it is better
     search.q = search.q if higher else start
@@ -377,8 +364,10 @@ def sizes_of_samples(data: Any, model: Any) -> list[int]:
 
 
 def sampled(data: Any, model: Any, size: int) -> Any:
-    """A sample of rows at hand, in their order; a smaller one is a part of a larger one."""
-    return data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))
+    """A sample of rows at hand, in their order, that weighs as much; a smaller one is a part of a larger one."""
+    rows = data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    return replace(rows, weight=weight * (data.total_weight / weight.sum()))
 
 
 # ---- their posterior
