@@ -161,3 +161,47 @@ def test_a_line_search_that_finds_no_end_ends_the_search():
     assert len(looked) == MOST_LOOKS + 1
     search.accepted(np.array([0.4, 0.0]))
     search(np.array([0.41, 0.0]))  # those of another line count anew
+
+
+def banana(x):
+    return -np.square(1.0 - x[0]) - 100.0 * np.square(x[1] - x[0] ** 2), np.array(
+        [2.0 * (1.0 - x[0]) + 400.0 * x[0] * (x[1] - x[0] ** 2), -200.0 * (x[1] - x[0] ** 2)]
+    )
+
+
+def test_the_maximum_is_found_in_units_of_each_coordinate():
+    best, value = ascend(banana, np.array([-1.2, 1.0]), FREE, never, lambda value: 1e-14, 500, 60, lambda: np.ones(2))
+    np.testing.assert_allclose(best, 1.0, atol=1e-5)
+    assert value == pytest.approx(0.0, abs=1e-10)
+
+
+def test_an_end_of_the_box_is_the_maximum_in_units_too():
+    box = [(None, 0.5), (-4.0, None)]
+    best, _ = ascend(banana, np.array([-1.2, 1.0]), box, never, lambda value: 1e-14, 500, 60, lambda: np.ones(2))
+    np.testing.assert_allclose(best, [0.5, 0.25], atol=1e-5)
+
+
+def test_units_stand_for_the_curvature():
+    """Where they are its inverse roots the second step is the whole way, whatever the units; else it takes more."""
+    looked, curvature = [], np.geomspace(1.0, 1e4, 30)
+
+    def function(x):
+        looked.append(x)
+        return -0.5 * curvature @ np.square(x - 1.0), -curvature * (x - 1.0)
+
+    def looks(units):
+        looked.clear()
+        ascend(function, np.zeros(30), [(None, None)] * 30, never, lambda value: 1e-8, 500, 60, lambda: units)
+        return len(looked)
+
+    assert looks(1e-3 / np.sqrt(curvature)) < 10 < looks(np.ones(30))
+
+
+def test_points_without_a_value_are_stepped_back_from_in_units_too():
+    def function(x):
+        if x[0] >= 1.0:
+            raise NotPositiveDefinite("beyond")
+        return 2.0 * np.log1p(-x[0]) + 30.0 * x[0], np.array([30.0 - 2.0 / (1.0 - x[0])])
+
+    best, _ = ascend(function, np.array([0.5]), [(None, None)], never, lambda value: 1e-12, 200, 60, lambda: np.ones(1))
+    np.testing.assert_allclose(best, 14.0 / 15.0, rtol=1e-5)

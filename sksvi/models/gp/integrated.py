@@ -41,8 +41,6 @@ Array = np.ndarray
 SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 #: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
 WIDEST = 20.0
-#: Nats of each row that the gain of a few looks at many is relative to: a bound of them may be near zero, or far.
-ROW_SHARE = 1.0
 #: Pairs of steps and gradients that it remembers: a look costs far more than a product with them.
 MEMORY = 60
 #: More looks than any search takes: `max_iter` ends it.
@@ -52,7 +50,7 @@ SAMPLED_ROWS, PER_POINT = 2560, 12
 #: Samples at most, and how many times as many all rows are, at least: a search of fewer ends too far from theirs.
 MOST_SAMPLES, LEAST_SHARE = 4, 2.5
 #: Rows from which on it begins at the exact process of a few, how many these are, and among how many points are chosen.
-MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 500, 2**12
+MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 16.0
 #: Nats of each row by which a later place to begin must be higher.
@@ -278,13 +276,18 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
     search, looks = CollapsedSearch(model, fit, names, fit.problem.data), Looks(fit, len(fit.problem.data))
-    rows = ROW_SHARE * fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
+    # The gain of a few looks at many rows is relative to a nat of each: their bound may be near zero, or far.
+    rows = fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
     sizes = sizes_of_samples(fit.problem.data, model) if search.closed and model.bound == model.teacher else []
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
-    if not looks.ended:
-        search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
+    for alone in (False, True)[
+        : 1 + search.scaled
+    ]:  # at last without inputs, beside which a narrow ridge counts little
+        search.names = [name for name in names if not alone or name != "inputs"]
+        if not looks.ended:
+            search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
