@@ -162,8 +162,7 @@ def ascend(
     accepted.__signature__ = CALLED  # type: ignore[attr-defined]
     try:
         if units is not None:
-            box = np.array(bounds, float)  # NaN where there is no end
-            _descend(ascent, np.array(start), box[:, 0], box[:, 1], units, memory)
+            _descend(ascent, np.array(start), *np.array(bounds, float).T, units, memory)  # NaN where there is no end
         # `minimize` prepares as long as several evaluations of a short series take.
         fmin_l_bfgs_b(  # type: ignore[call-overload]
             ascent, start, bounds=bounds, m=memory, factr=0.0, pgtol=0.0, callback=accepted, **most
@@ -201,13 +200,13 @@ def _descend(ascent: _Ascent, x: Array, low: Array, high: Array, units: Callable
 
 def _newton_step(slope: Array, square: Array, pairs: deque[tuple[Array, Array]]) -> Array:
     """Minus the slope times the inverse curvature of pairs, and of squared units where these say nothing."""
-    step, shares, scale = -slope, [], 1.0
+    step, shares = -slope, []
     for moved, turned in reversed(pairs):
         shares.append((moved @ step) / (moved @ turned))
         step = step - shares[-1] * turned
-    for moved, turned in list(pairs)[-1:]:
-        scale = (moved @ turned) / (turned @ (square * turned))
-    step = scale * square * step
+    step = square * step
+    if pairs:
+        step *= (pairs[-1][0] @ pairs[-1][1]) / (pairs[-1][1] @ (square * pairs[-1][1]))
     for moved, turned in pairs:
         step += (shares.pop() - (turned @ step) / (moved @ turned)) * moved
     return step

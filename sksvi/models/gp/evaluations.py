@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from sksvi._runtime import parallel
 from sksvi._runtime.parallel import times_triangle
-from sksvi.families import DiagonalGaussian, Gaussian, NotPositiveDefinite
+from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
 from sksvi.models.gp import kernels
@@ -23,6 +23,7 @@ from sksvi.models.gp.integrated import (
     STEP,
     Explored,
     best_given,
+    block_of,
     over_chunks,
     sampled,
     slopes_at,
@@ -59,14 +60,6 @@ class _Sparse(Explored):
 
         return rows
 
-    def block(self, linear: Array, precision: Array) -> Any:
-        """q(v) from its natural parameters."""
-        best = Gaussian(np.zeros_like(linear), precision)
-        mean = best.solve(linear)
-        if self.model.full:
-            return Gaussian(mean, precision, best.root)
-        return DiagonalGaussian(mean, np.diagonal(precision).copy())
-
 
 class ConjugateEvaluations(_Sparse):
     """Gaussian noise: everything has a closed form."""
@@ -77,13 +70,10 @@ class ConjugateEvaluations(_Sparse):
         # With every row an inducing point, in their order, the process has no more points than rows.
         self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
 
-    def noise(self, q: dict[str, Any]) -> float:
-        """Variance of the noise."""
-        return float(self.model.current_likelihood(q).noise_variance)
-
     def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
         """Bound, linear and quadratic natural parameter of q(v)."""
-        data, noise, teacher, rows_of = self.data, self.noise(q), self.model.teacher, self.rows_at(q)
+        noise, data = self.model.current_likelihood(q).noise_variance, self.data
+        teacher, rows_of = self.model.teacher, self.rows_at(q)
 
         def sums(rows: slice) -> tuple[float, Array, Array]:
             part = data.take(rows)
@@ -109,7 +99,7 @@ class ConjugateEvaluations(_Sparse):
 
     def evidence(self, q: dict[str, Any]) -> float:
         """log p(y)."""
-        noise, X, data = self.noise(q), self.data.X, self.data
+        noise, X, data = self.model.current_likelihood(q).noise_variance, self.data.X, self.data
         weight = np.ones(len(X)) if data.weight is None else data.weight
         A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
         A.flat[:: len(A) + 1] += noise / weight
@@ -144,11 +134,11 @@ class ConjugateEvaluations(_Sparse):
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """No gain, as `quick` is exact, and the best q(v)."""
         if self.model.bound != "optimal":
-            return 0.0, self.block(*self.parts(q)[1:])
+            return 0.0, block_of(*self.parts(q)[1:], self.model.full)
         batch = self.model.batch(self.data, slice(0, len(self.data)))
         batch.fill(self.model, Geometry(self.kernel_at(q), self.Z), q)
         A = batch.rows.A
-        return 0.0, self.block(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A)
+        return 0.0, block_of(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A, self.model.full)
 
 
 def solved(A: Array, b: Array) -> tuple[Array, Array]:
@@ -199,7 +189,7 @@ class IterativeEvaluations(_Sparse):
         linear, precision = self._natural(H, messages)
         if precision.shape == linear.shape:
             return DiagonalGaussian(linear / precision, precision)
-        return self.block(linear, precision)
+        return block_of(linear, precision, self.model.full)
 
     def _evidence(self, q: dict[str, Any]) -> float:
         """Log of the integral of the prior times the messages of the mode."""

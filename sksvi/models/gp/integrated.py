@@ -209,12 +209,14 @@ class CollapsedSearch:
 def best_given(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[Any, Array]:
     """The best q(v) for Gaussian noise, and Σ gamma h hᵀ; `over_rows`: of a function and its arguments the sum."""
     linear, gram = over_rows(informing, q)
-    precision = np.eye(len(linear)) - 2.0 * gram
+    return block_of(linear, np.eye(len(linear)) - 2.0 * gram, model.full), gram
+
+
+def block_of(linear: Array, precision: Array, full: bool) -> Any:
+    """q(v) from its natural parameters."""
     best = Gaussian(np.zeros_like(linear), precision)
     mean = best.solve(linear)
-    if model.full:
-        return Gaussian(mean, precision, best.root), gram
-    return DiagonalGaussian(mean, np.diagonal(precision).copy()), gram
+    return Gaussian(mean, precision, best.root) if full else DiagonalGaussian(mean, np.diagonal(precision).copy())
 
 
 def slopes_at(
@@ -276,17 +278,15 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
     search, looks = CollapsedSearch(model, fit, names, fit.problem.data), Looks(fit, len(fit.problem.data))
-    # The gain of a few looks at many rows is relative to a nat of each: their bound may be near zero, or far.
-    rows = fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
+    # The gain of a few looks at many rows is relative to 0.4 nats of each: their bound may be near zero, or far.
+    rows = 0.4 * fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
     sizes = sizes_of_samples(fit.problem.data, model) if search.closed and model.bound == model.teacher else []
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
-    for alone in (False, True)[
-        : 1 + search.scaled
-    ]:  # at last without inputs, beside which a narrow ridge counts little
-        search.names = [name for name in names if not alone or name != "inputs"]
-        if not looks.ended:
+    for moved in names, [name for name in names if search.scaled and name != "inputs"]:
+        search.names = moved  # at last without inputs, beside which a narrow ridge counts little
+        if moved and not looks.ended:
             search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
     if search.first is None:
         return fit.q, False
@@ -369,8 +369,8 @@ def sizes_of_samples(data: Any, model: Any) -> list[int]:
 def sampled(data: Any, model: Any, size: int) -> Any:
     """A sample of rows at hand, in their order, that weighs as much; a smaller one is a part of a larger one."""
     rows = data.take(np.sort(np.random.default_rng([model.seed, 0, 7]).permutation(len(data))[:size]))
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    return replace(rows, weight=weight * (data.total_weight / weight.sum()))
+    share = np.full(len(rows), data.total_weight / rows.total_weight)
+    return replace(rows, weight=share if rows.weight is None else share * rows.weight)
 
 
 # ---- their posterior
