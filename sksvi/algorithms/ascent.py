@@ -162,7 +162,7 @@ def ascend(
     accepted.__signature__ = CALLED  # type: ignore[attr-defined]
     try:
         if units is not None:
-            _descend(ascent, np.array(start), *np.array(bounds, float).T, units, memory)  # NaN where there is no end
+            _descend(ascent, np.array(start), np.array(bounds, float), units, memory)
         # `minimize` prepares as long as several evaluations of a short series take.
         fmin_l_bfgs_b(  # type: ignore[call-overload]
             ascent, start, bounds=bounds, m=memory, factr=0.0, pgtol=0.0, callback=accepted, **most
@@ -174,10 +174,10 @@ def ascend(
     return ascent.best[0], ascent.best[1]
 
 
-def _descend(ascent: _Ascent, x: Array, low: Array, high: Array, units: Callable[[], Array], memory: int) -> NoReturn:
+def _descend(ascent: _Ascent, x: Array, box: Array, units: Callable[[], Array], memory: int) -> NoReturn:
     """L-BFGS whose curvature without pairs is that of the units at every point, until the search stops itself."""
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
-    value, slope = ascent(x)
+    (low, high), (value, slope) = box.T, ascent(x)  # NaN where there is no end
     while True:
         free = ~((x <= low) & (slope > 0) | (x >= high) & (slope < 0))
         square = np.where(free, np.square(units()), 0.0)

@@ -306,7 +306,7 @@ def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> 
         elif begins_at_exact(model, fit, names):
             few.begin_at_highest(*from_exact(few, own))
         if not own.ended:
-            few.climb(own, lambda _, least=SAMPLE_GAIN * few.data.total_weight / size: least)
+            few.climb(own, lambda _, least=SAMPLE_GAIN * few.data.total_weight / size: least)  # type: ignore[misc]
         q, looks.ended = few.q, own.ended
         if own.ended:
             break
