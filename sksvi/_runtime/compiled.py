@@ -49,7 +49,7 @@ class _Shared(Flags):
     """Options that what numba compiles of NumPy is looked up by, thousands of times in a loop: one object, one hash."""
 
     __slots__ = ()
-    met: ClassVar[dict[Flags, Flags]] = {}
+    instances: ClassVar[dict[Flags, Flags]] = {}
 
     def __hash__(self) -> int:
         return 0
@@ -65,7 +65,7 @@ class _Options(Flags):
         shared: Any = _Shared(self)
         shared.no_cpython_wrapper = shared.no_cfunc_wrapper = True
         shared.no_compile = shared.release_gil = False
-        return _Shared.met.setdefault(shared, shared)
+        return _Shared.instances.setdefault(shared, shared)
 
 
 class _Compiler(CompilerBase):

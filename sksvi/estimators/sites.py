@@ -62,7 +62,7 @@ class LearnedPoint:
 
     Parameters
     ----------
-    held : ndarray of shape (P, P)
+    projection : ndarray of shape (P, P)
         From a move to its part in directions in which nodes leave θ at its best point.
     slope : ndarray of shape (n, P)
         Of E log p(y | f) in θ.
@@ -74,7 +74,7 @@ class LearnedPoint:
         Minus that of the bound, all else as it is.
     """
 
-    held: Array
+    projection: Array
     slope: Array
     cross: Array
     bend: Array
@@ -209,12 +209,12 @@ def learned_point(
     # Nodes of other hyperparameters have the likelihood that is best there, which is no spread of its own.
     moves = np.array([node.likelihood.unconstrained - theta for node in nodes])
     shares, axes = np.linalg.eig(moves.T @ (np.array([node.weight for node in nodes])[:, None] * moves) @ curvature)
-    held = (axes * (shares < SPREAD)) @ np.linalg.inv(axes)
+    projection = (axes * (shares < SPREAD)) @ np.linalg.inv(axes)
     for step in STEP * np.eye(len(theta)):
         ends = [replace(mode, likelihood=likelihood.replace(theta + sign * step)) for sign in (1.0, -1.0)]
         high, low = (terms(rows, mode.mean, mode.cov, end)[1] for end in ends)
         cross.append((high - low) / (2.0 * STEP))
-    return LearnedPoint(held.real, slope, np.stack(cross, axis=-1), bend, curvature)
+    return LearnedPoint(projection.real, slope, np.stack(cross, axis=-1), bend, curvature)
 
 
 def row_messages(model: Any, q: Blocks, batches: list[Any], problem: Problem) -> tuple[Array, Array]:

@@ -212,5 +212,5 @@ class _ParameterStep:
         pull = np.einsum("fm,fmp->fp", copies, learned.slope[rows])
         pull = pull - (np.swapaxes(lifted, 1, 2) @ (taken @ slope))[..., 0]
         theta = -(np.linalg.pinv(left, rcond=DETERMINED) @ pull[..., None])[..., 0]
-        along = -((lifted + S @ turned) @ (theta @ learned.held.T)[..., None])[..., 0]
+        along = -((lifted + S @ turned) @ (theta @ learned.projection.T)[..., None])[..., 0]
         return theta, along.reshape(count * m, k)

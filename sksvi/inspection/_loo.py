@@ -279,20 +279,20 @@ def _pointwise(fit: SiteFit, folds: Folds, entry: Array) -> DataFrame:
     rows = cavities.rows
     shares = np.log([node.weight for node in fit.nodes])
     learned, moved = fit.learned, cavities.theta[cavities.fold]
-    held = moved if learned is None else moved @ learned.held.T
+    applied = moved if learned is None else moved @ learned.projection.T
     found = [_of_node(fit, node, cavities.under(node), rows) for node in fit.nodes]
     inside, outside, folded, lower, upper = (np.array(part) for part in zip(*found, strict=True))
-    if held.shape[1]:
-        outside = outside + _of_parameters(fit, cavities.under(fit.mode), held, rows)
+    if applied.shape[1]:
+        outside = outside + _of_parameters(fit, cavities.under(fit.mode), applied, rows)
     # Without its fold a node weighs less by the density that it gave the fold.
     taken = outside if folds.single else folded[:, cavities.fold]
     left = shares[:, None] - taken
     left = left - logsumexp(left, axis=0)
     elpd, full = logsumexp(left + outside, axis=0), logsumexp(shares[:, None] + inside, axis=0)
     effective = np.exp(-logsumexp(2.0 * left - shares[:, None], axis=0))
-    lost = (effective < LEAST_EFFECTIVE) | (np.abs(held).max(axis=1, initial=0.0) > LARGEST_MOVE)
+    lost = (effective < LEAST_EFFECTIVE) | (np.abs(applied).max(axis=1, initial=0.0) > LARGEST_MOVE)
     if learned is not None:
-        lost |= np.einsum("mp,pq,mq->m", moved - held, learned.curvature, moved - held) > FARTHEST**2
+        lost |= np.einsum("mp,pq,mq->m", moved - applied, learned.curvature, moved - applied) > FARTHEST**2
     k_hat = np.where(lost, np.inf, cavities.k_hat[cavities.fold])
     columns = {"elpd": elpd, "p_loo": full - elpd, "k_hat": k_hat}
     if lower.shape[1]:

@@ -189,9 +189,9 @@ class ColumnStats:
         total, eps = float(weight.sum()), float(np.finfo(X.dtype).eps)
         sums = _of_stored if is_compressed(X) else _of_array
 
-        def about(near: Array) -> ColumnStats:
-            low, high, two, mean, square = sums(X, weight, near, threads)
-            return cls(total, eps, near, low, high, two, mean / total, square / total)
+        def about(origin: Array) -> ColumnStats:
+            low, high, two, mean, square = sums(X, weight, origin, threads)
+            return cls(total, eps, origin, low, high, two, mean / total, square / total)
 
         found = about(_first_means(X))
         # The mean of a constant column is that constant, whatever the sum rounds to.
