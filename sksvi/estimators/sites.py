@@ -207,14 +207,15 @@ def learned_point(
     theta, density = likelihood.unconstrained, likelihood.scales.prior()
     curvature = -np.tensordot(weight, bend, 1) - (0.0 if density is None else density[2])
     # Nodes of other hyperparameters have the likelihood that is best there, which is no spread of its own.
-    moves = np.array([node.likelihood.unconstrained - theta for node in nodes])
-    shares, axes = np.linalg.eig(moves.T @ (np.array([node.weight for node in nodes])[:, None] * moves) @ curvature)
-    projection = (axes * (shares < SPREAD)) @ np.linalg.inv(axes)
+    moves = np.array([np.sqrt(node.weight) * (node.likelihood.unconstrained - theta) for node in nodes])
+    shares, across = np.linalg.eigh(moves @ curvature @ moves.T)
+    axes, shares = moves.T @ across[:, shares >= SPREAD], shares[shares >= SPREAD]
+    projection = np.eye(len(theta)) - (axes / shares) @ (axes.T @ curvature)
     for step in STEP * np.eye(len(theta)):
         ends = [replace(mode, likelihood=likelihood.replace(theta + sign * step)) for sign in (1.0, -1.0)]
         high, low = (terms(rows, mode.mean, mode.cov, end)[1] for end in ends)
         cross.append((high - low) / (2.0 * STEP))
-    return LearnedPoint(projection.real, slope, np.stack(cross, axis=-1), bend, curvature)
+    return LearnedPoint(projection, slope, np.stack(cross, axis=-1), bend, curvature)
 
 
 def row_messages(model: Any, q: Blocks, batches: list[Any], problem: Problem) -> tuple[Array, Array]:

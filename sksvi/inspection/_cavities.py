@@ -43,7 +43,7 @@ class LeaveOut:
         #: Tail of the weights of each fold; NaN: not looked at.
         self.k_hat = np.full(folds.size, np.nan)
         self.looks: list[SecondLook] = []
-        #: Moves of the likelihood's learned parameters (F, P), and of left-out latents with those that are held (m, K).
+        #: Moves of the likelihood's learned parameters (F, P), and of left-out latents with their projection (m, K).
         self.theta = np.zeros((folds.size, 0))
         self.along = np.zeros((len(self.rows), 1))
         if fit.learned is not None:

@@ -162,9 +162,10 @@ def loo(
     weights that lead from q without the row to the posterior without it, along the direction in which the row pushes;
     -inf where these are level, as where it moves no other row by more than a fifth of the width of the likelihood, NaN
     where rows times coefficients are too many (beyond 67 million) to say how good a cavity that moves others is; inf
-    where the posterior of the hyperparameters without the row lies off their nodes. Parameters of a likelihood that a
-    fit holds as a point, as it does cut points, take one step of Newton's without the row, and k-hat is inf where that
-    is long (0.25 in their logarithms). Other points, as precisions of ``"ard"`` and inducing points, stay.
+    where the posterior of the hyperparameters without the row lies off their nodes. Learned parameters of a likelihood
+    take one step of Newton's without the row in directions in which no nodes spread them, as all of cut points, and
+    k-hat is inf where that is long (0.25 in their logarithms), or leads 2.5 standard deviations off where nodes do.
+    Other points, as precisions of ``"ard"`` and inducing points, stay.
 
     Cavities are those of Opper and Winther (2000), as estimates of leave-one-out those of Vehtari, Mononen, Tolvanen,
     Sivula and Winther (2016); k-hat is that of Vehtari, Gelman and Gabry (2017).

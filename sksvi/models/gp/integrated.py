@@ -41,6 +41,8 @@ Array = np.ndarray
 SETTLING_PASSES, SETTLING_TOL = 30, 1e-5
 #: E-folds that a scale of the likelihood may move: beyond, numbers overflow.
 WIDEST = 20.0
+#: Nats of each row that the gain of a few looks at many is relative to: a bound of them may be near zero, or far.
+ROW_SHARE = 0.4
 #: Pairs of steps and gradients that it remembers: a look costs far more than a product with them.
 MEMORY = 60
 #: More looks than any search takes: `max_iter` ends it.
@@ -278,8 +280,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if not names or fit.already_searched(["kernel"]):
         return fit.q, False
     search, looks = CollapsedSearch(model, fit, names, fit.problem.data), Looks(fit, len(fit.problem.data))
-    # The gain of a few looks at many rows is relative to 0.4 nats of each: their bound may be near zero, or far.
-    rows = 0.4 * fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
+    rows = ROW_SHARE * fit.problem.scale * fit.problem.data.total_weight if len(fit.problem.data) >= MANY_ROWS else None
     sizes = sizes_of_samples(fit.problem.data, model) if search.closed and model.bound == model.teacher else []
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):

@@ -66,6 +66,20 @@ def test_a_chunk_ends_at_the_mode(likelihood, fit_intercept, sparse, rng, monkey
     assert learned.precision == left.precision
 
 
+def test_no_chunk_ends_far_from_its_mode(monkeypatch):
+    """Where any step was taken that lost nothing, two of these forty sets ended 4 and 35 % of the way off."""
+    off = []
+    for seed in range(40):
+        model, data, left = chunk_of(Softmax(3), np.random.default_rng(seed))
+        ends = [left, ChunkPath(model).chunk(data).learned(left, 1e-4)]
+        with monkeypatch.context() as patched:
+            patched.setattr(wide_stream, "NEWTON_STEPS", 50)
+            ends.append(ChunkPath(model).chunk(data).learned(left, 1e-14))
+        before, soon, mode = (loss_at(model, data, left, np.ravel(end.block.mean)) for end in ends)
+        off.append((soon - mode) / (before - mode))
+    assert max(off) < 1e-2
+
+
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_latents_that_are_certain_leave_the_curvature_of_the_mode(likelihood, rng):
     model, data, left = chunk_of(likelihood, rng)

@@ -167,13 +167,13 @@ LDA_DOCUMENTS = (
 )
 
 
-@compiled
+@adding
 def sum_of(values: Array) -> float:
     """Sum of an array (n,): numba compiles that of NumPy for five times as long."""
-    total = 0.0
+    value = 0.0
     for i in range(len(values)):
-        total += values[i]
-    return total
+        value += values[i]
+    return value
 
 
 @compiled

@@ -15,7 +15,6 @@ from sksvi.families.implicit_loops import digamma, tetragamma
 from sksvi.models.numbers import FLOAT
 from sksvi.models.topics.loops.algebra import (
     LDA_DOCUMENTS,
-    adding,
     compiled,
     gathered,
     scaled_proportions,
@@ -109,21 +108,13 @@ def expected(
 LARGEST = 1.0 - 1e-12
 
 
-@adding
-def _total(weight: Array) -> float:
-    total = 0.0
-    for k in range(len(weight)):
-        total += weight[k]
-    return total
-
-
 @compiled
 def _weighted(weight: Array, row: Array, counted: Array, alpha: Array, own: float, old: Array) -> float:
     """(α + N - own φ) b into `weight`; its sum. Of 1e14 words rounding loses some: none are left then, not less."""
     for k in range(len(weight)):
         others = alpha[k] + counted[k] - own * old[k]
         weight[k] = (others if counted[k] > own * old[k] else alpha[k]) * row[k]
-    return _total(weight)
+    return sum_of(weight)
 
 
 @compiled
