@@ -30,9 +30,10 @@ def cases(quick: bool) -> Iterator[tuple[str, Any, Any]]:
     texts = corpus("ap_blei")["X"][:n]
     if quick:
         texts = texts[:, np.argsort(-np.asarray(texts.sum(0)).ravel())[:400]].tocsr()
-    yield "Associated Press", texts, sksvi.StructuredLDA(K, **options)
-    yield "Associated Press", texts, sksvi.StructuredLDA(K, algorithm="svi", doc_topic_prior="auto", **options)
-    yield "Associated Press", texts, sksvi.CorrelatedTopicModel(K // 2, **options)
+    of_q = options | {"uncertainty": "variational"}
+    yield "Associated Press", texts, sksvi.StructuredLDA(K, **of_q)
+    yield "Associated Press", texts, sksvi.StructuredLDA(K, algorithm="svi", doc_topic_prior="auto", **of_q)
+    yield "Associated Press", texts, sksvi.CorrelatedTopicModel(K // 2, **of_q)
     with np.load(data_folder() / "tabular" / "mnist_t10k.npz") as archive:
         images = next(archive[name] for name in archive.files if archive[name].ndim > 1)
     images = images.reshape(len(images), -1)[:n].astype(np.float64)

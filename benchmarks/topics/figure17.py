@@ -44,7 +44,7 @@ def main(quick: bool = False) -> None:
 
     def run(cell: Row) -> list[Row]:
         compiled(TOPICS, found.train, **METHODS[cell["method"]])
-        model = CorrelatedTopicModel(TOPICS, random_state=0, **METHODS[cell["method"]])
+        model = CorrelatedTopicModel(TOPICS, random_state=0, uncertainty="variational", **METHODS[cell["method"]])
         rows = path(model, found, PASSES[:2] if quick else PASSES, LIMIT)
         return [{"test NLL": -row.pop("log p per word"), **row} for row in rows]
 

@@ -33,7 +33,7 @@ def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = []
     for name, parameters in METHODS.items():
         compiled(K, found.train, **parameters)
-        model = CorrelatedTopicModel(K, random_state=0, **parameters)
+        model = CorrelatedTopicModel(K, random_state=0, uncertainty="variational", **parameters)
         for row in path(model, found, PASSES[:2] if quick else PASSES, LIMIT):
             row["test NLL"] = -row.pop("log p per word")
             rows.append({"method": name, **row})

@@ -43,8 +43,9 @@ def fitted(name: str, passes: int, quick: bool) -> tuple[Any, Any]:
     from sksvi import CorrelatedTopicModel
 
     found = nips(quick)
-    options = {"covariance": "full"} if name == "default" else BATCH | FITS[name]
-    model = CorrelatedTopicModel(5 if quick else TOPICS, max_iter=passes, tol=0.0, random_state=0, **options)
+    options: dict[str, Any] = {"covariance": "full"} if name == "default" else BATCH | FITS[name]
+    options = options | {"tol": 0.0, "random_state": 0, "uncertainty": "variational"}
+    model = CorrelatedTopicModel(5 if quick else TOPICS, max_iter=passes, **options)
     return model.fit(found.train), found
 
 

@@ -29,6 +29,7 @@ def main(quick: bool = False) -> None:
         words = found.train.sum()
         for algorithm in ALGORITHMS:
             options = {"algorithm": algorithm, "random_state": 0, "tol": 0.0, "warm_start": True, "n_jobs": 1, **PAPER}
+            options["uncertainty"] = "variational"
             model = StructuredLDA(5 if quick else 50, max_iter=2 if quick else PASSES, **options)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -38,7 +38,7 @@ def fits(quick: bool) -> list[Row]:
         file, K = CORPORA[cell["corpus"]]
         found = parted(file, quick)
         options = {"algorithm": cell["algorithm"], "local_step": cell["local step"], "random_state": 0, **PAPER}
-        model = StructuredLDA(5 if quick else K, **options)
+        model = StructuredLDA(5 if quick else K, uncertainty="variational", **options)
         looks = path(model, found, LOOKS[:2] if quick else LOOKS)
         for look in looks:
             look["bound per word"] = None
@@ -62,6 +62,7 @@ def priors(quick: bool) -> list[Row]:
     def run(cell: Row) -> list[Row]:
         found = parted(CORPORA["NIPS"][0], quick)
         options = {"topic_word_prior": cell["eta"], "doc_topic_prior": cell["alpha"], "random_state": 0}
+        options["uncertainty"] = "variational"
         model = StructuredLDA(5 if quick else 50, algorithm=cell["algorithm"], max_iter=PASSES, tol=0.0, **options)
         return [{"log p per word": completion(fitted(model, found.train), found)}]
 

@@ -50,7 +50,7 @@ def known(quick: bool = False) -> None:
                 X = make_lda(DOCUMENTS, WORDS, **options, random_state=seed).data
                 model = StructuredLDA(
                     K, doc_topic_prior="symmetric", local_step=local_step, max_iter=2 if quick else LONG, tol=0.0,
-                    batch_size=None, random_state=seed, n_jobs=1,
+                    batch_size=None, random_state=seed, n_jobs=1, uncertainty="variational",
                 )  # fmt: skip
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -72,7 +72,13 @@ def main(quick: bool = False) -> None:
         found = small(split(X, SEED)) if quick else split(X, SEED)
         for prior in PRIORS:
             model = StructuredLDA(
-                K, doc_topic_prior=prior, max_iter=2 if quick else PASSES, tol=0.0, random_state=SEED, n_jobs=1
+                K,
+                doc_topic_prior=prior,
+                max_iter=2 if quick else PASSES,
+                tol=0.0,
+                random_state=SEED,
+                n_jobs=1,
+                uncertainty="variational",
             )
             began = time.process_time()
             with warnings.catch_warnings():

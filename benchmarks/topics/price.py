@@ -33,7 +33,7 @@ def price(X: Any, k: int, bound: str, seed: int) -> tuple[Any, Any]:
     from sksvi import CorrelatedTopicModel
     from sksvi.inspection import bound_report
 
-    model = fitted(CorrelatedTopicModel(k, bound=bound, random_state=seed), X)
+    model = fitted(CorrelatedTopicModel(k, bound=bound, random_state=seed, uncertainty="variational"), X)
     return model, bound_report(model, X)
 
 

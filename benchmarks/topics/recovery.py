@@ -64,7 +64,7 @@ def main(quick: bool = False) -> None:
             compiled(8, truths[0].data, **setting)
             found, clock, passes = [], Clock(), 0
             for seed, truth in enumerate(truths):
-                model = CorrelatedTopicModel(8, random_state=seed, **setting)
+                model = CorrelatedTopicModel(8, random_state=seed, uncertainty="variational", **setting)
                 if quick:
                     model.set_params(max_iter=2)
                 with warnings.catch_warnings(), clock:

@@ -44,7 +44,7 @@ def measured(papers: Any, quick: bool) -> dict[str, Any]:
     from sksvi import CorrelatedTopicModel
     from sksvi.datasets import make_ctm
 
-    K, limit = (5, {"max_iter": 2}) if quick else (50, {})
+    K, limit = 5 if quick else 50, {"uncertainty": "variational"} | ({"max_iter": 2} if quick else {})
     compiled(K, papers.train)
     model = CorrelatedTopicModel(K, random_state=0, **limit)
     row = whole_fit(model, papers.train) | {"log p per word": completion(model, papers)}

@@ -77,17 +77,22 @@ class DrawnBlock:
     Parameters
     ----------
     draws : ndarray of shape (S, ...)
+    mean : ndarray, default=None
+        Mean of the block, where it is known better than by the mean of its draws.
     """
 
-    LAYOUT = "draws (S,…) x"
+    LAYOUT = "draws (S,…) x; _mean? (…) f"
 
-    def __init__(self, draws: Array) -> None:
+    _mean: Array | None = None
+
+    def __init__(self, draws: Array, mean: Array | None = None) -> None:
         self.draws = np.asarray(draws, order="C")  # a file keeps no other order, in which sums are rounded otherwise
+        self._mean = mean
 
     @property
     def mean(self) -> Array:
-        """Mean of the draws."""
-        return np.asarray(self.draws.mean(0, dtype=float))
+        """Mean of the block."""
+        return np.asarray(self.draws.mean(0, dtype=float)) if self._mean is None else self._mean
 
     @property
     def std(self) -> Array:

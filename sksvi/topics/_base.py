@@ -28,7 +28,7 @@ from sksvi.likelihoods.traits import LARGEST_COUNT
 from sksvi.models.base import Blocks
 from sksvi.models.data import Table
 from sksvi.models.topics.chain import TopicDraws, n_stored
-from sksvi.models.topics.scores import word_scores
+from sksvi.models.topics.scores import shares_of_topics, word_scores
 from sksvi.partitions.lazy import added
 from sksvi.predictive.plain import tail_of
 from sksvi.predictive.quantiles import beta_quantiles
@@ -237,13 +237,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         sampler = self._sampler(problem.model)
         if self.uncertainty == "corrected" and problem.data.at_hand and sampler is not None:
             self._draws = _joint.joint_draws(sampler, problem, state)
-            self.posterior_ = Posterior({"topics": DrawnBlock(self._draws.topics)})
+            self.posterior_ = Posterior({"topics": DrawnBlock(self._draws.topics, self._draws.means)})
+            self._show(problem.model, self._seen_globals)
         return super()._refine(problem, state, budget)
 
     def _expose(self, model: Any, state: State) -> None:
         self._draws = None
         self.posterior_ = Posterior({"topics": state.q["topics"]})
-        self.components_ = state.q["topics"].mean
+        self._show(model, state.q)
+
+    def _show(self, model: Any, q: Blocks) -> None:
+        """Attributes that are means of the globals: of q, or of draws."""
+        self.components_ = self.posterior_["topics"].mean
 
     @property
     def _fitted_model(self) -> Any:
@@ -253,6 +258,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
     def topic_prevalence_(self) -> Array:
         """Expected share (K,) of the words that each topic has; 0: less than one word supports it."""
         check_is_fitted(self)
+        if self._draws is not None and self._draws.words is not None:
+            return shares_of_topics(self._draws.words)
         return np.asarray(self._fitted_model.prevalence(self._globals))
 
     # ---- rows
@@ -261,7 +268,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         return super()._in_partitions(given, fixed)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        if self.n_components > 1 and np.count_nonzero(self.topic_prevalence_) == 1:
+        supported = problem.model.prevalence(state.shown)
+        if self.n_components > 1 and np.count_nonzero(supported) == 1:
             yield (
                 f"one of {self.n_components} topics has all the words: these documents tell no two apart, or are no "
                 "counts (TF-IDF makes fractions of a word of each). Give counts, for example by CountVectorizer, or "
@@ -397,8 +405,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
     def proportion_k_hat(self, X: MatrixLike, n_draws: int = 400, feature_names: Names | None = None) -> Array:
         """How good the variational posterior of each document's proportions is, the topics given: Pareto's k-hat.
 
-        Proportions are drawn from the document's q, and weighed by the words and the prior given the mean of the topics
-        under q. Above 0.7 q is too far from the posterior for its intervals: those of ``uncertainty="corrected"`` do
+        Proportions are drawn from the document's q, and weighed by the words and the prior given the mean of the
+        topics. Above 0.7 q is too far from the posterior for its intervals: those of ``uncertainty="corrected"`` do
         without it (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
 
         Parameters
@@ -456,7 +464,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         return self._word_scores(counts, held_out_counts)
 
     def _word_scores(self, X: Any, held_out: Any) -> Array:
-        return word_scores(self._proportions(self._globals, X), self.components_, held_out)
+        return word_scores(self._proportions(self._seen_globals, X), self.components_, held_out)
 
     def score(self, X: MatrixLike, y: PerRow | None = None, feature_names: Names | None = None) -> float:
         """Held-out log likelihood per word by document completion.

@@ -96,8 +96,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
     uncertainty : {"corrected", "variational"}, default="corrected"
         What proportions and topics spread by. "corrected": `fit` ends with a Markov chain of the joint posterior that
         begins at q: topics of words, topics, log odds, μ and Σ. Proportions are a mixture over its draws, their means
-        those of q(η) at the means of topics, μ and Σ. "variational": proportions are those of q(η) given q of the
-        topics. So it is after `partial_fit`, for Dask collections, for topics that are points, and with a single one.
+        those of q(η) at the means of topics, μ and Σ, at which attributes and scores are too. "variational": all of it
+        is that of q. So it is after `partial_fit`, for Dask collections, topics that are points, and with one topic.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
         form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
@@ -139,8 +139,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         topics; mean, std, lower and upper (90 %), by topic and covariate. See `effects`.
     topic_prevalence_ : ndarray of shape (K,)
         Expected share of the words that each topic has; 0 marks a topic that less than one word supports: its row of
-        ``components_`` is the prior's, and tables and displays leave it out. NaN for points that move by gradients,
-        which count no words.
+        ``components_`` is about the prior's, and tables and displays leave it out. NaN for points that move by
+        gradients, which count no words.
     posterior_ : mapping
         ``posterior_["topics"]``: ``mean``, ``std``, ``sample``.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -338,9 +338,9 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         return replace(state, bound=exact_bound(replace(problem, model=judging), state)) if state.finished else state
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        super()._expose(model, state)
-        population = state.q["population"]
+    def _show(self, model: Any, q: Blocks) -> None:
+        super()._show(model, q)
+        population = q["population"]
         self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale
 
     @property
@@ -370,9 +370,10 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         return found.proportions, found.deviations
 
     def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
-        found = self._documents(self._fitted_model, X, roots=True)
+        q = self._seen_globals
+        found = self._documents(self._fitted_model, X, q, roots=True)
         z = np.random.default_rng(0).standard_normal((n_draws, len(self.components_) - 1))
-        return log_odds_ratios(X, self.components_, self._globals["population"], found, lambda: z, 0.0)
+        return log_odds_ratios(X, self.components_, q["population"], found, lambda: z, 0.0)
 
     def _shown(self, X: Any) -> tuple[Array, Array]:
         return self._own_moments(self._globals, X) if self._draws is None else super()._shown(X)
@@ -440,7 +441,7 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
                 f"inflation must be a number of at least 0, got {inflation!r}; np.inf draws from the prior."
             )
         X = self._counts(named(X, feature_names))
-        found = self._documents(self._fitted_model, X, roots=True)
-        rng = check_seed(random_state)
+        q, rng = self._seen_globals, check_seed(random_state)
+        found = self._documents(self._fitted_model, X, q, roots=True)
         n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self.components_))
-        return importance_sampling(X, self.components_, self._globals["population"], found, n_samples, rng, inflation)
+        return importance_sampling(X, self.components_, q["population"], found, n_samples, rng, inflation)

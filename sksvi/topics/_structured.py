@@ -90,9 +90,9 @@ class StructuredLDA(TopicModel):
     uncertainty : {"corrected", "variational"}, default="corrected"
         What proportions and topics spread by. "corrected": `fit` ends with a Markov chain of the joint posterior that
         begins at q: topics of words, topics, and α where it is learned or not given (then one number for all topics,
-        of median 0.1). Proportions are a mixture over its draws, their means CVB0 at the means of topics and α.
-        "variational": proportions are given the mean of the topics under q. So it is after `partial_fit`, for Dask
-        collections, and with a single topic.
+        of median 0.1). Proportions are a mixture over its draws, their means CVB0 at the means of topics and α, at
+        which attributes and scores are too. "variational": all of it is that of q. So it is after `partial_fit`, for
+        Dask collections, and with a single topic.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twelfth, at least 50 and at most 1024.
     max_iter : int, default=50
@@ -127,9 +127,9 @@ class StructuredLDA(TopicModel):
     topic_correlation_ : ndarray of shape (K, K)
         Correlations of the centred log proportions of the documents of the last ``fit``.
     doc_topic_prior_ : ndarray of shape (K,)
-        α, as given or learned.
+        α, as given or learned: with draws their mean.
     topic_word_prior_ : float
-        η, as given or learned.
+        η, as given or learned: with draws their mean.
     posterior_ : mapping
         ``posterior_["topics"]``: ``mean``, ``std``, ``sample``.
     lower_bound_, lower_bounds_ : float, ndarray
@@ -343,10 +343,10 @@ class StructuredLDA(TopicModel):
         return starts[int(gain.sum() > 0.0 if significant else bounds[1] > bounds[0])]
 
     # ---- what a fit leaves behind
-    def _expose(self, model: Any, state: State) -> None:
-        super()._expose(model, state)
-        self.doc_topic_prior_ = np.array(model.alpha_of(state.q))
-        self.topic_word_prior_ = float(model.prior(state.q)["topics"].concentration.min())
+    def _show(self, model: Any, q: Blocks) -> None:
+        super()._show(model, q)
+        self.doc_topic_prior_ = np.array(model.alpha_of(q))
+        self.topic_word_prior_ = float(model.prior(q)["topics"].concentration.min())
 
     @property
     def topic_correlation_(self) -> Array:
@@ -374,7 +374,8 @@ class StructuredLDA(TopicModel):
         if self._record.streams:
             return None
         if isinstance(found, Locals) and len(found) > 1:
-            return np.atleast_2d(np.cov(_centred_logs(self.doc_topic_prior_, found.values).T))
+            alpha = cast(LatentDirichlet, self._fitted_model).alpha_of(self._globals)
+            return np.atleast_2d(np.cov(_centred_logs(alpha, found.values).T))
         return self._of_documents
 
     #: Covariance of the centred log proportions of the documents of a fit that keeps nothing of these.
@@ -413,5 +414,5 @@ class StructuredLDA(TopicModel):
     def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
         model = cast(LatentDirichlet, self._fitted_model)
         step = "mean-field" if model.local_step == "gibbs" else model.local_step
-        local = self._documents(model.with_local(step), X).local
+        local = self._documents(model.with_local(step), X, self._seen_globals).local
         return log_dirichlet_ratios(X, self.components_, self.doc_topic_prior_, local, n_draws)

@@ -123,9 +123,7 @@ class WordMethods(FirstRows):
         check_is_fitted(self)
         rng = np.random.default_rng([check_count(n_seeds, "n_seeds"), 11])
         seeds = rng.choice(2**31, n_seeds, replace=False)
-        # Topics have the same bits with draws and without.
-        options = {"warm_start": False, "uncertainty": "variational"}
-        fits = [clone(self).set_params(random_state=int(seed), **options) for seed in seeds]
+        fits = [clone(self).set_params(random_state=int(seed), warm_start=False) for seed in seeds]
         shares = np.array([overlaps(self.components_, fit.fit(X, **fit_params).components_) for fit in fits])
         index = pd.Index(self.get_feature_names_out(), name="topic")
         return pd.DataFrame({"mean": shares.mean(0), "least": shares.min(0)}, index=index)
@@ -134,7 +132,7 @@ class WordMethods(FirstRows):
         """What speaks for this number of topics: the score of the documents of each fold, and coherence in them."""
         scores, coherence = [], []
         for rows, left in folds:
-            model = clone(self).set_params(warm_start=False, uncertainty="variational").fit(_safe_indexing(X, rows))
+            model = clone(self).set_params(warm_start=False).fit(_safe_indexing(X, rows))
             scores.append(model.score(_safe_indexing(X, left)))
             coherence.append(model.coherence(_safe_indexing(X, left)).mean())
         return {"score": np.array(scores), "coherence": float(np.mean(coherence))}

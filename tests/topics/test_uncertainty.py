@@ -7,6 +7,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sksvi import CorrelatedTopicModel, StructuredLDA, load
 from sksvi.datasets import make_ctm, make_lda
+from sksvi.estimators.completion import halved
 
 BOTH = pytest.mark.parametrize("cls", [StructuredLDA, CorrelatedTopicModel])
 X = make_lda(60, 30, n_components=3, n_words=20, random_state=0).data.toarray().astype(float)
@@ -19,8 +20,8 @@ def fitted(cls, uncertainty="corrected", rows=X, **options):
 @BOTH
 def test_variational_has_the_fit_without_draws(cls):
     plain, corrected = fitted(cls, "variational"), fitted(cls)
-    np.testing.assert_array_equal(plain.components_, corrected.components_)
-    assert plain.lower_bound_ == corrected.lower_bound_ and plain.score(X) == corrected.score(X)
+    np.testing.assert_array_equal(plain.components_, corrected.state_.q["topics"].mean)
+    assert plain.lower_bound_ == corrected.lower_bound_
     assert plain.posterior_["topics"] is plain.state_.q["topics"]
     assert not np.array_equal(plain.transform(X, return_std=True)[1], corrected.transform(X, return_std=True)[1])
     model = plain._fitted_model
@@ -51,7 +52,8 @@ def test_a_summary_and_samples_are_those_of_the_draws(cls):
     k = list(model.get_feature_names_out()).index(name)
     own = model._draws.topics[:, k, int(word[1:])]
     low, high = np.quantile(own, [0.25, 0.75], method="weibull")
-    np.testing.assert_allclose(table.iloc[0], [own.mean(), own.std(ddof=1), low, high], rtol=1e-5)
+    expected = [model.components_[k, int(word[1:])], own.std(ddof=1), low, high]
+    np.testing.assert_allclose(table.iloc[0], expected, rtol=1e-5)
     drawn = block.sample(50, random_state=0)
     assert drawn.shape == (50, 3, 30) and {tuple(t.ravel()) for t in drawn} <= {
         tuple(t.ravel()) for t in model._draws.topics.astype(float)
@@ -139,3 +141,40 @@ def test_intervals_hold_where_topics_are_smoother_than_their_prior_begins(global
             hits.append(covered(model, counts, proportions, topics))
     assert abs(np.mean(found) - 0.9) < 4 * 0.02
     assert max(np.mean(alone), np.mean(fitted_q)) < np.mean(found) - 0.05
+
+
+@BOTH
+def test_attributes_are_means_of_the_draws(cls):
+    """What is shown, scored and transformed by are one and the same point, inside of its own intervals."""
+    model = fitted(cls)
+    draws = model._draws
+    found = draws.topics[:, model.components_ > 0.01].astype(float)  # of others draws are too skewed for their mean
+    off = model.components_[model.components_ > 0.01] - found.mean(0)
+    assert np.all(np.abs(off) < 5.0 * found.std(0) / np.sqrt(len(draws)))
+    np.testing.assert_array_equal(model.components_, model.posterior_["topics"].mean)
+    low, high = model.posterior_["topics"].quantiles([0.05, 0.95])
+    assert np.mean((low <= model.components_) & (model.components_ <= high)) > 0.9
+    if cls is StructuredLDA:
+        assert model.doc_topic_prior_ == pytest.approx(draws.prior["alpha"].mean(0))
+        assert model.topic_word_prior_ == pytest.approx(draws.prior["eta"].mean())
+    else:
+        np.testing.assert_allclose(model.topic_log_odds_, draws.prior["location"].mean(0))
+    observed, held_out = halved(sp.csr_matrix(X))
+    words = np.log(np.maximum(model.transform(observed) @ model.components_, 1e-300))
+    assert model.score(X) == pytest.approx(held_out.multiply(words).sum() / held_out.sum())
+    np.testing.assert_allclose(model.topic_prevalence_, draws.words / draws.words.sum())
+    assert draws.words.sum() == pytest.approx(X.sum())
+
+
+@pytest.mark.costly
+@BOTH
+def test_means_of_draws_are_nearer_to_the_truth(cls, global_random_seed):
+    """Topics of short documents: q, which has them independent of proportions, is farther off in every set."""
+    off = np.zeros(2)
+    for number in range(3):
+        counts, _, topics = corpus(cls, 30, np.random.RandomState(1000 * number + global_random_seed))
+        model = cls(3, random_state=0).fit(counts)
+        for at, found in enumerate((model.components_, model.state_.q["topics"].mean)):
+            distances = np.abs(topics[:, None] - found).sum(-1)
+            off[at] += distances[linear_sum_assignment(distances)].mean()
+    assert off[0] < off[1]

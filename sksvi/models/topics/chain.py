@@ -45,14 +45,23 @@ class TopicDraws:
         32-bit floats.
     prior : dict of str to ndarray
         What proportions' prior has, each (S, ...).
+    words : ndarray of shape (K,), default=None
+        Mean number of words that each topic has; None: of a file that is older, as below.
+    means : ndarray of shape (K, V), default=None
+        Mean of the topics given the topics of words of each draw, which differ less from draw to draw than topics do.
     regression : dict of str to ndarray, default=None
-        The same, each (R, ...) from more rounds, where proportions depend on covariates.
+        The same as `prior`, each (R, ...) from more rounds, where proportions depend on covariates.
     """
 
-    LAYOUT = "topics (S,_,_) x >=0; prior dict; prior[*] (S,…) f; regression? dict; regression[*]? (R,…) f"
+    LAYOUT = """
+        topics (S,k,v) x >=0; prior dict; prior[*] (S,…) f; words? (k) f; means? (k,v) f
+        regression? dict; regression[*]? (R,…) f
+    """
 
     topics: Array
     prior: Prior
+    words: Array | None = None
+    means: Array | None = None
     regression: Prior | None = None
 
     def __len__(self) -> int:
@@ -65,7 +74,7 @@ class TopicDraws:
     @cached_property
     def mean_topics(self) -> Array:
         """Means (K, V) of the topics."""
-        return np.asarray(self.topics.mean(0, dtype=float))
+        return np.asarray(self.topics.mean(0, dtype=float)) if self.means is None else self.means
 
     @property
     def mean_prior(self) -> Prior:
@@ -178,15 +187,21 @@ class TopicChain:
     def drawn(self, phase: int) -> TopicDraws:
         """Evenly spaced rounds, fewer of many topics and words."""
         n = n_stored(self.first.topics.size)
-        topics, priors = np.empty((n, *self.first.topics.shape), np.float32), []
+        shape, words, priors = self.first.topics.shape, [], []
+        topics, means = np.empty((n, *shape), np.float32), np.zeros(shape)
 
         def store(number: int, point: Round) -> None:
+            nonlocal means
             topics[number] = point.topics
+            words.append(point.counts.sum(1))
+            concentration = point.counts + self.sampler.word_prior(point.prior)
+            means += concentration / (n * concentration.sum(1, keepdims=True))
             priors.append(point.prior)
 
         length = ChainLength(0, n, self.corpus.thin * STORED // n)
         walk(self, length, parallel.stream(self.corpus.seed, CHAIN, phase), store)
-        return TopicDraws(topics, {name: np.stack([own[name] for own in priors]) for name in priors[0]})
+        prior = {name: np.stack([own[name] for own in priors]) for name in priors[0]}
+        return TopicDraws(topics, prior, np.mean(words, 0), means)
 
 
 def drawn_topics(by_word: Array, prior: Array, key: int, threads: int) -> Array:

@@ -56,8 +56,9 @@ class LDASampler:
         return self.model.with_local("cvb0").documents(q, X, threads).local
 
     def at_mean(self, draws: TopicDraws) -> Blocks:
-        """Topics and α as points at the means of draws."""
-        return {"topics": as_points(draws.mean_topics), "alpha": Point(np.log(draws.mean_prior["alpha"]))}
+        """Topics, α and, where it was drawn, η as points at the means of draws."""
+        prior = {name: Point(np.log(mean)) for name, mean in draws.mean_prior.items()}
+        return {"topics": as_points(draws.mean_topics), **prior}
 
     def settled(self, q: Any, corpus: ChainDocuments) -> Round:
         """The chain after the rounds that are left out, its topics in the order of those of q."""

@@ -235,7 +235,7 @@ def test_full_batches_never_lower_the_bound(bound, covariance, topics):
 
 def annealed(model, X, rng, n_chains=200, n_steps=200):
     """log p(words) of each document at point topics: annealed importance sampling with random walks; mean and se."""
-    population, beta = model._globals["population"], model.components_
+    population, beta = model._seen_globals["population"], model.components_
     width = len(population.location)
     factor = np.linalg.cholesky(population.scale)
     out = np.empty((X.shape[0], 2))
