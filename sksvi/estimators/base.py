@@ -393,8 +393,12 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.n_samples_seen_ = float(weight)
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
-        self._expose(model, replace(state, q=state.shown))
+        self._show(model, replace(state, q=state.shown))
         self._record = replace(self._record, score=None, choices=kept_choices(self))
+
+    def _show(self, model: Any, state: State) -> None:
+        """`_expose`, or what lets it wait until somebody asks."""
+        self._expose(model, state)
 
     def _passes_counted(self, state: State, bounds: Array | None = None) -> None:
         """Set the number of passes and their bounds."""

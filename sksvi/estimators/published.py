@@ -37,14 +37,14 @@ def building(estimator: Any) -> Iterator[Any]:
     A fit that fails undoes itself (`BaseSVI._all_or_nothing`); one that stands is published although a warning of it
     is an error.
     """
-    work = _with(type(estimator), dict(vars(estimator)))
+    work = of_attributes(type(estimator), dict(vars(estimator)))
     try:
         yield work
     finally:
         estimator.__dict__ = vars(work)
 
 
-def _with(cls: type, attributes: dict[str, Any]) -> Any:
+def of_attributes(cls: type, attributes: dict[str, Any]) -> Any:
     """An estimator of these very attributes."""
     made: Any = object.__new__(cls)
     made.__dict__ = attributes
@@ -72,7 +72,8 @@ def one_fit(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def answers(self: Any, *args: Any, **kwargs: Any) -> Any:
-        view = _with(type(self), vars(self))  # a fit that is published meanwhile brings other attributes, not these
+        # A fit that is published meanwhile brings other attributes, not these.
+        view = of_attributes(type(self), vars(self))
         if checks and hasattr(view, "state_"):
             check_parameters(view)  # which may have been set, or loaded, since the fit
         answer = method(view, *args, **kwargs)

@@ -62,7 +62,8 @@ from sksvi.linear_model._integrated import (
     rows_for_nodes,
     sites_of_weights,
 )
-from sksvi.linear_model._low_rank import all_rows, check_memory, check_memory_of_chunk, of_low_rank, without_bound
+from sksvi.linear_model._low_rank import all_rows, check_memory, check_memory_of_chunk, of_low_rank
+from sksvi.linear_model._postponed import Postponed, postponed_or_reason, postponing
 from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind, prior_text
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
@@ -132,7 +133,7 @@ class BayesianGLM(BaseSVI):
     _target_class: ClassVar[type[TargetEncoding]]
     _model_class: ClassVar[type[LinearModel]] = LinearModel
     _two_latents_class: ClassVar[type[TwoPredictors]] = TwoPredictors
-    _fitted = FittedWeights()
+    _fitted: FittedWeights
     _for_text = f"{ENCODE}, or name the column in categorical_features"
     #: Noise of each row's own that `_distribution` adds; 0: none.
     noise_scale_: float = 0.0
@@ -145,7 +146,7 @@ class BayesianGLM(BaseSVI):
     prior_precision_: float | np.ndarray
     loo_ = of_low_rank("loo", "Minus the mean leave-one-out log density of rows of the fit, nats a row.")
     temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
-    __getattr__ = without_bound
+    __getattr__ = postponed_or_reason
     _batch_rule = property(all_rows)
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -280,7 +281,9 @@ class BayesianGLM(BaseSVI):
     def _continued(self, problem: Problem) -> State:
         if covariance_of(self) == "low-rank":  # its weights are where the next path begins
             return super()._continued(problem)
-        block, before = self.state_.q["weights"], self.posterior_["weights"].inner
+        block = self.state_.q["weights"]
+        # Of a chunk the posterior waits, and is of all weights.
+        before = self.posterior_["weights"].inner if "posterior_" in vars(self) else block
         powers = {"prior_power": self.state_.q.get("prior_power", Point(np.zeros(1)))}
         if self._fitted.shapes is None and prior_power(self.state_.q):
             before = with_equal_prior(before, float(np.exp(-0.5 * self.state_.q["prior_precision"].value[0])))
@@ -337,7 +340,22 @@ class BayesianGLM(BaseSVI):
             bare._encoding = self._encoding.without_rows
         return bare
 
+    def _partial_fit(self, *given: Any) -> Any:
+        with postponing(self):
+            return super()._partial_fit(*given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes for copies, pickles and files, found where they wait."""
+        _ = self._fitted
+        return super().__getstate__()
+
     # ---- what a fit leaves behind
+    def _show(self, model: Any, state: State) -> None:
+        if not self._record.streams:
+            return super()._show(model, state)
+        self.likelihood_ = model.current_likelihood(state.q)  # from which the next chunk goes on
+        self._postponed = Postponed(model, state, self)
+
     def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None, levels: Any = None) -> None:
         """Set the fitted attributes; `looks`, `along`, `levels`: of `integrated`, while a fit has its rows."""
         q, columns = state.q, self._encoding.columns

@@ -30,13 +30,6 @@ NO_BOUND = (
 )
 
 
-def without_bound(self: Any, name: str) -> Any:
-    """``__getattr__`` of estimators whose fit may have no bound; the error of a property that raised one is its own."""
-    if name == "lower_bound_" and "state_" in vars(self):
-        raise AttributeError(NO_BOUND)
-    return object.__getattribute__(self, name)
-
-
 def all_rows(self: Any) -> BatchRule | None:
     """Rows of a step: leave-one-out looks at all."""
     return BatchRule() if covariance_of(self) == "low-rank" else None

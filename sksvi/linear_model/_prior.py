@@ -264,7 +264,9 @@ class LinearPrior:
 def covariance_of(estimator: Any) -> str:
     """The covariance that q has, "full", "diag" or "low-rank", also where the shape of the rows has chosen it."""
     given: str = estimator.covariance
-    return estimator._fitted.covariance if given == "auto" else given
+    # A stream that asks finds nothing that waits.
+    plain = getattr(vars(estimator).get("_postponed"), "estimator", estimator)
+    return plain._fitted.covariance if given == "auto" else given
 
 
 # ---- a weak prior of single effects

@@ -214,14 +214,17 @@ class MixedEffects(BayesianGLM):
         )
 
     # ---- what a fit leaves behind
+    def _show(self, model: Any, state: Any) -> None:
+        super()._show(model, state)
+        self.noise_scale_ = self.noise_variance_ = 0.0
+        if self._noisy:
+            self.noise_scale_, self.noise_variance_ = state.q["noise"].scale, float(state.q["noise"].mean[0])
+
     def _expose(self, model: Any, state: Any, *rows: Any) -> None:
         super()._expose(model, state, *rows)
         blocks, fitted = dict(self.posterior_), self._fitted
-        self.noise_scale_ = self.noise_variance_ = 0.0
         if self._noisy:
             blocks["noise"] = state.q["noise"]
-            self.noise_scale_ = state.q["noise"].scale
-            self.noise_variance_ = float(state.q["noise"].mean[0])
         if self.groups is not None:
             view = self._views(model, state.q["weights"])["groups"]
             weights = self.posterior_["weights"]

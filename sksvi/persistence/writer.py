@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
 from sksvi._runtime.layout import Malformed, check
 from sksvi._typing.arrays import FILED
@@ -64,7 +65,7 @@ def saved_state(obj: Any) -> dict[str, Any]:
     cls = type(obj)
     skip = NEVER_SAVED | set(getattr(obj, "_not_saved", ()))
     state = {name: getattr(obj, name) for name in sorted(slot_names(cls)) if hasattr(obj, name)}
-    state.update(getattr(obj, "__dict__", {}))
+    state.update(obj.__getstate__() if isinstance(obj, BaseEstimator) else getattr(obj, "__dict__", {}))
     return {
         name: value
         for name, value in state.items()
