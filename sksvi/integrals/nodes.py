@@ -10,6 +10,7 @@ sum estimates the integral of any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -281,8 +282,8 @@ def shape_about(
     mode = np.clip(mode, low, high)  # where a step ended on a limit, rounding may have led beyond
 
     def inside(h: Array, density: Density = log_density) -> float:
-        value = density(h) if np.all((h >= low) & (h <= high)) else -np.inf
-        return value if np.isfinite(value) else -np.inf
+        value = density(h) if ((h >= low) & (h <= high)).all() else -np.inf
+        return value if math.isfinite(value) else -np.inf
 
     peak = inside(mode)
     if curvature is None:

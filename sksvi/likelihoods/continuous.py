@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ class NoiseScale(Scales["StudentT"]):
 
 def above(least: float, logarithm: float) -> float:
     """A number by the logarithm of its excess over the least one; the next one where the excess is lost in rounding."""
-    return max(least + float(np.exp(logarithm)), float(np.nextafter(least, np.inf)))
+    return max(least + float(np.exp(logarithm)), math.nextafter(least, math.inf))
 
 
 class Gaussian(Likelihood):

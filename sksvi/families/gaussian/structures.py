@@ -70,7 +70,7 @@ def inverse_factor(precision: Array) -> Array:
     if together is not None:
         return together
     roots = np.empty(precision.shape)
-    for place in np.ndindex(precision.shape[:-2]):
+    for place in np.ndindex(precision.shape[:-2]) if precision.ndim > 2 else [()]:
         roots[place], info = lapack.dtrtri(lower_factor(precision[place]), lower=1, overwrite_c=1)
         if info:
             raise NotPositiveDefinite(f"the Cholesky factor is singular at coordinate {info - 1}", info - 1)
@@ -294,7 +294,7 @@ class Dense(Structure):
     def log_gain(self, P: Array, linear: Array) -> float:
         """½ (hᵀ S h + log |S|), from L alone."""
         total = 0.0
-        for place in np.ndindex(P.shape[:-2]):
+        for place in np.ndindex(P.shape[:-2]) if P.ndim > 2 else [()]:
             factor = lower_factor(P[place])
             whitened = lapack.dtrtrs(factor, linear[place], lower=1)[0]
             total += 0.5 * float(whitened @ whitened) - float(np.log(factor.diagonal()).sum())
@@ -393,7 +393,8 @@ class Diagonal(Structure):
 
     def log_det_precision(self, block: Any) -> float:
         """log |P|: without a factor, and of as many plates as there are means."""
-        return float(np.log(np.broadcast_to(block.precision, block.mean.shape)).sum())
+        precision, shape = block.precision, block.mean.shape
+        return float(np.log(precision if precision.shape == shape else np.broadcast_to(precision, shape)).sum())
 
     def root(self, P: Array) -> Array:
         """Standard deviations."""

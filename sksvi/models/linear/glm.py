@@ -262,7 +262,7 @@ class LinearModel(LinearLatents):
             return 0.0
         # An average of noisy steps may lie beyond limits that have moved since.
         h = np.minimum(np.maximum(q["prior_precision"].value, self.scales.lowest), self.scales.highest)
-        return float(self.scales.log_density(h))
+        return float(self.scales.log_density_within(h))
 
     def drawn_hyper(self, rng: Any) -> dict[str, Any]:
         """Blocks of `first_hyper` that are points, drawn from their prior."""

@@ -124,8 +124,12 @@ class ScalePrior:
     def log_density(self, h: Array) -> Array:
         """log p(h) summed over kinds, nats; -inf beyond the limits."""
         inside = ((h >= self.lowest - 1e-9) & (h <= self.highest + 1e-9)).all(axis=-1)
+        return np.where(inside, self.log_density_within(h), -np.inf)
+
+    def log_density_within(self, h: Array) -> Array:
+        """log p(h) summed over kinds, nats, of h between the limits."""
         W = self.ratio(h)[..., self.free]
-        return np.where(inside, log_half_cauchy(W).sum(axis=-1) + self._log_constant, -np.inf)
+        return np.asarray(log_half_cauchy(W).sum(axis=-1) + self._log_constant)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
         """The step to the best h for q, and the gain that it promises, nats.
