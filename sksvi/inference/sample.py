@@ -116,6 +116,8 @@ class Sample:
     def merged(self, other: Sample, size: int) -> Sample:
         """One sample of the rows of both: the `size` rows of largest priority."""
         n = len(self) + len(other)
+        if not len(self) and n <= size:
+            return replace(other, dropped=max(self.dropped, other.dropped))
         priority = np.concatenate([self.priority, other.priority])
         mine: Rows = slice(None)
         its: Rows = slice(None)

@@ -119,7 +119,10 @@ class StreamState(BlockFactors):
         """Split off sampled rows that stand for themselves alone: the state without their messages, and the rows."""
         assert self.sample is not None
         certain = self.sample.certain
-        certain_rows, rest = self.sample.take(certain), self.sample.take(~certain)
+        if certain.all():
+            certain_rows, rest = self.sample, self.sample.none
+        else:
+            certain_rows, rest = self.sample.take(certain), self.sample.take(~certain)
         messages, constant = certain_rows.messages(model, q)
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
         return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), certain_rows
