@@ -8,6 +8,7 @@ was dropped from the sample (`memory.sample`) the stream is the fit to all rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,11 +119,12 @@ class StreamState(BlockFactors):
     def split_certain_rows(self, model: Any, q: Blocks) -> tuple[StreamState, Sample]:
         """Split off sampled rows that stand for themselves alone: the state without their messages, and the rows."""
         assert self.sample is not None
+        if self.whole:  # nothing is left without them, which the sum of their sites tells up to rounding
+            nothing = {k: self.by_block[k].faded(0.0) for k in (model.main, *self.sample.sites.points)}
+            by_block = {**self.by_block, **nothing}
+            return replace(self, by_block=by_block, constant=0.0, sample=self.sample.none), self.sample
         certain = self.sample.certain
-        if certain.all():
-            certain_rows, rest = self.sample, self.sample.none
-        else:
-            certain_rows, rest = self.sample.take(certain), self.sample.take(~certain)
+        certain_rows, rest = self.sample.take(certain), self.sample.take(~certain)
         messages, constant = certain_rows.messages(model, q)
         by_block = {**self.by_block, **{k: self.by_block[k].plus(m, -1.0) for k, m in messages.items()}}
         return replace(self, by_block=by_block, constant=self.constant - constant, sample=rest), certain_rows
@@ -174,14 +176,15 @@ class StreamState(BlockFactors):
         """Whether nothing was dropped from the sample."""
         return self.sample is not None and self.sample.dropped == 0.0
 
+    @property
+    def whole(self) -> bool:
+        """Whether all rows that came are in the sample: what a fit said before the stream is of rows that are not."""
+        found = self.sample if self.complete else None
+        return found is not None and math.isclose(found.blown_up.total_weight, self.weight, rel_tol=1e-5)
+
     def everything(self) -> Table | None:
         """All rows that came, with the weight that is left of each, or None where some are not in the sample."""
-        if not self.complete:
-            return None
-        assert self.sample is not None
-        rows = self.sample.blown_up
-        # What a fit said before the stream is of rows that are not here.
-        return rows if np.isclose(rows.total_weight, self.weight) else None
+        return self.sample.blown_up if self.sample is not None and self.whole else None
 
 
 def sampled_terms(problem: Problem, state: State, sample: Sample) -> tuple[Gradient, LinearTerms]:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor, SparseGPClassifier, SparseGPRegressor
 from sksvi.datasets import make_glm
+from sksvi.inference.stream_state import StreamState
 from sksvi.likelihoods import Gaussian
 
 #: Counts of these data vary more than a Poisson lets them, which is not what is tested.
@@ -71,6 +72,32 @@ def test_a_stream_whose_sample_holds_every_row_is_the_batch_fit(rng, likelihood,
     batch = in_first_units(BayesianGLMRegressor(likelihood=likelihood, **EXACT), X, y, size)
     stream = chunked(BayesianGLMRegressor(likelihood=likelihood, **EXACT), X, y, size)
     assert_same_posterior(stream, batch, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"covariance": "diag"}, {"likelihood": "negative-binomial", "half_life": 90.0}]
+)
+def test_sites_of_a_sample_of_all_rows_add_up_to_what_the_stream_knows(rng, options, monkeypatch):
+    seen, split = [], StreamState.split_certain_rows
+
+    def checked(self, model, q):
+        rest, rows = split(self, model, q)
+        seen.append(self.whole)
+        messages, constant = self.sample.messages(model, q) if self.whole else ({}, self.constant)
+        assert_allclose(constant, self.constant, rtol=1e-9)
+        for name, message in messages.items():
+            for known, added, left in zip(*(m.added() for m in (self.by_block[name], message, rest.by_block[name]))):
+                assert_allclose(added, known, atol=1e-9 * np.max(np.abs(known)))
+                assert not np.any(left)
+        return rest, rows
+
+    monkeypatch.setattr(StreamState, "split_certain_rows", checked)
+    (X, y), (more, counted) = counts(rng), counts(rng)
+    chunked(BayesianGLMRegressor(**options), X, y, 60)
+    assert len(seen) >= 4 and all(seen)
+    seen.clear()
+    chunked(BayesianGLMRegressor(**options).fit(X, y), more, counted, 60)
+    assert not any(seen)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "classes", "diag", "weights"])
