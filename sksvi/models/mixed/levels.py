@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sksvi._typing.arrays import is_compressed
 from sksvi.families.gaussian.arrow import ArrowMatrix
 from sksvi.models.data import nbytes, stacked
 from sksvi.models.linear.rows import DenseRows, Design, _RowBlock, stays_sparse
@@ -154,12 +155,24 @@ class GroupedDesign(Design):
 
     def rows(self, intercept: bool) -> GroupedRows | DenseRows:
         """The row block; of a small design every look at the rows has the same one."""
+        if not self.expanded:
+            return GroupedRows(self, intercept)
         if intercept not in self._blocks:
-            rows = GroupedRows(self, intercept)
-            if not self.expanded:
-                return rows
-            self._blocks[intercept] = rows.replaced(rows.dense())
+            self._blocks[intercept] = DenseRows.of(self.dense(intercept))
         return self._blocks[intercept]
+
+    def dense(self, intercept: bool) -> Array:
+        """[X, a column per coordinate of each level, 1], (n, P): for small designs."""
+        n, width = self.shape
+        out = np.zeros((n, width + intercept))
+        out[:, : self.X.shape[1]] = self.X.toarray() if is_compressed(self.X) else self.X
+        out[:, width:] = 1.0
+        for f, r in enumerate(self.effects):
+            with_level, value = np.flatnonzero(self.codes[:, f] >= 0), self.values[f]
+            first = self.starts[f] + self.codes[with_level, f] * r
+            own = 1.0 if value is None else value[with_level]
+            out[with_level[:, None], first[:, None] + np.arange(r)] = own
+        return out
 
     @cached_property
     def _blocks(self) -> dict[bool, DenseRows]:
@@ -251,12 +264,7 @@ class GroupedRows(_RowBlock):
     # ---- the verbs
     def dense(self) -> Array:
         """(n, P): for small designs."""
-        out = self.others.toarray()
-        out[:, self.columns] = self.dense_part.A
-        with_level = np.flatnonzero(self.level >= 0)
-        for k in range(self._effects):
-            out[with_level, self.start + self.level[with_level] * self._effects + k] = self.slope[with_level, k]
-        return out
+        return self.design.dense(self.width > self.design.shape[1])
 
     def dot(self, w: Array) -> Array:
         """A w."""
