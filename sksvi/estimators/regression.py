@@ -100,7 +100,7 @@ class RegressionMethods(RegressorMixin):
             return codes
         y = censored_rows(y, self.likelihood_) if self.likelihood_.traits.censored else check_numbers(y, "y")
         if not (self.likelihood_.traits.paired or self.likelihood_.traits.censored):
-            y = column_or_1d(y)
+            y = y if y.ndim == 1 else column_or_1d(y)
         check_same_rows(X, y)
         self.likelihood_.check_target(y)
         return y

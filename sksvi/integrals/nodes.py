@@ -148,8 +148,7 @@ class Nodes:
     def few(self, dropped: float = DROPPED) -> Nodes:
         """The nodes without the lightest ones, which weigh `dropped` at most together."""
         order = np.argsort(self.weights, kind="stable")
-        light = order[np.cumsum(self.weights[order]) <= dropped]
-        left = np.setdiff1d(np.arange(len(self.weights)), light)
+        left = np.sort(order[np.cumsum(self.weights[order]) > dropped])
         weights = self.weights[left] / self.weights[left].sum()
         return Nodes(self.values[left], weights, self.log_integral, self.within)
 

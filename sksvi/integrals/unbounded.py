@@ -140,11 +140,12 @@ class Unbounded:
 
         Those of lines are as near to them as can be: the distribution function is of each alone.
         """
-        out, own = np.zeros_like(curvature), np.isin(np.arange(len(curvature)), list(self.lines))
+        out, own = np.zeros_like(curvature), np.array([k in self.lines for k in range(len(curvature))], bool)
         for part in (own, ~own):
-            values, vectors = np.linalg.eigh(curvature[np.ix_(part, part)])
+            at = np.flatnonzero(part)[:, None]
+            values, vectors = np.linalg.eigh(curvature[at, at.T])
             scaled = vectors / np.sqrt(np.maximum(values, least))
-            out[np.ix_(part, part)] = scaled @ vectors.T if part is own else scaled
+            out[at, at.T] = scaled @ vectors.T if part is own else scaled
         return out
 
     @property
@@ -161,10 +162,10 @@ def regression(curvature: Array, ended: Array, least: float) -> Array:
 
     The curvature of the others is `least` at least: a ridge that is bent can have a negative one by differences.
     """
-    out, own = np.eye(len(ended)), ~ended
-    values, vectors = np.linalg.eigh(curvature[np.ix_(own, own)])
+    out, to, own = np.eye(len(ended)), np.flatnonzero(ended), np.flatnonzero(~ended)[:, None]
+    values, vectors = np.linalg.eigh(curvature[own, own.T])
     cov = (vectors / np.maximum(values, least)) @ vectors.T
-    out[np.ix_(own, ended)] = -cov @ curvature[np.ix_(own, ended)]
+    out[own, to] = -cov @ curvature[own, to]
     return out
 
 
