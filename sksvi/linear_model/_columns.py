@@ -234,7 +234,7 @@ class ColumnStats:
         low, high = np.where(keep, self.low, middle - deviation), np.where(keep, self.high, middle + deviation)
         return replace(self, low=low, high=high)
 
-    @property
+    @cached_property
     def spread(self) -> Array:
         """Distance of the values of a column that has two, `SPREAD` deviations of another, 0 of a constant one."""
         deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
