@@ -183,7 +183,7 @@ class PreciseGaussian(Normal):
     def expected_log_message(self, message: Message) -> tuple[tuple[Any, ...], float]:
         """(h - P m, -P / 2), and hᵀm - (mᵀP m + tr P S) / 2."""
         linear, precision = message.added()
-        value = np.sum(linear * self.mean) - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
+        value = (linear * self.mean).sum() - 0.5 * self.structure.expected_quadratic(precision, self.mean, self)
         return (linear - self.structure.dot(precision, self.mean), -0.5 * precision), float(value)
 
     def carried(self, total: Message, old: Message, new: Message, prior: Any, across: Any, own: Any) -> Message:

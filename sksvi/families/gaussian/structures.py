@@ -156,7 +156,7 @@ class Structure:
             trace = self.inner(P, self.of_dense(q.cov, self.block(q.mean, P)))
         else:
             trace = float(np.sum(self.diagonal(P) * q.variance))
-        return float(trace + np.sum(delta * self.dot(P, delta)))
+        return float(trace + (delta * self.dot(P, delta)).sum())
 
     def log_det_precision(self, block: Any) -> float:
         """log |P| of a block held as mean and precision, summed over plates."""
@@ -281,7 +281,7 @@ class Dense(Structure):
 
     def inner(self, P: Array, S: Array) -> float:
         """tr(P S)."""
-        return float(np.sum(P * S))
+        return float((P * S).sum())
 
     def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""
@@ -289,7 +289,7 @@ class Dense(Structure):
             trace = np.sum(self.diagonal(P) * q.variance)
         else:
             trace = self.inner(P, covariance(q) if q.structure is self else q.cov)
-        return float(trace + np.sum(delta * self.dot(P, delta)))
+        return float(trace + (delta * self.dot(P, delta)).sum())
 
     def log_gain(self, P: Array, linear: Array) -> float:
         """½ (hᵀ S h + log |S|), from L alone."""
@@ -381,7 +381,7 @@ class Diagonal(Structure):
 
     def inner(self, P: Array, S: Array) -> float:
         """Σ P S."""
-        return float(np.sum(P * S))
+        return float((P * S).sum())
 
     def converted(self, P: Any, source: Structure, like: Any) -> Array:
         """The diagonal of a matrix P that is held in the structure `source`."""
@@ -389,7 +389,7 @@ class Diagonal(Structure):
 
     def expected_quadratic(self, P: Array, delta: Array, q: Any) -> float:
         """δᵀ P δ + tr(P S)."""
-        return float(np.sum(P * (np.square(delta) + q.variance)))
+        return float((P * (np.square(delta) + q.variance)).sum())
 
     def log_det_precision(self, block: Any) -> float:
         """log |P|: without a factor, and of as many plates as there are means."""

@@ -149,9 +149,9 @@ class ScalePrior:
         total = np.maximum(np.bincount(self.kinds, determined, size), 0.0)
         norm = np.bincount(self.kinds, squares, size)
         wanted = np.log(np.maximum(total + 2.0 * W / (1.0 + W), np.finfo(float).tiny))
-        new = np.clip(h + wanted - np.log1p(np.exp(h) * norm), self.lowest, self.highest)
+        new = np.minimum(np.maximum(h + wanted - np.log1p(np.exp(h) * norm), self.lowest), self.highest)
         moved = new - h
-        return moved, 0.25 * float(np.sum((total + 1.0) * np.square(moved)))
+        return moved, 0.25 * float(((total + 1.0) * np.square(moved)).sum())
 
 
 # ---- the prior of weights in the span of fewer rows
