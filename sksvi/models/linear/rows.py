@@ -131,6 +131,8 @@ class DenseRows(_RowBlock):
 
 
 def _gram(A: Array, gamma: Array) -> Array:
+    if 2 * np.count_nonzero(gamma > 0.0) > len(gamma):  # all rows are in the product of the sign that most have
+        return -_gram(A, -gamma)
     negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(A.dtype, copy=False)
     # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
     with np.errstate(over="ignore"):

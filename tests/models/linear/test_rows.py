@@ -187,3 +187,11 @@ def test_terms_and_predictions_agree(name, full):
     np.testing.assert_allclose(found[1], v, rtol=1e-8, atol=1e-12)
     batch = model.batch(data, np.array([5, 1, 7]))
     np.testing.assert_allclose(model.latent_variance(q, batch), v[[5, 1, 7]], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_the_gram_matrix_of_rows_that_count_by_either_sign(share, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    A, gamma = rng.standard_normal((50, 4)), rng.uniform(0.1, 2.0, 50)
+    gamma[rng.permutation(50)[: int(50 * (1.0 - share))]] *= -1.0
+    np.testing.assert_allclose(DenseRows.of(A).gram(gamma, True), (A.T * gamma) @ A, atol=1e-12)
