@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache, wraps
 from inspect import signature
 from numbers import Real
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
+from sksvi._runtime import parallel
 from sksvi.likelihoods.traits import LARGEST
 from sksvi.partitions.collections import is_collection
 
@@ -93,6 +95,49 @@ def _check_arguments(estimator: Any, name: str, method: Callable[..., Any], give
                 f"{name} of {cls} takes no {key!r}: it is a parameter of the estimator, {cls}({key}=...). What has a "
                 f"value per row is a column of X, which {key}= may name."
             )
+
+
+# ---- what a chunk leaves to be shown: found when somebody first asks, never where the next chunk comes first
+@dataclass(eq=False)
+class Postponed:
+    """Names of attributes, the model and the state that a chunk ended with, and the estimator as it was then."""
+
+    names: frozenset[str]
+    model: Any
+    state: Any
+    estimator: Any
+
+    def found(self) -> dict[str, Any]:
+        """The attributes; whoever asks at the same time finds the same bits."""
+        shown = of_attributes(type(self.estimator), dict(vars(self.estimator)))
+        with parallel.working(), shown._columns_named():
+            shown._expose(self.model, self.state)
+        return {name: value for name, value in vars(shown).items() if name in self.names}
+
+
+@contextmanager
+def postponing(estimator: Any, carried: str) -> Iterator[None]:
+    """Context of a chunk: it begins without what the one before left waiting but the attribute `carried`."""
+    waiting = vars(estimator).pop("_postponed", None)
+    if waiting is not None:
+        setattr(estimator, carried, getattr(waiting.estimator, carried))
+    try:
+        yield
+        waiting = vars(estimator).pop("_postponed", None)
+        if waiting is not None:
+            waiting.estimator = of_attributes(type(estimator), dict(vars(estimator)))
+    finally:  # of a chunk that failed the attributes are those that it began with
+        if waiting is not None:
+            rest = {name: value for name, value in vars(estimator).items() if name not in waiting.names}
+            estimator.__dict__ = {**rest, "_postponed": waiting}
+
+
+def find_postponed(estimator: Any) -> None:
+    """Set the attributes that wait, if any do."""
+    waiting = vars(estimator).get("_postponed")
+    if waiting is not None:
+        vars(estimator).update(waiting.found())
+        vars(estimator).pop("_postponed", None)
 
 
 # ---- parameters: scikit-learn's rules, and a limit on the magnitude of numbers

@@ -30,6 +30,7 @@ from sksvi.estimators.posterior import (
     paid_by,
     response_names,
 )
+from sksvi.estimators.published import Postponed, find_postponed, postponing
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
@@ -62,8 +63,14 @@ from sksvi.linear_model._integrated import (
     rows_for_nodes,
     sites_of_weights,
 )
-from sksvi.linear_model._low_rank import all_rows, check_memory, check_memory_of_chunk, of_low_rank
-from sksvi.linear_model._postponed import Postponed, postponed_or_reason, postponing
+from sksvi.linear_model._low_rank import (
+    POSTPONED,
+    all_rows,
+    attribute_or_reason,
+    check_memory,
+    check_memory_of_chunk,
+    of_low_rank,
+)
 from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior_kind, prior_text
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
@@ -146,7 +153,7 @@ class BayesianGLM(BaseSVI):
     prior_precision_: float | np.ndarray
     loo_ = of_low_rank("loo", "Minus the mean leave-one-out log density of rows of the fit, nats a row.")
     temperature_ = of_low_rank("temperature", "What variances of latents are multiplied by in predictions of y.")
-    __getattr__ = postponed_or_reason
+    __getattr__ = attribute_or_reason
     _batch_rule = property(all_rows)
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -341,20 +348,20 @@ class BayesianGLM(BaseSVI):
         return bare
 
     def _partial_fit(self, *given: Any) -> Any:
-        with postponing(self):
+        with postponing(self, "_fitted"):
             return super()._partial_fit(*given)
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes for copies, pickles and files, found where they wait."""
-        _ = self._fitted
+        find_postponed(self)
         return super().__getstate__()
 
     # ---- what a fit leaves behind
     def _show(self, model: Any, state: State) -> None:
         if not self._record.streams:
-            return super()._show(model, state)
+            return self._expose(model, state)
         self.likelihood_ = model.current_likelihood(state.q)  # from which the next chunk goes on
-        self._postponed = Postponed(model, state, self)
+        self._postponed = Postponed(POSTPONED, model, state, self)
 
     def _expose(self, model: Any, state: State, looks: Any = None, along: Any = None, levels: Any = None) -> None:
         """Set the fitted attributes; `looks`, `along`, `levels`: of `integrated`, while a fit has its rows."""

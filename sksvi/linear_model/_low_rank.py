@@ -6,6 +6,8 @@ from typing import Any
 
 from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
+from sksvi.estimators.published import find_postponed
+from sksvi.linear_model._integrated import FittedWeights
 from sksvi.linear_model._named_priors import check_no_named_priors
 from sksvi.linear_model._prior import covariance_of, prior_kind
 from sksvi.models.data import Table, nbytes
@@ -28,6 +30,23 @@ NO_BOUND = (
     "lower_bound_: covariance='low-rank' is fitted at the mode and judged by leave-one-out, which bounds no evidence. "
     "Compare such fits by loo_, their leave-one-out loss; covariance='full' and 'diag' have a bound."
 )
+
+
+#: Attributes that nodes of hyperparameters are looked for first, and of an estimator before its fit.
+POSTPONED = frozenset(("_fitted", "posterior_", "coef_", "coef_std_", "intercept_", "prior_precision_", "lower_bound_"))
+NOTHING_FITTED = FittedWeights()
+
+
+def attribute_or_reason(self: Any, name: str) -> Any:
+    """``__getattr__``: what a chunk left to be found, or why there is no bound."""
+    if name in POSTPONED:
+        find_postponed(self)
+    if name in vars(self):
+        return vars(self)[name]
+    if name == "lower_bound_" and "state_" in vars(self):
+        raise AttributeError(NO_BOUND)
+    # The error of a property that raised one is its own.
+    return NOTHING_FITTED if name == "_fitted" else object.__getattribute__(self, name)
 
 
 def all_rows(self: Any) -> BatchRule | None:

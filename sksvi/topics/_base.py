@@ -238,15 +238,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         if self.uncertainty == "corrected" and problem.data.at_hand and sampler is not None:
             self._draws = _joint.joint_draws(sampler, problem, state)
             self.posterior_ = Posterior({"topics": DrawnBlock(self._draws.topics, self._draws.means)})
-            self._show(problem.model, self._seen_globals)
+            self._set_means(problem.model, self._seen_globals)
         return super()._refine(problem, state, budget)
 
     def _expose(self, model: Any, state: State) -> None:
         self._draws = None
         self.posterior_ = Posterior({"topics": state.q["topics"]})
-        self._show(model, state.q)
+        self._set_means(model, state.q)
 
-    def _show(self, model: Any, q: Blocks) -> None:
+    def _set_means(self, model: Any, q: Blocks) -> None:
         """Attributes that are means of the globals: of q, or of draws."""
         self.components_ = self.posterior_["topics"].mean
 

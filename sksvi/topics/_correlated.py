@@ -338,8 +338,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         return replace(state, bound=exact_bound(replace(problem, model=judging), state)) if state.finished else state
 
     # ---- what a fit leaves behind
-    def _show(self, model: Any, q: Blocks) -> None:
-        super()._show(model, q)
+    def _set_means(self, model: Any, q: Blocks) -> None:
+        super()._set_means(model, q)
         population = q["population"]
         self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale
 

@@ -343,8 +343,8 @@ class StructuredLDA(TopicModel):
         return starts[int(gain.sum() > 0.0 if significant else bounds[1] > bounds[0])]
 
     # ---- what a fit leaves behind
-    def _show(self, model: Any, q: Blocks) -> None:
-        super()._show(model, q)
+    def _set_means(self, model: Any, q: Blocks) -> None:
+        super()._set_means(model, q)
         self.doc_topic_prior_ = np.array(model.alpha_of(q))
         self.topic_word_prior_ = float(model.prior(q)["topics"].concentration.min())
 
