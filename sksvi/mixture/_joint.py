@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from sksvi._runtime import parallel
 from sksvi.estimators.posterior import DrawnBlock, Posterior
+from sksvi.families import Dirichlet
 from sksvi.inference.problem import Problem
 from sksvi.inference.state import State
 from sksvi.models.chains import ChainLength, effective_draws, walk
@@ -20,6 +21,8 @@ Array = np.ndarray
 
 #: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
 MOST, LEAST, LOOKS, NUMBERS = 240, 48, 2**25, 2**22
+#: Numbers of the draws that are made at a time.
+SOME = 2**18
 #: Looks of a sweep from which on rows are labelled side by side: two such sweeps go about as far as a collapsed one.
 SHARED = 2**17
 #: Independent draws that those of the weights are to be worth, and sweeps that all draws may take for it.
@@ -79,18 +82,24 @@ class UsedComponents:
             return self.sampler.side_by_side(point, rng, self.threads)
         return self.sampler.sweep(point, rng)[0]
 
-    def drawn(self, point: MixtureDraw, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Weights and probabilities given the labels, and their means; components that are left out have no weight."""
-        rest, order = self.whole.n_components - self.n, self.order(point)
-        rows = np.append(point.rows[order], np.zeros(rest))
-        counts = np.pad(point.counts[:, order], ((0, 0), (0, rest)))
-        given = given_counts(self.whole, rows, counts, point.log_prior)
-        seed = np.random.RandomState(rng.integers(2**31))
-        found = {name: given[name].sample(1, seed)[0].astype(np.float32) for name in self.whole.names}
-        weights = given["weights"][: self.n].sample(1, seed)[0]
-        blocks = {name: given[name] for name in ("weights", *self.whole.names)}
-        means = {name: (block.theta / block.total).astype(np.float32) for name, block in blocks.items()}
-        return {**found, "weights": np.append(weights, np.zeros(rest)).astype(np.float32)}, means
+    def ordered(self, point: MixtureDraw) -> MixtureDraw:
+        """The draw with its components in the order of q, without labels."""
+        order = self.order(point)
+        return replace(point.globals, rows=point.rows[order], counts=point.counts[:, order])
+
+    def weights(self, point: MixtureDraw, rng: np.random.Generator) -> Array:
+        """Weights given the labels' counts; components that are left out have none."""
+        drawn = Dirichlet(self.whole.share + point.rows).drawn(rng).value
+        return np.append(drawn, np.zeros(self.whole.n_components - self.n)).astype(np.float32)
+
+    def drawn(self, points: list[MixtureDraw], rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Probabilities given each draw of counts, (S, ...), and the sums of the means of all blocks."""
+        rest = self.whole.n_components - self.n
+        rows = np.pad(np.stack([point.rows for point in points]), ((0, 0), (0, rest)))
+        counts = np.pad(np.stack([point.counts for point in points]), ((0, 0), (0, 0), (0, rest)))
+        given = given_counts(self.whole, rows, counts, [point.log_prior for point in points])
+        found = {name: given[name].drawn(rng).value.astype(np.float32) for name in self.whole.names}
+        return found, {name: (block.theta / block.total).sum(0) for name, block in given.items()}
 
     def order(self, point: MixtureDraw) -> Array:
         """Components in the order of q: by how many rows they share with the first labels (Papastamoulis and Iliopoulos
@@ -117,23 +126,29 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
         In the order of the components' rows.
     n_used : int
     """
-    chain, found = UsedComponents(problem, q, n_used), list[tuple[dict[str, Array], dict[str, Array]]]()
+    chain, found = UsedComponents(problem, q, n_used), list[tuple[MixtureDraw, Array]]()
     numbers = sum(np.size(block.mean) for block in q.values())
     n = int(np.clip(min(LOOKS // chain.looks, NUMBERS // numbers), LEAST, MOST))
     rng = parallel.stream(state.seed, CHAIN, 0)
 
     def store(_: int, point: MixtureDraw) -> None:
-        found.append(chain.drawn(point, rng))
+        point = chain.ordered(point)
+        found.append((point, chain.weights(point, rng)))
 
     point, thin = walk(chain, ChainLength(n // 4, n), rng, store), 1
-    while 2 * thin * n <= SWEEPS and effective_draws(np.stack([draw["weights"] for draw, _ in found])) < ENOUGH:
+    while 2 * thin * n <= SWEEPS and effective_draws(np.stack([weights for _, weights in found])) < ENOUGH:
         thin *= 2  # weights move slowly where rows are many and components overlap
         found[:] = found[1::2]
         point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
-    means = {name: np.mean([about[name] for _, about in found], axis=0, dtype=float) for name in found[0][1]}
+    # Some at a time: small tables' calls of NumPy take longer than their numbers, large ones' numbers fill the memory.
+    some = max(1, SOME // numbers)
+    parts = [chain.drawn([point for point, _ in found[at : at + some]], rng) for at in range(0, n, some)]
+    draws = {name: np.concatenate([drawn[name] for drawn, _ in parts]) for name in parts[0][0]}
+    draws["weights"] = np.stack([weights for _, weights in found])
+    means = {name: np.sum([total[name] for _, total in parts], axis=0) / n for name in draws}
     if problem.algorithm.spec.sampler:  # q is about the mean of a chain already, of more sweeps
         means = {name: q[name].theta / q[name].total for name in means}
     order = np.lexsort((-means["weights"], np.arange(len(means["weights"])) >= n_used))
-    drawn = {name: DrawnBlock(np.stack([draw[name][order] for draw, _ in found])) for name in means}
+    drawn = {name: DrawnBlock(draws[name][:, order]) for name in means}
     about = {name: q[name].of_theta((mean * q[name].total)[order]) for name, mean in means.items()}
     return Posterior(drawn), Posterior(about)

@@ -44,7 +44,7 @@ class CountedMixture(Protocol):
 
     def view(self, q: Blocks, rng: np.random.Generator | None) -> Any: ...
 
-    def updated(self, counts: Gradient, q: Blocks) -> Blocks: ...
+    def prior(self, q: Blocks) -> Blocks: ...
 
     def chunks(self, rows: Any, data: Table) -> list[Any]: ...
 
@@ -168,15 +168,17 @@ class MixtureSampler:
     def matched(self, draws: list[MixtureDraw]) -> Blocks:
         """Weights and probabilities given the mean counts of draws, whose labels mean the same along a chain."""
         rows, counts = (np.mean([getattr(draw, name) for draw in draws], axis=0) for name in ("rows", "counts"))
-        return given_counts(self.model, rows, counts, float(np.mean([draw.log_prior for draw in draws])))
+        log_prior = np.mean([draw.log_prior for draw in draws])
+        learned = {"value_prior": Point(np.array([log_prior]))} if self.model.learns_prior else {}
+        return {**given_counts(self.model, rows, counts, log_prior), **learned}
 
 
-def given_counts(model: CountedMixture, rows: Array, counts: Array, log_prior: float) -> Blocks:
-    """Weights and probabilities given rows (K,) and values (V, K) of the components, and log c."""
-    statistics: dict[str, Any] = {"weights": (rows,)}
-    at, K = 0, model.n_components
+def given_counts(model: CountedMixture, rows: Array, counts: Array, log_prior: Any) -> Blocks:
+    """Weights and probabilities given rows (..., K) and values (..., V, K) of the components, and log c (...)."""
+    prior, c, at = model.prior({}), np.exp(np.asarray(log_prior))[..., None, None, None], 0
+    found: Blocks = {"weights": prior["weights"].of_theta(model.share + rows)}
     for name, (m, columns) in model.names.items():
-        width = m * len(columns)
-        statistics[name] = (counts[at : at + width].T.reshape(K, len(columns), m),)
-        at += width
-    return model.updated(statistics, {"value_prior": Point(np.array([log_prior]))} if model.learns_prior else {})
+        own = np.swapaxes(counts[..., at : at + m * len(columns), :], -1, -2)
+        found[name] = prior[name].of_theta(c + own.reshape(*rows.shape, len(columns), m))
+        at += m * len(columns)
+    return found
