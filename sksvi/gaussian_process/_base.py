@@ -64,6 +64,7 @@ from sksvi.models.data import Table
 from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
+from sksvi.models.gp.integrated import MANY_ROWS
 from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
 from sksvi.partitions.data import cut, gathered
 from sksvi.predictive import Predictive
@@ -71,6 +72,8 @@ from sksvi.predictive.plain import check_latents, tail_of
 
 Array = np.ndarray
 
+#: Inducing points of `n_inducing="auto"`, and those of a search that gains by more.
+POINTS, MORE_POINTS = 200, 300
 #: Ratio of the noise variance to that of y above which the process has missed y.
 NOISY = 2.0
 #: A stream learns kernel and inducing points anew until it has learned them from so many rows for each of the latter,
@@ -102,7 +105,7 @@ class SparseGP(GaussianProcess):
         "stream_sample": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "likelihood": [str, likelihoods.Likelihood],
         "kernel": [Kernel, None],
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "n_inducing": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "inducing": [StrOptions({"kmeans", "random"}), "array-like"],
         "bound": [StrOptions({"simple", "optimal", "v1", "v2"})],
         "noise_variance": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -135,7 +138,7 @@ class SparseGP(GaussianProcess):
         *,
         likelihood: LikelihoodLike = "gaussian",
         kernel: Kernel | None = None,
-        n_inducing: int = 200,
+        n_inducing: int | str = "auto",
         inducing: str | ArrayLike = "kmeans",
         bound: str = "simple",
         noise_variance: float | str = "auto",
@@ -199,8 +202,17 @@ class SparseGP(GaussianProcess):
 
     @property
     def _most_points(self) -> int:
-        """Number of inducing points where there are rows enough for them."""
-        return int(self.n_inducing) if isinstance(self.inducing, str) else len(np.asarray(self.inducing))
+        """Number of inducing points that a fit begins with where there are rows enough for them."""
+        if not isinstance(self.inducing, str):
+            return len(np.asarray(self.inducing))
+        return POINTS if isinstance(self.n_inducing, str) else int(self.n_inducing)
+
+    def _may_add(self, data: Table) -> bool:
+        """Whether the search may take more points than it begins with."""
+        learns = self.optimize_hyperparameters and self.optimize_inducing and self.bound == "simple"
+        chosen = isinstance(self.n_inducing, str) and isinstance(self.inducing, str)
+        gaussian = self.likelihood_.noise_variance is not None and self.covariance == "full"
+        return learns and chosen and gaussian and data.at_hand and len(data) >= MANY_ROWS
 
     @property
     def _block(self) -> int:
@@ -220,11 +232,12 @@ class SparseGP(GaussianProcess):
             inducing = check_table(inducing, name="inducing", dtype=np.float64)
             if inducing.shape[1] != data.X.shape[1]:
                 raise ValueError(f"inducing has {inducing.shape[1]} columns, X has {data.X.shape[1]}.")
+        more = by == "evidence" and self._may_add(data)
         return SparseGPModel(
             self.likelihood_,
             self.kernel_ if kernel is None else kernel,
             bound=self.bound,
-            n_inducing=int(self.n_inducing),
+            n_inducing=MORE_POINTS if more else self._most_points,
             inducing=inducing,
             seed=encoding.seed,
             scale=encoding.unit,
@@ -235,10 +248,12 @@ class SparseGP(GaussianProcess):
             unit=encoding.target_unit,
             keep=data.at_hand or len(data) * self._most_points <= KEPT_NUMBERS,
             density=density,
+            n_first=self._most_points if more else None,
         )
 
     def _check_memory(self, data: Table) -> None:
-        n, m, latents = len(data), self._most_points, self.likelihood_.n_latents
+        n, latents, m = len(data), self.likelihood_.n_latents, self._most_points
+        m = MORE_POINTS if self._may_add(data) else m
         optimal, how = self.bound == "optimal", self.inducing if isinstance(self.inducing, str) else "given"
         m = m if how == "given" else min(m, n)
         learns = self.optimize_hyperparameters or self.optimize_inducing or bool(self.likelihood_.learned)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, RationalQuadratic
 
-from sksvi.gaussian_process import SparseGPRegressor
+from sksvi.gaussian_process import SparseGPRegressor, _base
 from sksvi.models.gp import integrated, kernels
 from sksvi.models.gp.inducing import spread_out
 
@@ -35,6 +35,15 @@ def test_points_are_those_of_most_conditional_variance(global_random_seed):
     np.testing.assert_array_equal(spread_out(kernel, X, 8), chosen)
 
 
+def test_points_go_on_from_those_that_are_there(global_random_seed):
+    """Given the first five, in white coordinates, the next are those of a choice of all."""
+    X, kernel = np.random.default_rng(global_random_seed).normal(size=(40, 2)), RBF(0.7)
+    whole = spread_out(kernel, X, 9)
+    L = np.linalg.cholesky(kernel(X[whole[:5]]))
+    there = np.linalg.solve(L, kernel(X[whole[:5]], X)).T
+    np.testing.assert_array_equal(spread_out(kernel, X, 4, there), whole[5:])
+
+
 def test_equal_rows_are_chosen_once():
     X = np.repeat([[0.0], [5.0], [9.0]], 4, axis=0)
     assert sorted(X[spread_out(RBF(), X, 10), 0]) == [0.0, 5.0, 9.0]
@@ -56,6 +65,46 @@ def test_samples_are_parts_of_larger_ones_and_all_begin_the_search(monkeypatch):
     bounds, lengths, rows = zip(*sizes, strict=True)
     assert bounds[:3] == ("optimal", "simple", "simple") and set(bounds[3:]) == {"simple"}
     assert lengths[1:4] == (22, 66, 300) and rows[1] < rows[2] < rows[3]
+
+
+@pytest.fixture
+def few_points(monkeypatch):
+    """Sizes of a hundredth: 6 points, 10 where these leave much open, from 100 rows on."""
+    for module in (_base, integrated):
+        monkeypatch.setattr(module, "MANY_ROWS", 100)
+    monkeypatch.setattr(_base, "POINTS", 6)
+    monkeypatch.setattr(_base, "MORE_POINTS", 10)
+
+
+@pytest.mark.usefixtures("few_points")
+def test_points_are_added_where_the_first_leave_much_open(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(-3, 3, (200, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    auto, given, line = (
+        SparseGPRegressor(random_state=0, **options).fit(X, target)
+        for options, target in (({}, y), ({"n_inducing": 6}, y), ({}, X[:, 0] + 0.1 * rng.normal(size=200)))
+    )
+    assert [len(model.inducing_points_) for model in (auto, given, line)] == [10, 6, 6]
+    assert auto.lower_bound_ > given.lower_bound_ + 0.01 * len(y)
+    assert not np.isin(auto.inducing_points_, X).any()
+    assert auto.predict(X, return_std=True)[1].shape == (200,)
+    assert auto.partial_fit(X[:5], y[:5]).inducing_points_.shape == (10, 1)
+
+
+@pytest.mark.usefixtures("few_points")
+@pytest.mark.parametrize(
+    "options",
+    [{"bound": "v1"}, {"likelihood": "student-t"}, {"covariance": "diag"}, {"optimize_inducing": False}],
+    ids=str,
+)
+def test_where_no_points_are_added(options, global_random_seed):
+    """Of other bounds, likelihoods and covariances the number is that of a search with as many."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(-3, 3, (120, 1))
+    y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.normal(size=120)
+    one, two = (SparseGPRegressor(random_state=0, n_inducing=n, **options) for n in ("auto", 6))
+    np.testing.assert_array_equal(one.fit(X, y).predict(X), two.fit(X, y).predict(X))
 
 
 @pytest.mark.exhaustive

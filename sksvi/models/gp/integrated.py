@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +58,14 @@ MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 16.0
 #: Nats of each row by which a later place to begin must be higher.
 CLEARLY = 5e-3
+#: Gains at which a search first ends that may add points, relative to those at which it ends, and the nats of each row
+#: that points must leave open, of so many rows, for more to be added.
+EARLY, ADDED, OPEN_ROWS = 40.0, 0.01, 512
+#: Nats of each row left open for which it then ends as others do; with more as many times sooner, as places of points
+#: gain little beside their number.
+OPEN = 2.5e-3
+#: Share of another row in a point that is added, so that none is a row.
+OTHER = 0.1
 #: Unit of an input, in lengths over which f varies, and least square of a point's weight in f, relative to their mean.
 LENGTHS, LEAST_WEIGHT = 3.0, 0.3
 #: Step in an input, in its unit, over which f is asked how much it varies.
@@ -112,7 +121,10 @@ class CollapsedSearch:
     # ---- the bound
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Bound and its gradient at x."""
-        q = self.at(x)
+        return self.look(self.at(x))
+
+    def look(self, q: dict[str, Any]) -> tuple[float, Array]:
+        """Bound and its gradient at the hyperparameters of q."""
         if self.model.bound == "optimal":
             value, gradient = self._exact(q)
         elif self.sums and well_conditioned(self.model, q, self.data.total_weight):
@@ -149,12 +161,27 @@ class CollapsedSearch:
         inputs = LENGTHS * lengths * np.exp(weight.mean() - weight)[:, None]
         return np.concatenate([inputs.ravel() if n == "inputs" else np.ones(self.q[n].value.size) for n in self.names])
 
+    def left_open(self) -> float:
+        """Nats of each row that inducing points leave open."""
+        X = self.data.X[:: -(-len(self.data) // OPEN_ROWS)]
+        left = self.model.geometry(self.q).rows(X)[2].mean()
+        return float(0.5 * left / self.model.current_likelihood(self.q).noise_variance)
+
+    def add_points(self) -> None:
+        """Go on with all points that the model may have, the further ones where those before leave most open."""
+        model, rows = self.model, self.data.X[drawn_rows(self.model, self.data, CANDIDATES)]
+        X = (1.0 - OTHER) * rows + OTHER * np.roll(rows, 1, axis=0)
+        inputs, there = self.q["inputs"].value, model.geometry(self.q).rows(X)[1]
+        chosen = spread_out(model.current_kernel(self.q), X, model.n_inducing - len(inputs), there)
+        with suppress(NotPositiveDefinite):  # it goes on with those that it has
+            self.look({**self.q, "inputs": Free(np.concatenate([inputs, X[chosen] / model.scale]))})
+
     def begin_at_highest(self, *places: dict[str, Any]) -> None:
         """Begin here, or where the bound is clearly higher than at the places before."""
-        for x in [self.start(), *map(self.vector, places)]:
+        for q in [self.q, *places]:
             before = self.q, self.value
             try:
-                self(x)
+                self.look(q)
             except NotPositiveDefinite:  # no place to begin
                 continue
             if self.value < before[1] + CLEARLY * self.data.total_weight:
@@ -285,10 +312,17 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
+    share, least = 1.0, tol * (rows or 0.0)
+    if model.n_first and begins_at_exact(model, fit, names) and not looks.ended:
+        search.climb(looks, lambda _: EARLY * least)
+        open_ = search.left_open()
+        if open_ > ADDED and not looks.ended:
+            search.add_points()
+            share = max(open_ / OPEN, 1.0)
     for moved in names, [name for name in names if search.scaled and name != "inputs"]:
         search.names = moved  # at last without inputs, beside which a narrow ridge counts little
         if moved and not looks.ended:
-            search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows))
+            search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows * share))
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
@@ -338,6 +372,11 @@ def begins_at_exact(model: Any, fit: Fit, names: list[str]) -> bool:
     return fresh and model.likelihood.noise_variance is not None and len(fit.problem.data) >= MANY_ROWS
 
 
+def drawn_rows(model: Any, data: Any, most: int) -> Array:
+    """Numbers of at most so many rows, in their order: fewer of them are among more."""
+    return np.sort(np.random.default_rng([model.seed, 0, 8]).permutation(len(data))[:most])
+
+
 def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
     """q with the hyperparameters of the exact process of a few rows; with points that spread out under these, too.
 
@@ -345,8 +384,8 @@ def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
     points to place.
     """
     model, fit = search.model, search.fit
-    order = np.random.default_rng([model.seed, 0, 8]).permutation(len(fit.problem.data))
-    rows, X = fit.problem.data.take(np.sort(order[:EXACT_ROWS])), fit.problem.data.X[np.sort(order[:CANDIDATES])]
+    data = fit.problem.data
+    rows, X = data.take(drawn_rows(model, data, EXACT_ROWS)), data.X[drawn_rows(model, data, CANDIDATES)]
     own, names = model.replaced(bound="optimal", learn_inputs=False), [n for n in search.names if n != "inputs"]
     exact, ticks = CollapsedSearch(own, fit, names, rows), Looks(fit, len(rows))
     exact.climb(ticks, lambda _: EXACT_SHARE * len(rows))
@@ -363,7 +402,8 @@ def from_exact(search: CollapsedSearch, looks: Looks) -> list[dict[str, Any]]:
 
 def sizes_of_samples(data: Any, model: Any) -> list[int]:
     """Rows of the samples that a search begins with, each three times as many as the one before."""
-    first, many = max(SAMPLED_ROWS, PER_POINT * model.n_inducing), data.at_hand and model.bound != "optimal"
+    points = model.n_first or model.n_inducing
+    first, many = max(SAMPLED_ROWS, PER_POINT * points), data.at_hand and model.bound != "optimal"
     return [first * 3**k for k in range(MOST_SAMPLES) if many and len(data) > LEAST_SHARE * first * 3**k]
 
 

@@ -120,6 +120,8 @@ class SparseGPModel(LinearLatents):
         Whether rows h_i may be kept between two looks, where data are few.
     density : HyperPrior, optional
         Prior of kernel and likelihood, where the evidence finds them; None: the bound alone is maximised.
+    n_first : int, optional
+        Points that a fit begins with where the search may take all of `n_inducing`; None: as many.
     """
 
     main = "inducing"
@@ -141,13 +143,14 @@ class SparseGPModel(LinearLatents):
         unit: float = 1.0,
         keep: bool = True,
         density: HyperPrior | None = None,
+        n_first: int | None = None,
     ) -> None:
         self.likelihood, self.kernel, self.bound = likelihood, kernel, bound
         self.n_inducing = n_inducing if isinstance(inducing, str) else len(inducing)
         self.inducing, self.seed, self.scale, self.full = inducing, seed, scale, full
         self.learn_kernel = learn_kernel and kernel.n_dims > 0
         self.learn_inputs = learn_inputs and bound != "optimal"
-        self.by, self.unit, self.keep, self.density = by, unit, keep, density
+        self.by, self.unit, self.keep, self.density, self.n_first = by, unit, keep, density, n_first
         self._place: tuple[Any, Any, Geometry] | None = None
         self._adjoint: tuple[Any, Any, tuple[Array, ...]] | None = None
         self._lock = Lock()
@@ -200,7 +203,8 @@ class SparseGPModel(LinearLatents):
 
     def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
-        Z = choose(*candidates(data, self.n_inducing, self.seed), self.n_inducing, self.inducing, self.scale, self.seed)
+        first = self.n_first or self.n_inducing
+        Z = choose(*candidates(data, first, self.seed), first, self.inducing, self.scale, self.seed)
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
