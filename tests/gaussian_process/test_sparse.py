@@ -297,6 +297,17 @@ def test_looks_without_whitened_rows(fixed, learn_inputs, weight, global_random_
         np.testing.assert_allclose(sums, whitened, rtol=1e-7, atol=1e-7 * np.max(np.abs(whitened)))
 
 
+def test_curvature_without_whitened_rows(global_random_seed, monkeypatch):
+    """The posterior of hyperparameters has the same nodes."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(60, 2))
+    y, found = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=60), []
+    for rows in (1, 10**6):
+        monkeypatch.setattr("sksvi.models.gp.evaluations.SAMPLED_ROWS", rows)
+        found.append(SparseGPRegressor(n_inducing=8, random_state=0).fit(X, y).hyperparameter_posterior_)
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
 def test_rows_are_whitened_where_points_are_close(global_random_seed):
     data = data_for("gaussian", global_random_seed)
     problem = problem_for(data, inducing=np.repeat(data.X[:3], 2, axis=0) + [[0.0], [1e-4]] * 3)

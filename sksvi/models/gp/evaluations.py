@@ -15,11 +15,13 @@ from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
+from sksvi.models.gp.collapsed import collapsed, well_conditioned
 from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.integrated import (
     CORNERS,
     CURVATURE_ROWS,
+    SAMPLED_ROWS,
     STEP,
     Explored,
     best_given,
@@ -117,14 +119,19 @@ class ConjugateEvaluations(_Sparse):
         if len(rows) > CURVATURE_ROWS:
             rows = sampled(rows, model, CURVATURE_ROWS)
 
+        sums = model.bound == "simple" and model.full and len(rows) >= SAMPLED_ROWS
+
         def over_rows(one: Any, *args: Any) -> Any:
             return over_chunks(one, model, 1, *args, rows)
 
         def slope(h: Array) -> Array:
             q = self.at(h)
             try:
-                q["inducing"], gram = best_given(model, q, over_rows)
-                _, parts = slopes_at(model, q, self.expect, gram, over_rows, rows.total_weight)
+                if sums and well_conditioned(model, q, rows.total_weight):
+                    parts = collapsed(model, q, over_rows)[1]
+                else:
+                    q["inducing"], gram = best_given(model, q, over_rows)
+                    parts = slopes_at(model, q, self.expect, gram, over_rows, rows.total_weight)[1]
             except NotPositiveDefinite:
                 return np.full(len(h), np.nan)
             return np.concatenate([parts[n] + self.density.of(n, q[n].value)[1] for n in self.names])[self.moves]
