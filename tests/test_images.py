@@ -148,6 +148,7 @@ def test_threads_change_no_bit_and_verbose_shows_the_passes(capsys):
     assert "BetaProcessFA" in capsys.readouterr().err
 
 
+@pytest.mark.costly
 def test_settings_override_those_of_the_estimator(monkeypatch):
     fitted = []
     fit = BetaProcessFA.fit

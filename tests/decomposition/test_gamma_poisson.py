@@ -279,6 +279,7 @@ def test_components_that_are_given():
 
 
 # ---- going on
+@pytest.mark.costly
 def test_a_stream_learns(global_random_seed, monkeypatch):
     monkeypatch.setattr(first_rows, "ENOUGH", 0)  # steps from the first chunk on
     X = parts(global_random_seed, n=1200)[0]

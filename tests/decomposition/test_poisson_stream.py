@@ -105,6 +105,7 @@ def test_a_chunk_that_says_nothing_changes_little(global_random_seed):
     assert model.predict(X[:3].assign(what="new")).max() < model.predict(X).max()
 
 
+@pytest.mark.costly
 def test_counts_are_forgotten_as_weights_are(global_random_seed):
     X, y, _, first, second = split(global_random_seed, 0.6)
     model = PoissonFactorization(**THREE, forgetting=0.5).partial_fit(X[first], y[first])
@@ -126,6 +127,7 @@ def test_counts_are_forgotten_as_weights_are(global_random_seed):
         model.set_params(half_life=3).partial_fit(last, [1, 1])
 
 
+@pytest.mark.costly
 def test_streams_go_on_from_files(global_random_seed, tmp_path):
     X, y, _, first, second = split(global_random_seed, 0.95)
     model = PoissonFactorization(**THREE).fit(X[first], y[first])

@@ -55,6 +55,7 @@ def test_graph_of_a_pipeline(pipeline):
     assert named.labels[0].startswith("W") and named.ax_ is display.ax_
 
 
+@pytest.mark.costly
 def test_topics_that_go_together_are_side_by_side(pipeline):
     """Two blocks whose topics alternate: the order of the heat map takes them apart."""
     block = np.arange(6) % 2

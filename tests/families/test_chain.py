@@ -72,7 +72,7 @@ def test_one_sweep_says_what_dense_algebra_does(kind):
 
 @pytest.mark.costly
 @pytest.mark.parametrize("damping", [None, "auto", 0.8])
-@pytest.mark.parametrize("level", [0.0, "auto"])
+@pytest.mark.parametrize("level", [0.0, pytest.param("auto", marks=pytest.mark.exhaustive)])
 def test_a_regression_on_fixed_states_says_what_a_sweep_does(damping, level, global_random_seed):
     rng, dynamics = np.random.default_rng([global_random_seed, 33]), Dynamics()
     dynamics.add_level(level, damping is None, 0.0, 2.0, damping)

@@ -52,6 +52,7 @@ def test_a_fit_without_rows_of_gaps_is_that_with_them(global_random_seed):
 HOURS = np.abs(np.arange(24) - 12.0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("first", "own"),
     [
