@@ -82,7 +82,7 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         Whether predictions, draws and ``summary()`` are a mixture over few nodes of the posterior of what is learned
         of kernel and likelihood, or take its best values. "point" maximises the bound alone; "integrated" has weak
         priors in the units of X and y, and takes the point in batches and streams, which do not look at all rows, and
-        where rows times inducing points are more than 8,388,608 (41,943 rows with 200 points).
+        where rows times inducing points are more than 8,388,608 (41,943 rows with 200 points, 27,962 with 300).
     optimize_inducing : bool, default=True
         Whether the inducing points are moved (not with "optimal", whose value they do not change).
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"

@@ -268,8 +268,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         return super()._in_partitions(given, fixed)
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
-        supported = problem.model.prevalence(state.shown)
-        if self.n_components > 1 and np.count_nonzero(supported) == 1:
+        if self.n_components > 1 and np.count_nonzero(self._fitted_model.prevalence(state.shown)) == 1:
             yield (
                 f"one of {self.n_components} topics has all the words: these documents tell no two apart, or are no "
                 "counts (TF-IDF makes fractions of a word of each). Give counts, for example by CountVectorizer, or "

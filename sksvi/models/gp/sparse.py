@@ -203,8 +203,8 @@ class SparseGPModel(LinearLatents):
 
     def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """q at the prior, inducing points chosen from the data, kernel and noise where they are given."""
-        first = self.n_first or self.n_inducing
-        Z = choose(*candidates(data, first, self.seed), first, self.inducing, self.scale, self.seed)
+        m = self.n_first or self.n_inducing
+        Z = choose(*candidates(data, m, self.seed), m, self.inducing, self.scale, self.seed)
         q: dict[str, Any] = {"kernel": Free(self.kernel.theta), "inputs": Free(Z / self.scale)}
         if self.likelihood.learned:
             q["likelihood"] = Point(self.likelihood.unconstrained)
