@@ -1,7 +1,7 @@
 """Layouts: what shapes, types and ranges the attributes of an object have, in one small language.
 
 A class that is saved has a class attribute ``LAYOUT``, rules that are divided by lines or semicolons; a subclass that
-adds to them has ``Base.LAYOUT + "; ..."``. The reader of files checks each object by its layout
+adds to them begins its own with ``Base.LAYOUT``. The reader of files checks each object by its layout
 (:mod:`sksvi.persistence.states`), compiled loops their arguments (:mod:`sksvi._runtime.compiled`), where a rule is that
 of one argument. A rule is a place and what is there::
 

@@ -65,9 +65,7 @@ class FactorRecord:
 class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseSVI):
     """Methods of a fitted beta process factor analysis."""
 
-    LAYOUT = (
-        BaseSVI.LAYOUT
-        + """
+    LAYOUT = f"""{BaseSVI.LAYOUT}
         _record.choices.n_components count k; mean_ (d) f; scale_ number >0
         _encoding.mean (d); _encoding.noise_size count m >=1
         state_.q.features.mean (k|d,k|d) where it.size == k * d
@@ -80,7 +78,6 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         posterior_._blocks.noise_precision.mean (m); posterior_._blocks.weight_precision.mean (_) where it.size == 1
         _factors.draws.features? (_,k,d) f; _factors.draws.noise? (_,m) f
     """
-    )
 
     components_: Array
     feature_probability_: Array

@@ -305,9 +305,7 @@ def _sums(data: Table) -> tuple[float, int, int]:
 class PoissonFit(GammaFit):
     """Components and activations under Gamma priors with learned rates."""
 
-    LAYOUT = (
-        GammaFit.LAYOUT
-        + """
+    LAYOUT = f"""{GammaFit.LAYOUT}
         _record.choices.n_components count k; n_components_ count k
         activation_rate_ number >0; component_rate_ number >0
         state_.q.activation_rate.value (1) f; state_.q.component_rate.value (1) f
@@ -316,7 +314,6 @@ class PoissonFit(GammaFit):
         state_.locals.values? (_,k|2*k) f where it.shape[1] == k * (1 + (self.state_.locals.rule == 'slopes of rows'))
         state_.locals.values? where self.state_.locals.rule == 'slopes of rows' or np.all(it >= 0)
     """
-    )
 
     n_components_: int
     activation_rate_: float

@@ -128,13 +128,10 @@ class GammaPoissonFactorization(PoissonFit, CountFactorization):
     ((10, 64), (5, 10))
     """
 
-    LAYOUT = (
-        PoissonFit.LAYOUT
-        + """
+    LAYOUT = f"""{PoissonFit.LAYOUT}
         components_ (k,d)
         draws_? JointDraws; draws_.items? (d,_,k) x
     """
-    )
 
     #: Column of `recommend` that holds the numbers of rows without an index.
     _row_numbers = "row"

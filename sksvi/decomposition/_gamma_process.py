@@ -132,9 +132,7 @@ class GammaProcessNMF(CountFactorization):
     True
     """
 
-    LAYOUT = (
-        CountFactorization.LAYOUT
-        + """
+    LAYOUT = f"""{CountFactorization.LAYOUT}
         _record.choices.n_components count k; prior_mean_ number >0
         state_.q.components.mean (k,d); state_.q.weights.mean (k); state_.locals.values? (_,k) f >=0
         n_components_ count n >=1 <=k; components_ (n,d) x >=0
@@ -142,7 +140,6 @@ class GammaProcessNMF(CountFactorization):
         component_weights_ (n) f >=0; component_shares_ (n) f >=0
         posterior_._blocks.components.mean (n,d); posterior_._blocks.weights.mean (n)
     """
-    )
 
     component_weights_: np.ndarray
     n_components_: int

@@ -194,9 +194,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
     True
     """
 
-    LAYOUT = (
-        FirstRows.LAYOUT
-        + """
+    LAYOUT = f"""{FirstRows.LAYOUT}
         _record.choices.n_components count k; users_ labels U; items_ labels I
         _encoding.ids.users (U); _encoding.ids.items (I)
         state_.q.users_precision.value (F) f where F == k + bool(self._record.choices['biases'])
@@ -211,7 +209,6 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         seen_? items 2; seen_[0]? (U+1) i cuts e; seen_[1]? (e) i <I
         _first_rows.X? (_,2) f >=-1 where (it == np.floor(it)) & (it < (U, I))
     """
-    )
 
     noise_: float | None
 

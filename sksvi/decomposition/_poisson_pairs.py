@@ -180,9 +180,7 @@ class PoissonFactorization(PairCounts):
     ['user', 'song', 'rank', 'score', 'mean', 'std']
     """
 
-    LAYOUT = (
-        PoissonFit.LAYOUT
-        + """
+    LAYOUT = f"""{PoissonFit.LAYOUT}
         users_ labels U; items_ labels I; components_ (k,I); posterior_._blocks.users.mean (U,k)
         dispersion_? number >=1
         posterior_._blocks.activation_coefficients? Gaussian where len(it.mean) == k
@@ -191,7 +189,6 @@ class PoissonFactorization(PairCounts):
         _counted CountRecord; draws_? JointDraws; draws_.items? (I,_,k) x; draws_.users? (U,_,k) x
         _counted.counts where len(it) == (0 if self.seen_ is None else len(self.seen_[1]))
     """
-    )
 
     _columns_called = "items"
     _numbers_of_row = 5.0

@@ -60,15 +60,12 @@ NODES = 1.35
 class MixedEffects(BayesianGLM):
     """Groups and noise on top of the GLM; ahead of it in the order of bases."""
 
-    LAYOUT = (
-        BayesianGLM.LAYOUT
-        + """
+    LAYOUT = f"""{BayesianGLM.LAYOUT}
         _encoding GroupedEncoding; _encoding.factors[*].column count <d
         posterior_._blocks where not self._encoding.factors or it['groups'].mean.shape == (self._encoding.n_effects,)
         state_.q where not self._encoding.factors or np.size(it['group_std'].mean) == self._encoding.n_group_values
         _fitted where not self._encoding.factors or it.group_scales.nodes.shape[1] == self._encoding.n_group_values
     """
-    )
 
     _encoding_class = GroupedEncoding
     _encoding: GroupedEncoding

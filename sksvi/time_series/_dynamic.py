@@ -223,9 +223,7 @@ class DynamicGLM(Online):
     (2, 2)
     """
 
-    LAYOUT = (
-        BaseSVI.LAYOUT
-        + """
+    LAYOUT = f"""{BaseSVI.LAYOUT}
         mean_ number; _encoding.centre (d); _series.series.X (T,x); _series.dynamics.n_states count n
         _series.dynamics.n_coefficients count d; state_.q.latents.chain.noise (n); state_.q.latents.chain.X (T,x)
         state_.q.dynamics.value (p) where p == len(self._series.dynamics.parameters)
@@ -233,7 +231,6 @@ class DynamicGLM(Online):
         _series.nodes.values? (_,_) where it.shape[1] == p + np.size(self.likelihood_.unconstrained)
         _series.nodes? where self._series.has_posteriors(self.state_.q['latents'].weights)
     """
-    )
 
     level_variance_: float
     trend_variance_: float
