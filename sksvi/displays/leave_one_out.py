@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import Columns, ManyAxes, MatrixLike, PerRow, RandomState
-from sksvi.displays._common import COLORS, pyplot
+from sksvi.displays._common import COLORS, panels
 from sksvi.displays.pit import PITDisplay
 from sksvi.inspection import ElpdResult, loo
 from sksvi.inspection._loo import NAMED, TRUSTED
@@ -91,13 +91,9 @@ class LooDisplay:
             The display itself.
         """
         drawn = "pit_lower" in self.result.pointwise
-        count = 1 + drawn
-        if axes is None:
-            axes = pyplot().subplots(1, count, figsize=(5.6 * count, 4.0), layout="constrained", squeeze=False)[1][0]
-        self.axes_ = np.atleast_1d(np.asarray(axes, object))
+        what = "axes must be as many as pictures"
+        self.axes_, _ = panels(axes, 1 + drawn, what, 2, (5.6, 4.0), 0.0, sharex=False)
         self.marks_: list[Any] = []
-        if self.axes_.shape != (count,):
-            raise ValueError(f"axes must be as many as pictures, {count}; found shape {self.axes_.shape}.")
         self._rows(self.axes_[0], scatter_kwargs)
         self.pit_ = PITDisplay.from_result(self.result, random_state=random_state, ax=self.axes_[1]) if drawn else None
         self.figure_ = self.axes_[0].figure
