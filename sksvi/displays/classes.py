@@ -115,7 +115,7 @@ class ClassProfileDisplay:
             self.errorbars_.append(ax.errorbar(mean, at + offsets[k], xerr=ends, **style))
         new = np.flatnonzero(self._columns[1:] != self._columns[:-1])
         ax.hlines(new + 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.85", linewidth=0.6, zorder=0)
-        ax.set_yticks(at, apart([shortened(_name(row), LONGEST) for row in self.mean.index]))
+        ax.set_yticks(at, apart([shortened(f"{column} = {value}", LONGEST) for column, value in self.mean.index]))
         ax.set_ylim(n - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
         ax.set_xlabel(f"Probability within the class, {100 * self.coverage:g} % posterior interval")
@@ -200,12 +200,6 @@ class ClassProfileDisplay:
             mean, lower, upper, weights[:max_classes], coverage=coverage, n_columns=n_columns, n_classes=n_classes
         )
         return display.plot(ax, **errorbar_kwargs)
-
-
-def _name(row: tuple[Any, Any]) -> str:
-    """Text of a column and its value."""
-    column, value = row
-    return f"{column} = {value}"
 
 
 def _information(mean: DataFrame, weights: Array) -> pd.Series:
