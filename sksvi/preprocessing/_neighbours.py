@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
@@ -245,11 +246,7 @@ class Neighbours(TransformerMixin, BaseEstimator):
         _, component = connected_components(weights, directed=False)
         parts = [np.flatnonzero(component == k) for k in range(component.max() + 1)]
         vectors = [scaled_vectors(weights[own][:, own].toarray()) for own in parts]
-        basis = np.zeros((len(areas), sum(part.shape[1] for part in vectors)))
-        start = 0
-        for own, part in zip(parts, vectors, strict=True):
-            basis[own, start : start + part.shape[1]] = part
-            start += part.shape[1]
+        basis = block_diag(*vectors)[np.argsort(np.concatenate(parts))]
         if self.n_components is not None and self.n_components > basis.shape[1]:
             raise ValueError(f"n_components={self.n_components} is more than the {basis.shape[1]} columns of the map.")
         order = np.argsort(-np.sum(np.square(basis), axis=0), kind="stable")[: self.n_components]
