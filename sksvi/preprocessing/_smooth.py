@@ -166,7 +166,8 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
         values, column = self._read(X, True)
         weight = check_row_values(sample_weight, len(values), "sample_weight", weights=True)
         weight = np.ones(len(values)) if weight is None else weight
-        levels = self._present(column, weight > 0)
+        own = f"column {self.by!r} of X"
+        levels = np.empty(0) if column is None else Levels.of_column(column[weight > 0], own).present
         names = self._smoothed(_check_feature_names_in(self))
         if self.interaction and len(names) != 2:
             raise ValueError(f"interaction=True is of two columns of X; found {len(names)}: {names[:20]}.")
@@ -255,12 +256,6 @@ class SmoothTransformer(TransformerMixin, BaseEstimator):
     def _smoothed(self, names: Array) -> list[str]:
         """Names of the columns that have a smooth."""
         return list(names if self.by is None else np.delete(names, position(self, self.by, "by")))
-
-    def _present(self, column: Any, counted: Array) -> Array:
-        """Levels that some row has which counts."""
-        if column is None:
-            return np.empty(0)
-        return Levels.of_column(column[counted], f"column {self.by!r} of X").present
 
     def _rows_of(self, column: Any, levels: Array, n: int) -> list[tuple[Any, Array]]:
         """Levels, each with its rows (n,): without `by` all rows."""
