@@ -206,13 +206,10 @@ class _Look:
         if k_hats:
             self.k_hats = dict(k_hats)
             X = np.asarray(self.X) if not hasattr(self.X, "tocsr") else np.empty((0, 0))
-            cells = {}
             if X.ndim == 2 and X.shape[1] == 2 and set(k_hats) == {"users", "items"}:
-                sides = ("users", "items")
-                cells = {side: np.unique(X[:, at], return_counts=True)[1] for at, side in enumerate(sides)}
-            if not cells:
-                return Finding("plates", _share(self.k_hats) + "; variances are of a chain that begins at q")
-            return findings.plates(self.k_hats, cells, inner.n_components)
+                cells = {s: np.unique(X[:, at], return_counts=True)[1] for at, s in enumerate(("users", "items"))}
+                return findings.plates(self.k_hats, cells, inner.n_components)
+            return Finding("plates", _share(self.k_hats) + "; variances are of a chain that begins at q")
         if hasattr(inner, "weights_") and hasattr(inner, "predict_proba"):
             return findings.groups(inner.predict_proba(self.X))
         return absent("plates", "there are no plates with draws of their own")
