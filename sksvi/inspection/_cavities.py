@@ -52,21 +52,16 @@ class LeaveOut:
     # ---- without a second look
     def first(self, node: SiteNode) -> Without:
         """Cavities, with the other rows' messages as they are."""
-        out = [self._first_of(node, f) for f in range(self.folds.size)] if not self.folds.single else None
-        if out is None:
-            return self._singles(node)
-        mean, cov, value = zip(*out, strict=True)
+        if self.folds.single:
+            taken = self._taken(node, self.rows, self.copies)
+            means, covs = without(node.mean[self.rows], node.cov[self.rows], *taken)
+            return Without(means, covs, np.full(len(means), np.nan))
+        mean, cov, value = zip(*(self._first_of(node, f) for f in range(self.folds.size)), strict=True)
         return Without(np.concatenate(mean), np.concatenate(cov), np.array(value))
 
     def _taken(self, node: SiteNode, rows: Array, copies: Array) -> tuple[Array, Array]:
         """Linear and quadratic part of what the messages of rows have in a node."""
         return copies[:, None] * node.linear[rows], copies[:, None, None] * node.precision[rows]
-
-    def _singles(self, node: SiteNode) -> Without:
-        linear, precision = self._taken(node, self.rows, self.copies)
-        m, V = node.mean[self.rows], node.cov[self.rows]
-        mean, cov = without(m, V, linear, precision)
-        return Without(mean, cov, np.full(len(m), np.nan))
 
     def _first_of(self, node: SiteNode, f: int) -> tuple[Array, Array, float]:
         rows, k = self.folds.rows[f], node.mean.shape[1]
@@ -89,10 +84,9 @@ class LeaveOut:
     def look(self) -> None:
         """Find messages of other rows anew for the folds that move them."""
         mode = self.fit.mode
-        if mode.likelihood.noise_variance is not None:
-            self.k_hat[:] = -np.inf
-            return
         self.k_hat[:] = -np.inf
+        if mode.likelihood.noise_variance is not None:
+            return
         moving = self._moving(mode)
         if not len(moving):
             return
