@@ -13,6 +13,7 @@ from sksvi._runtime.user import warn_user
 from sksvi._typing.arrays import ArrayLike, DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_choice, check_count, check_row_values
+from sksvi.inspection._answers import table_of_draws
 from sksvi.inspection._changed_rows import (
     MOST_VALUES,
     STEP,
@@ -129,7 +130,8 @@ def marginal_effects(
     >>> marginal_effects(BayesianGLMClassifier().fit(X, y), X)["mean"].round(2).tolist()
     [-0.08, -0.02]
     """
-    tail, n_draws = tail_of(coverage), check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
+    tail_of(coverage)
+    n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
     check_choice(kind, "kind", ("effects", "means"))
     if check_choice(scale, "scale", ("response", "link")) == "link" and kind == "effects":
         raise ValueError("scale='link' is for kind='means': differences of f are those of contrasts() and summary().")
@@ -152,7 +154,7 @@ def marginal_effects(
             for g, name in enumerate(names):
                 for label, own in zip(answers.names, np.asarray(draws)[g].T / unit, strict=True):
                     found[feature, contrast, name, label] = own
-    return _table(found, tail, by_name, answers.names)
+    return _table(found, coverage, by_name, answers.names)
 
 
 def _features(features: Any, table: Any, by: Any, inner: Any) -> list[Any]:
@@ -192,18 +194,13 @@ def differences(answers: ChangedRowMeans, table: Any, name: Any, named: bool) ->
         yield f"{value} - {values[0]}", low, high, 1.0
 
 
-def _table(found: dict[Any, Array], tail: float, by: Any, labels: Sequence[Any]) -> Any:
+def _table(found: dict[Any, Array], coverage: float, by: Any, labels: Sequence[Any]) -> Any:
     """Mean, spread and interval of every average."""
     if not found:
         raise ValueError("features names no column: name one, or set kind='means' for averages over rows as they are.")
-    draws = np.stack(list(found.values()))
-    mean = draws.mean(axis=1)
-    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=1)
-    share = np.mean(np.sign(draws) == np.sign(mean)[:, None], axis=1)
-    columns = {"mean": mean, "std": draws.std(axis=1), "lower": lower, "upper": upper, "direction": share}
     levels = [0, 1] + ([2] if by is not None else []) + ([3] if labels[0] is not None else [])
     names = ["feature", "contrast", by, "class"]
     index = pd.MultiIndex.from_tuples(
         [tuple(key[i] for i in levels) for key in found], names=[names[i] for i in levels]
     )
-    return pd.DataFrame(columns, index=index)
+    return table_of_draws(np.stack(list(found.values())).T, coverage).set_axis(index, axis=0)
