@@ -14,7 +14,7 @@ from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import n_rows
 from sksvi.estimators.tables import framed
 from sksvi.inspection._fitted_rows import check_in_memory
-from sksvi.inspection._loo import ElpdResult, group_labels, summed
+from sksvi.inspection._loo import ElpdResult, group_labels, of_rows, summed
 from sksvi.predictive.wrappers import log_predictive_density
 
 if TYPE_CHECKING:
@@ -87,12 +87,7 @@ def kfold(
         elpd[left] = _densities(model, table, target, weight, beside, rows, left)
     every = np.arange(n)
     inside = _densities(model, table, target, weight, beside, every, every)
-    index = table.index if isinstance(getattr(table, "index", None), pd.Index) else pd.RangeIndex(n)
-    frame = pd.DataFrame({"elpd": elpd, "p_loo": inside - elpd}, index=index)
-    if weight is not None:
-        frame["weight"] = weight
-    if labels is not None:
-        frame["group"] = labels
+    frame = of_rows(pd.DataFrame({"elpd": elpd, "p_loo": inside - elpd}), X, weight, labels)
     return summed(frame, f"{len(folds)}-fold cross-validation")
 
 

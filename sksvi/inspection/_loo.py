@@ -189,14 +189,9 @@ def loo(
         copies = fit.weight if fit.copies is None else fit.copies
         labels = None if groups is None else group_labels(X, groups, len(copies))
         frame = _pointwise(fit, *_folds(fit, labels))
-    table = framed(X)
-    frame.index = table.index if isinstance(getattr(table, "index", None), pd.Index) else pd.RangeIndex(len(frame))
-    if sample_weight is not None or not np.all(copies == 1.0):
-        frame["weight"] = copies
-    if labels is not None:
-        frame["group"] = labels
-    found = summed(frame, "Leave-one-out" if labels is None else "Leave-one-group-out")
-    return replace(found, caution=fit.caution)
+    weight = None if sample_weight is None and np.all(copies == 1.0) else copies
+    method = "Leave-one-out" if labels is None else "Leave-one-group-out"
+    return replace(summed(of_rows(frame, X, weight, labels), method), caution=fit.caution)
 
 
 def _with_rows_of_no_weight(fit: SiteFit, weight: Array) -> SiteFit:
@@ -224,6 +219,13 @@ def group_labels(X: Any, groups: Any, n: int) -> Array:
     if labels.shape != (n,):
         raise ValueError(f"groups has shape {labels.shape}, and X has {n} rows: give a column, or a label for each.")
     return labels
+
+
+def of_rows(frame: DataFrame, X: Any, weight: Array | None, labels: Array | None) -> DataFrame:
+    """A table with the index of X, and with weights and groups of its rows where there are any."""
+    index, beside = getattr(framed(X), "index", None), {"weight": weight, "group": labels}
+    frame.index = index if isinstance(index, pd.Index) else pd.RangeIndex(len(frame))
+    return frame.assign(**{name: values for name, values in beside.items() if values is not None})
 
 
 def summed(frame: DataFrame, method: str) -> ElpdResult:
