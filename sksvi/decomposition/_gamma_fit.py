@@ -320,6 +320,8 @@ class PoissonFit(GammaFit):
     component_rate_: float
     component_shape: float
     activation_shape: float
+    #: Has `dtype`, that of answers, and `mean`, that of cells.
+    _encoding: Any
 
     _batch_rule = BatchRule(whole=20_000, smallest=100, largest=100)
     _parameter_constraints: dict[str, list[Any]] = {
@@ -341,16 +343,6 @@ class PoissonFit(GammaFit):
             "in, and give sbc that function"
         )
 
-    @property
-    def _dtype(self) -> str:
-        """Type of the numbers of answers."""
-        return self._encoding.dtype  # type: ignore[attr-defined]
-
-    @property
-    def _first_mean(self) -> float:
-        """First mean of the cells of components."""
-        return self._encoding.mean / int(self.n_components)  # type: ignore[attr-defined]
-
     def _model(self, n_features: int) -> GammaPoisson:
         return self._made(GammaPoisson, n_features)
 
@@ -360,7 +352,7 @@ class PoissonFit(GammaFit):
             n_features,
             component_shape=float(self.component_shape),
             activation_shape=float(self.activation_shape),
-            mean=self._first_mean,
+            mean=self._encoding.mean / int(self.n_components),  # of the cells of a component, at first
         )
 
     def _model_for_steps(self, problem: Problem) -> GammaPoisson:
@@ -381,7 +373,7 @@ class PoissonFit(GammaFit):
         shares, order = in_order((q.shape - float(self.component_shape)).sum(1))
         coefficients = {name: state.q[name][order] for name in COEFFICIENTS if name in state.q}
         self.posterior_ = Posterior({"components": q[order], **coefficients})
-        self.components_ = self.posterior_["components"].mean.astype(self._dtype)
+        self.components_ = self.posterior_["components"].mean.astype(self._encoding.dtype)
         self.component_shares_, self.n_components_ = shares[order], len(order)
         self.activation_rate_, self.component_rate_ = (
             float(np.exp(state.q[name].value[0])) for name in ("activation_rate", "component_rate")
