@@ -117,14 +117,9 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
         return Gamma(*(np.where(new, own, posterior[np.maximum(where, 0)]) for own, posterior in both))
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
-        names = {"users": self.users_, "items": self.items_}
-        if self.draws_ is None:
-            sides = {side: np.asarray(self._factors_of(side).sample(n, rng)) for side in names}
-        else:
-            chosen = rng.randint(self.draws_.n_draws, size=n)
-            sides = {side: np.swapaxes(self.draws_.of(side)[:, chosen], 0, 1).astype(float) for side in names}
+        sides = self._drawn_sides({side: self._factors_of(side) for side in SIDES}, n, rng)
         components = {"component": self.get_feature_names_out()}
-        found = {side: Variable(sides[side], {side[:-1]: names[side]} | components) for side in names}
+        found = {side: Variable(sides[side], {side[:-1]: self._ids(side)} | components) for side in SIDES}
 
         def latents(X: Any, offset: Any) -> tuple[Array, Array]:
             if self._dispersion > 1.0:

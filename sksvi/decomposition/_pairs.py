@@ -200,6 +200,13 @@ class PairMethods(BaseSVI):
         """Posterior covariances, (n_items, K, K), or variances, (n_items, K), where factors are independent."""
         return self._spread_of("items")
 
+    def _drawn_sides(self, blocks: Any, n: int, rng: Any) -> dict[str, Array]:
+        """Draws of the factors of each side, (n, ids, columns): from the stored ones, else from blocks by side."""
+        if self.draws_ is None:
+            return {side: np.asarray(blocks[side].sample(n, rng)) for side in SIDES}
+        chosen = rng.randint(self.draws_.n_draws, size=n)
+        return {side: np.swapaxes(self.draws_.of(side)[:, chosen], 0, 1).astype(float) for side in SIDES}
+
     # ---- ids
     def _ids(self, side: str) -> Array:
         return self.users_ if side == "users" else self.items_

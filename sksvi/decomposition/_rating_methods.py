@@ -153,11 +153,7 @@ class RatingMethods(RegressionMethods, PairMethods):
 
     def _posterior_draws(self, n: int, rng: Any) -> PosteriorDraws:
         k, names = self._k, {"users": self.users_, "items": self.items_}
-        if self.draws_ is None:
-            sides = {side: np.asarray(self._blocks[side].sample(n, rng)) for side in SIDES}
-        else:
-            chosen = rng.randint(self.draws_.n_draws, size=n)
-            sides = {side: np.swapaxes(self.draws_.of(side)[:, chosen], 0, 1).astype(float) for side in SIDES}
+        sides = self._drawn_sides(self._blocks, n, rng)
         components, offset = {"component": np.arange(k)}, self._encoding.offset
         found = {side: Variable(sides[side][..., :k], {side[:-1]: names[side]} | components) for side in SIDES}
         if self._record.choices["biases"]:
