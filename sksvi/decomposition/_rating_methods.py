@@ -243,13 +243,9 @@ class RatingMethods(RegressionMethods, PairMethods):
             # Every item of the fit has a zero.
             items = np.append(self.items_.astype(object), items[positions(self.items_, pd.Series(items)) < 0])
             others = positions(items, columns[1])
-        names = pd.Series(ids, dtype=object)
+        names, rated_items = pd.Series(ids, dtype=object), pd.Series(items, dtype=object)
         model = self._model.for_users(self._prior("users", names))
-        q = {
-            **self._blocks,
-            "users": self._rows("users", names),
-            "items": self._rows("items", pd.Series(items, dtype=object)),
-        }
+        q = self._blocks | {"users": self._rows("users", names), "items": self._rows("items", rated_items)}
         prior = model.prior(q)["users"]
         prior_factors = BlockFactors({"users": q["users"].over(prior)})
         data = Ratings(codes, others, ratings, weight, len(ids), len(items))
@@ -263,18 +259,16 @@ class RatingMethods(RegressionMethods, PairMethods):
                 if change < FOLD_TOL:
                     break
         entries = data.sides["users"]
-        where = positions(self.items_, pd.Series(items, dtype=object))[entries.other]
+        where = positions(self.items_, rated_items)[entries.other]
         rated = entries.chosen(where >= 0).starts, where[where >= 0]
-        draws = None if self.draws_ is None else self._folded_draws(model, state.q, entries, names, items)
+        draws = None if self.draws_ is None else self._folded_draws(model, state.q, entries, names, rated_items)
         return FoldedUsers(np.asarray(ids), state.q["users"], self._k, rated, self._mark, draws)
 
     def _folded_draws(self, model: FactorModel, q: dict[str, Any], entries: Entries, users: Any, items: Any) -> Array:
         """Draws (n, S, F) of users folded in, each given a draw of the items; users of the fit go on from their own."""
-        import pandas as pd
-
         assert self.draws_ is not None
         rng, n_draws, where = np.random.RandomState(0), self.draws_.n_draws, positions(self.users_, users)
-        place = positions(self.items_, pd.Series(items, dtype=object))
+        place = positions(self.items_, items)
         of_items, out = q["items"].sample(n_draws, rng), q["users"].sample(n_draws, rng)
         of_items[:, place >= 0] = np.swapaxes(self.draws_.items[place[place >= 0]], 0, 1)
         new, old, prior = np.flatnonzero(where < 0), np.flatnonzero(where >= 0), model.prior(q)["users"]
