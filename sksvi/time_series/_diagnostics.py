@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sksvi import expectations
+from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState, Series
 from sksvi.estimators.checks import check_count, check_row_values, check_seed, n_rows
 from sksvi.estimators.fit_warnings import other_order, warn_all
@@ -345,16 +346,13 @@ class Diagnostics(Forecasts):
         rng = np.random.default_rng(check_seed(random_state).randint(np.iinfo(np.int32).max))
         q, data = self._series.block, self._series.series
         model, prior, parts = self._model_of(data), ChainGaussian(q.chain), []
-        for begin in range(0, pairs, max(1, NUMBERS_AT_ONCE // len(data))):
-            draws = q.sample(
-                min(pairs - begin, max(1, NUMBERS_AT_ONCE // len(data))), np.random.RandomState(rng.integers(2**31))
-            )
-            parts.append(
-                [
-                    model.log_likelihood_at({}, {"latents": f}, data, None) - messages_at(q, prior, f)
-                    for f in (draws, 2.0 * q.mean - draws)
-                ]
-            )
+
+        def log_weight(f: Array) -> Array:
+            return model.log_likelihood_at({}, {"latents": f}, data, None) - messages_at(q, prior, f)
+
+        for part in parallel.slices(pairs, max(1, NUMBERS_AT_ONCE // len(data))):
+            draws = q.sample(part.stop - part.start, np.random.RandomState(rng.integers(2**31)))
+            parts.append([log_weight(draws), log_weight(2.0 * q.mean - draws)])
         weights = np.concatenate(parts, axis=1).T
         top = weights.max()
         ratio = np.exp(weights - top)
