@@ -572,11 +572,9 @@ class Forecasts(RegressionMethods, BaseSVI):
 
         check_is_fitted(self)
         tail_of(coverage)
-        names, parts, by = self._parts()
-        last = self._series.rows_at(
-            np.zeros((1, self._series.dynamics.n_coefficients)), len(self._series.series) - 1 + np.zeros(1, int)
-        )
-        parts[:, self._series.dynamics.first_column :] += by[:, self._series.dynamics.first_column :] * last
+        (names, parts, by), fit = self._parts(), self._series
+        last = fit.rows_at(np.zeros((1, fit.dynamics.n_coefficients)), len(fit.series) - 1 + np.zeros(1, int))
+        parts[:, fit.dynamics.first_column :] += by[:, fit.dynamics.first_column :] * last
         shown = [(name, part) for name, part in zip(names, parts, strict=True) if name != "regression"]
         columns = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         index = [name for name, _ in shown] + [f"coefficient {name}" for name in columns]
@@ -599,17 +597,12 @@ class Forecasts(RegressionMethods, BaseSVI):
 
     def _learned_numbers(self, coverage: float) -> DataFrame:
         """Rows of variances, dampings, periods and noise: over the nodes, or the points that they are."""
-        values = [
-            numbers_of(self._series.dynamics, theta, self._encoding.scale, likelihood)
-            for theta, likelihood in (
-                [(self.state_.shown["dynamics"].value, self.likelihood_)]
-                if self._series.nodes is None
-                else map(self._series.at_node, self._series.nodes.values)
-            )
-        ]
-        return node_rows(
-            {name: np.array([one[name] for one in values]) for name in values[0]}, self._series.weights, coverage
-        )
+        fit, points = self._series, [(self.state_.shown["dynamics"].value, self.likelihood_)]
+        if fit.nodes is not None:
+            points = list(map(fit.at_node, fit.nodes.values))
+        values = [numbers_of(fit.dynamics, theta, self._encoding.scale, likelihood) for theta, likelihood in points]
+        columns = {name: np.array([one[name] for one in values]) for name in values[0]}
+        return node_rows(columns, fit.weights, coverage)
 
     def _learned_by_likelihood(self, coverage: float) -> DataFrame:
         """Rows of the likelihood's parameters as it calls them; of cut points those of the mode."""
@@ -617,9 +610,8 @@ class Forecasts(RegressionMethods, BaseSVI):
         if self._series.nodes is None or self.likelihood_.traits.ordered or not len(learned):
             return learned
         columns = self._series.hyperparameter_columns(self._series.nodes.values)
-        return node_rows(
-            {name: columns[name] for name in learned.index if name in columns}, self._series.weights, coverage
-        )
+        own = {name: columns[name] for name in learned.index if name in columns}
+        return node_rows(own, self._series.weights, coverage)
 
 
 def numbers_of(dynamics: Any, theta: Array, scale: Array, likelihood: Any) -> dict[str, float]:
