@@ -64,10 +64,8 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
         raise ValueError(
             f"{type(estimator).__name__} takes no censored y: give the times alone, or use another estimator."
         )
-    if hasattr(y, "to_numpy") and getattr(getattr(y, "dtype", None), "kind", "") not in (
-        "m",
-        "M",
-    ):  # dates are no numbers
+    dates = getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M")  # which are no numbers
+    if hasattr(y, "to_numpy") and not dates:
         try:
             y = y.to_numpy(dtype=float, na_value=np.nan)
         except (TypeError, ValueError):
