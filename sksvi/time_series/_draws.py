@@ -43,11 +43,10 @@ def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorD
     which, used, parts, at = drawn_nodes(series.weights, [view.block for view in views], n, rng)
     f, beside = in_draw_order(parts, at), series.series.offset
     variables = {"latents": Variable(f if beside is None else f + beside, {"time": np.asarray(series.index)})}
+    values = np.tile(parameters, (n, 1))
     if series.nodes is not None:
         values = between(series.nodes, series.nodes.values[which], rng)
-        variables |= scalars(series.hyperparameter_columns(values))
-    elif len(parameters):
-        variables |= scalars(series.hyperparameter_columns(np.tile(parameters, (n, 1))))
+    variables |= scalars(series.hyperparameter_columns(values))
     nodes = [
         NodeDraws(own, views[k].likelihood, _latents(series, part))
         for k, own, part in zip(used, at, parts, strict=True)
