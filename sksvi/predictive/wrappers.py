@@ -135,10 +135,8 @@ def predict_quantiles(
         If there is no regressor with ``predict_quantiles`` inside, or it does not take what is given beside X.
     """
     inner, rows, inverses, offset = unwrapped_with_data(model, X, offset)
-    ask, beside = (
-        _method(inner, "predict_quantiles"),
-        _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups),
-    )
+    ask = _method(inner, "predict_quantiles")
+    beside = _beside(offset=offset, exposure=exposure, trials=trials, include_groups=include_groups)
     found = ask(rows, q, **beside)
     if not inverses:
         return found
