@@ -213,9 +213,8 @@ class IntervalCoverageDisplay:
             width = np.where(at_most > below, at_most - below, 1.0)
             inside = np.minimum(at_most, 1.0 - tails) - np.maximum(below, tails)
             randomized = np.mean(np.where(at_most > below, np.maximum(inside, 0.0) / width, 0.0), axis=1)
-        return cls(nominal, observed, len(below), randomized, target_name(unwrapped(estimator)[0], y)).plot(
-            ax, **line_kwargs
-        )
+        name = target_name(unwrapped(estimator)[0], y)
+        return cls(nominal, observed, len(below), randomized, name).plot(ax, **line_kwargs)
 
     @classmethod
     def from_predictions(
