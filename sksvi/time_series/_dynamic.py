@@ -567,14 +567,9 @@ class DynamicGLM(Online):
         """An error where a fit of n points in time takes more memory than there is."""
         tries = kind == "auto"
         dynamics = self._encoding.dynamics(structure_of("walk" if tries else kind, structure))
-        searched = (
-            0
-            if self._shared and "population" not in self._shared
-            else len(dynamics.parameters) + len(self.likelihood_.learned)
-        )
-        n_arrays = arrays_held(
-            dynamics.n_states, searched, closed=self.likelihood_.noise_variance is not None, tries=tries
-        )
+        given, closed = self._shared and "population" not in self._shared, self.likelihood_.noise_variance is not None
+        searched = 0 if given else len(dynamics.parameters) + len(self.likelihood_.learned)
+        n_arrays = arrays_held(dynamics.n_states, searched, closed=closed, tries=tries)
         what = f"a smoother of {n} points in time and {dynamics.n_states} states"
         memory.need(8.0 * n * n_arrays, what, "take fewer points, or shorter seasons")
 
