@@ -523,17 +523,19 @@ class DynamicGLM(Online):
                 self.__dict__.pop(name, None)
             self.likelihood_ = self._encoding.likelihood
         if self._encoding.clock is not None and part.whole:
-            structure = {name: plain(getattr(self, name)) for name in STRUCTURE}
-            dynamics = self._encoding.dynamics(structure | {"length": len(data), "turn": 0.0})
+            dynamics = self._encoding.dynamics(self._structure_given(data, 0.0))
             data = replace(data, X=self._encoding.rows_at(dynamics, data.X, np.arange(len(data))))
         return data
+
+    def _structure_given(self, data: Any, turn: float) -> dict[str, Any]:
+        """What says which states there are: parameters, the length of the series, the first period of a cycle."""
+        return {name: plain(getattr(self, name)) for name in STRUCTURE} | {"length": len(data), "turn": turn}
 
     def _build_model(
         self, data: EncodedSeries, periods: list[float] | None = None
     ) -> tuple[DynamicModel, EncodedSeries]:
         turn, *others = self._first_periods([shown(self.likelihood_, data)]) if periods is None else periods
-        derived = {"length": len(data), "turn": turn}
-        structure = {name: plain(getattr(self, name)) for name in STRUCTURE} | derived
+        structure = self._structure_given(data, turn)
         kind, found, walked = vars(self).get("level_", requested_kind(self)), None, None
         if kind == "auto" and periods is not None:  # series that learn together
             kind = "walk"
