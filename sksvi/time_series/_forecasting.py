@@ -144,8 +144,7 @@ class Forecasts(RegressionMethods, BaseSVI):
     # ---- latents
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
-        found = self._latents(X, offset)
-        return self._series.mixture(found)
+        return self._series.mixture(self._latents(X, offset))
 
     def _latents(self, X: Any, offset: Any) -> Callable[[NodeView], tuple[Array, Array]]:
         """Function of a `NodeView` that returns mean and variance of f + offset at rows as in `predict`."""
@@ -187,8 +186,7 @@ class Forecasts(RegressionMethods, BaseSVI):
         return mean[at, 0], variance[at, 0]
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        found = self._latents(X, offset)
-        return self._series.predictive(found)
+        return self._series.predictive(self._latents(X, offset))
 
     @overload
     def predict(

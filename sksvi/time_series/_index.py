@@ -201,10 +201,8 @@ def frequency_warning(index: Any) -> str:
         if regular(months) is not None:
             hint = 'The rows are of months that follow each other: give y.to_period("M").'
     if index.dtype.kind not in REAL + "Mm" and not hasattr(index, "freq"):
-        what, hint = (
-            f"holds {index[0]!r} and the like, which are no times",
-            "Convert it, for example by pd.to_datetime.",
-        )
+        what = f"holds {index[0]!r} and the like, which are no times"
+        hint = "Convert it, for example by pd.to_datetime."
     return (
         f"the time index {what}: its rows were taken as equally far apart, and forecasts count on from the number of "
         f"rows. {hint}"

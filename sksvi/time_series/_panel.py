@@ -371,8 +371,7 @@ class SeriesPanel(MetaEstimatorMixin, BaseEstimator):
         if exposure is not None:
             if X is None and y is None:
                 one_for_all(exposure, "exposure")
-            offset = with_exposure(self.estimator, arguments.get("offset"), exposure, X, y=y)
-            arguments["offset"] = offset
+            arguments["offset"] = with_exposure(self.estimator, arguments.get("offset"), exposure, X, y=y)
         return arguments
 
     def _divided(self, X: Any, y: Any, fits: bool) -> tuple[Array, TableRows, TableRows]:
