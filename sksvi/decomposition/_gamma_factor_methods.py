@@ -269,8 +269,7 @@ class GammaFactorMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         check_is_fitted(self)
         tail, q = tail_of(coverage), self._own
-        names = getattr(self, "feature_names_in_", None)
-        names = [f"x{d}" for d in range(self.n_features_in_)] if names is None else list(names)
+        names = list(feature_names(self))
         index = pd.MultiIndex.from_product([self.get_feature_names_out(), names], names=["component", "feature"])
         drawn = vars(self.posterior_["loadings"]).get("draws")
         if drawn is None:
