@@ -149,8 +149,7 @@ def marginal_effects(
         for contrast, low, high, unit in differences(answers, table, feature, named):
             low, high = (with_column(table, feature, values, named) for values in (low, high))
             effect = answers.effect_of(low, high)
-            ends = (answers.averages(changed, groups, len(names), weight, effect) for changed in (high, low))
-            draws = np.subtract(*ends)
+            draws = np.subtract(*(answers.averages(rows, groups, len(names), weight, effect) for rows in (high, low)))
             for g, name in enumerate(names):
                 for label, own in zip(answers.names, np.asarray(draws)[g].T / unit, strict=True):
                     found[feature, contrast, name, label] = own
