@@ -14,7 +14,7 @@ from sksvi._typing.arrays import Columns, MatrixLike, PerRow, RandomState
 from sksvi.estimators.checks import n_rows
 from sksvi.estimators.tables import framed
 from sksvi.inspection._fitted_rows import check_in_memory
-from sksvi.inspection._loo import ElpdResult, group_labels, of_rows, summed
+from sksvi.inspection._loo import ElpdResult, group_labels, indexed_by_rows, summed
 from sksvi.predictive.wrappers import log_predictive_density
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def kfold(
         elpd[left] = _densities(model, table, target, weight, beside, rows, left)
     every = np.arange(n)
     inside = _densities(model, table, target, weight, beside, every, every)
-    frame = of_rows(pd.DataFrame({"elpd": elpd, "p_loo": inside - elpd}), X, weight, labels)
+    frame = indexed_by_rows(pd.DataFrame({"elpd": elpd, "p_loo": inside - elpd}), X, weight, labels)
     return summed(frame, f"{len(folds)}-fold cross-validation")
 
 

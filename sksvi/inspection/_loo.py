@@ -191,7 +191,7 @@ def loo(
         frame = _pointwise(fit, *_folds(fit, labels))
     weight = None if sample_weight is None and np.all(copies == 1.0) else copies
     method = "Leave-one-out" if labels is None else "Leave-one-group-out"
-    return replace(summed(of_rows(frame, X, weight, labels), method), caution=fit.caution)
+    return replace(summed(indexed_by_rows(frame, X, weight, labels), method), caution=fit.caution)
 
 
 def _with_rows_of_no_weight(fit: SiteFit, weight: Array) -> SiteFit:
@@ -221,7 +221,7 @@ def group_labels(X: Any, groups: Any, n: int) -> Array:
     return labels
 
 
-def of_rows(frame: DataFrame, X: Any, weight: Array | None, labels: Array | None) -> DataFrame:
+def indexed_by_rows(frame: DataFrame, X: Any, weight: Array | None, labels: Array | None) -> DataFrame:
     """A table with the index of X, and with weights and groups of its rows where there are any."""
     index, beside = getattr(framed(X), "index", None), {"weight": weight, "group": labels}
     frame.index = index if isinstance(index, pd.Index) else pd.RangeIndex(len(frame))
