@@ -132,12 +132,14 @@ def postponing(estimator: Any, carried: str) -> Iterator[None]:
             estimator.__dict__ = {**rest, "_postponed": waiting}
 
 
-def find_postponed(estimator: Any) -> None:
-    """Set the attributes that wait, if any do."""
-    waiting = vars(estimator).get("_postponed")
+def with_postponed(estimator: Any) -> dict[str, Any]:
+    """The attributes of the fit that stands, those that wait found, whatever is published meanwhile."""
+    own = vars(estimator)
+    waiting = own.get("_postponed")
     if waiting is not None:
-        vars(estimator).update(waiting.found())
-        vars(estimator).pop("_postponed", None)
+        own.update(waiting.found())
+        own.pop("_postponed", None)
+    return own
 
 
 # ---- parameters: scikit-learn's rules, and a limit on the magnitude of numbers

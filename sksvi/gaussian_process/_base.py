@@ -211,8 +211,11 @@ class SparseGP(GaussianProcess):
         """Whether the search may take more points than it begins with."""
         learns = self.optimize_hyperparameters and self.optimize_inducing and self.bound == "simple"
         chosen = isinstance(self.n_inducing, str) and isinstance(self.inducing, str)
-        gaussian = self.likelihood_.noise_variance is not None and self.covariance == "full"
-        return learns and chosen and gaussian and data.at_hand and len(data) >= MANY_ROWS
+        # Noise that is given does not take in what points leave open, which so has no limit.
+        gaussian = (
+            self.likelihood_.noise_variance is not None and self.likelihood_.learned and self.covariance == "full"
+        )
+        return bool(learns and chosen and gaussian) and data.at_hand and len(data) >= MANY_ROWS
 
     @property
     def _block(self) -> int:

@@ -65,9 +65,9 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         feature. Not `WhiteKernel`: the noise is `noise_variance`.
     n_inducing : int or "auto", default="auto"
         Inducing points at most; fewer distinct rows: all of them, and with Gaussian noise the exact GP. "auto": 200;
-        with Gaussian noise, bound "simple" and 4,096 rows or more 100 more, where a first search with 200 leaves open
-        more than 0.01 nats a row. Places of points gain little then, and the search of all 300 ends the sooner the more
-        the first left open.
+        with learned Gaussian noise, bound "simple" and 4,096 rows or more 100 more, where a first search with 200
+        leaves open more than 0.01 nats a row. Places of points gain little then, and the search of all 300 ends the
+        sooner the more is left open.
     inducing : {"kmeans", "random"} or array-like of shape (M, D), default="kmeans"
         Where the inducing points begin: centres of k-means, a random subset of the rows, or these.
     bound : {"simple", "optimal", "v1", "v2"}, default="simple"

@@ -30,7 +30,7 @@ from sksvi.estimators.posterior import (
     paid_by,
     response_names,
 )
-from sksvi.estimators.published import Postponed, find_postponed, postponing
+from sksvi.estimators.published import Postponed, of_attributes, postponing, with_postponed
 from sksvi.estimators.refit import COVARIANCE, LIKELIHOOD, STREAMED, UNCHECKED, auto_or_number, stays, text, truth
 from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, CONSTRAINTS, concatenated, exponentiated, posterior_of_nodes
@@ -353,8 +353,7 @@ class BayesianGLM(BaseSVI):
 
     def __getstate__(self) -> dict[str, Any]:
         """Attributes for copies, pickles and files, found where they wait."""
-        find_postponed(self)
-        return super().__getstate__()
+        return super(BayesianGLM, of_attributes(type(self), with_postponed(self))).__getstate__()
 
     # ---- what a fit leaves behind
     def _show(self, model: Any, state: State) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sksvi._runtime import memory
 from sksvi.estimators.base import BatchRule
-from sksvi.estimators.published import find_postponed
+from sksvi.estimators.published import with_postponed
 from sksvi.linear_model._integrated import FittedWeights
 from sksvi.linear_model._named_priors import check_no_named_priors
 from sksvi.linear_model._prior import covariance_of, prior_kind
@@ -39,11 +39,10 @@ NOTHING_FITTED = FittedWeights()
 
 def attribute_or_reason(self: Any, name: str) -> Any:
     """``__getattr__``: what a chunk left to be found, or why there is no bound."""
-    if name in POSTPONED:
-        find_postponed(self)
-    if name in vars(self):
-        return vars(self)[name]
-    if name == "lower_bound_" and "state_" in vars(self):
+    own = with_postponed(self) if name in POSTPONED else vars(self)
+    if name in own:
+        return own[name]
+    if name == "lower_bound_" and "state_" in own:
         raise AttributeError(NO_BOUND)
     # The error of a property that raised one is its own.
     return NOTHING_FITTED if name == "_fitted" else object.__getattribute__(self, name)

@@ -463,7 +463,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WordMethods)
         return self._word_scores(counts, held_out_counts)
 
     def _word_scores(self, X: Any, held_out: Any) -> Array:
-        return word_scores(self._proportions(self._seen_globals, X), self.components_, held_out)
+        q = self._seen_globals
+        return word_scores(self._proportions(q, X), q["topics"].mean, held_out)
 
     def score(self, X: MatrixLike, y: PerRow | None = None, feature_names: Names | None = None) -> float:
         """Held-out log likelihood per word by document completion.

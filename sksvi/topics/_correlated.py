@@ -96,8 +96,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
     uncertainty : {"corrected", "variational"}, default="corrected"
         What proportions and topics spread by. "corrected": `fit` ends with a Markov chain of the joint posterior that
         begins at q: topics of words, topics, log odds, μ and Σ. Proportions are a mixture over its draws, their means
-        those of q(η) at the means of topics, μ and Σ, at which attributes and scores are too. "variational": all of it
-        is that of q. So it is after `partial_fit`, for Dask collections, topics that are points, and with one topic.
+        those of q(η) at the means of topics, μ and Σ⁻¹, as scores are; attributes are means. "variational": it is
+        all that of q. So it is after `partial_fit`, for Dask collections, topics that are points, and with one topic.
     batch_size : int, "auto" or None, default="auto"
         Documents per step; "auto": all up to 200, else a twenty-fourth, at least 50 and at most 1024. Mini-batch fits
         form their topics first: in the first 12 passes documents' responsibilities use E β and not exp(E log β), at
@@ -342,6 +342,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         super()._set_means(model, q)
         population = q["population"]
         self.topic_log_odds_, self.topic_covariance_ = population.location, population.scale
+        if self._draws is not None:
+            self.topic_covariance_ = np.linalg.inv(self._draws.prior["precision"]).mean(0)
 
     @property
     def topic_correlation_(self) -> Array:
@@ -373,7 +375,7 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         q = self._seen_globals
         found = self._documents(self._fitted_model, X, q, roots=True)
         z = np.random.default_rng(0).standard_normal((n_draws, len(self.components_) - 1))
-        return log_odds_ratios(X, self.components_, q["population"], found, lambda: z, 0.0)
+        return log_odds_ratios(X, q["topics"].mean, q["population"], found, lambda: z, 0.0)
 
     def _shown(self, X: Any) -> tuple[Array, Array]:
         return self._own_moments(self._globals, X) if self._draws is None else super()._shown(X)
@@ -444,4 +446,4 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         q, rng = self._seen_globals, check_seed(random_state)
         found = self._documents(self._fitted_model, X, q, roots=True)
         n_samples = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self.components_))
-        return importance_sampling(X, self.components_, q["population"], found, n_samples, rng, inflation)
+        return importance_sampling(X, q["topics"].mean, q["population"], found, n_samples, rng, inflation)

@@ -414,5 +414,6 @@ class StructuredLDA(TopicModel):
     def _log_ratios(self, X: Any, n_draws: int) -> Iterator[Array]:
         model = cast(LatentDirichlet, self._fitted_model)
         step = "mean-field" if model.local_step == "gibbs" else model.local_step
-        local = self._documents(model.with_local(step), X, self._seen_globals).local
-        return log_dirichlet_ratios(X, self.components_, self.doc_topic_prior_, local, n_draws)
+        q = self._seen_globals
+        local = self._documents(model.with_local(step), X, q).local
+        return log_dirichlet_ratios(X, q["topics"].mean, model.alpha_of(q), local, n_draws)

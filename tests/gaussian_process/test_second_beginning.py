@@ -95,16 +95,36 @@ def test_points_are_added_where_the_first_leave_much_open(global_random_seed):
 @pytest.mark.usefixtures("few_points")
 @pytest.mark.parametrize(
     "options",
-    [{"bound": "v1"}, {"likelihood": "student-t"}, {"covariance": "diag"}, {"optimize_inducing": False}],
+    [
+        {"bound": "v1"},
+        {"likelihood": "student-t"},
+        {"covariance": "diag"},
+        {"optimize_inducing": False},
+        {"noise_variance": 0.01},
+    ],
     ids=str,
 )
 def test_where_no_points_are_added(options, global_random_seed):
-    """Of other bounds, likelihoods and covariances the number is that of a search with as many."""
+    """Of other bounds, likelihoods and covariances, and of noise that is given: a search with as many does the same."""
     rng = np.random.default_rng(global_random_seed)
     X = rng.uniform(-3, 3, (120, 1))
     y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.normal(size=120)
     one, two = (SparseGPRegressor(random_state=0, n_inducing=n, **options) for n in ("auto", 6))
     np.testing.assert_array_equal(one.fit(X, y).predict(X), two.fit(X, y).predict(X))
+
+
+@pytest.mark.usefixtures("few_points")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("passes", [3, 12, 40])
+def test_a_search_that_was_cut_off_adds_points_when_it_goes_on(passes, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(-3, 3, (200, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    model = SparseGPRegressor(random_state=0, max_iter=passes, warm_start=True).fit(X, y)
+    model.set_params(max_iter=1000).fit(X, y)
+    whole = SparseGPRegressor(random_state=0, max_iter=1000).fit(X, y)
+    assert model.converged_ and len(model.inducing_points_) == 10
+    assert model.lower_bound_ > whole.lower_bound_ - 0.05 * len(y)
 
 
 @pytest.mark.exhaustive

@@ -11,6 +11,7 @@ import pytest
 
 import sksvi
 from sksvi import BayesianGLMClassifier, BayesianGLMRegressor, GMERegressor
+from sksvi.estimators import published
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 
 MAKE = {
@@ -129,3 +130,24 @@ def test_a_fit_after_chunks_is_that_of_its_rows(global_random_seed):
     y = data(global_random_seed)[1]
     assert attributes(model.fit(X, y)) == attributes(BayesianGLMRegressor().fit(X, y))
     assert "coef_" in vars(model)
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_a_chunk_that_comes_while_somebody_asks_leaves_its_own(name, global_random_seed, monkeypatch):
+    """Whoever asks gets what the chunk before left, and what the new one leaves waits for the next."""
+    X, y = data(global_random_seed)
+    y, classes = (y > 0, {"classes": [False, True]}) if name == "labels" else (y, {})
+    model, one, two = (MAKE[name]().partial_fit(X[:60], y[:60], **classes) for _ in range(3))
+    two.partial_fit(X[60:], y[60:])
+    found = published.Postponed.found
+
+    def interrupted(self):
+        monkeypatch.setattr(published.Postponed, "found", found)
+        answer = found(self)
+        model.partial_fit(X[60:], y[60:])
+        return answer
+
+    monkeypatch.setattr(published.Postponed, "found", interrupted)
+    np.testing.assert_array_equal(model.coef_, one.coef_)
+    np.testing.assert_array_equal(model.coef_, two.coef_)
+    np.testing.assert_array_equal(model.predict(X), two.predict(X))

@@ -159,6 +159,7 @@ def test_attributes_are_means_of_the_draws(cls):
         assert model.topic_word_prior_ == pytest.approx(draws.prior["eta"].mean())
     else:
         np.testing.assert_allclose(model.topic_log_odds_, draws.prior["location"].mean(0))
+        np.testing.assert_allclose(model.topic_covariance_, np.linalg.inv(draws.prior["precision"]).mean(0))
     observed, held_out = halved(sp.csr_matrix(X))
     words = np.log(np.maximum(model.transform(observed) @ model.components_, 1e-300))
     assert model.score(X) == pytest.approx(held_out.multiply(words).sum() / held_out.sum())

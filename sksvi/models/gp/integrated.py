@@ -64,7 +64,7 @@ EARLY, ADDED, OPEN_ROWS = 40.0, 0.01, 512
 #: Nats of each row left open for which it then ends as others do; with more as many times sooner, as places of points
 #: gain little beside their number.
 OPEN = 2.5e-3
-#: Share of another row in a point that is added, so that none is a row.
+#: Share of another row in a point that is added, so that it is no row but where both are the same.
 OTHER = 0.1
 #: Unit of an input, in lengths over which f varies, and least square of a point's weight in f, relative to their mean.
 LENGTHS, LEAST_WEIGHT = 3.0, 0.3
@@ -313,12 +313,12 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
     share, least = 1.0, tol * (rows or 0.0)
-    if model.n_first and begins_at_exact(model, fit, names) and not looks.ended:
+    if model.n_first and len(search.q["inputs"].value) < model.n_inducing and not looks.ended:
         search.climb(looks, lambda _: EARLY * least)
-        open_ = search.left_open()
-        if open_ > ADDED and not looks.ended:
+        if search.left_open() > ADDED and not looks.ended:
             search.add_points()
-            share = max(open_ / OPEN, 1.0)
+    if model.n_first and len(search.q["inputs"].value) > model.n_first:
+        share = max(search.left_open() / OPEN, 1.0)
     for moved in names, [name for name in names if search.scaled and name != "inputs"]:
         search.names = moved  # at last without inputs, beside which a narrow ridge counts little
         if moved and not looks.ended:

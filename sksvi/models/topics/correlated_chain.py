@@ -68,7 +68,7 @@ class CorrelatedSampler:
         return self.ellipses(points(topics, prior), X, threads)
 
     def at_mean(self, draws: TopicDraws) -> Blocks:
-        """Topics, μ and Σ as points at the means of draws."""
+        """Topics, μ and Σ⁻¹ as points at the means of draws."""
         return points(draws.mean_topics, draws.mean_prior)
 
     def ellipses(self, q: Any, X: Any, threads: int) -> Array:

@@ -56,8 +56,8 @@ class LDASampler:
         return self.model.with_local("cvb0").documents(q, X, threads).local
 
     def at_mean(self, draws: TopicDraws) -> Blocks:
-        """Topics, α and, where it was drawn, η as points at the means of draws."""
-        prior = {name: Point(np.log(mean)) for name, mean in draws.mean_prior.items()}
+        """Topics, and α and η where they were drawn, as points at the means of draws."""
+        prior = {name: Point(np.log(mean)) for name, mean in draws.mean_prior.items() if name == "eta" or self.alpha}
         return {"topics": as_points(draws.mean_topics), **prior}
 
     def settled(self, q: Any, corpus: ChainDocuments) -> Round:
