@@ -148,6 +148,7 @@ def test_scores_frailties_and_processes(global_random_seed, tmp_path):
     assert "Censored(Weibull(scale=" in model.summary_text() and "concordance" in model.summary_text()
 
 
+@pytest.mark.costly
 def test_weights_are_copies_and_streams_see_all_rows(global_random_seed):
     X, y = survival(40, global_random_seed)
     twice = BayesianGLMRegressor(likelihood="weibull").fit(pd.concat([X, X]), pd.concat([y, y]))

@@ -87,6 +87,7 @@ def test_the_order_of_rows_in_a_chunk_is_none(few_first_rows, rng):
     np.testing.assert_allclose(other.coef_, model.coef_, atol=1e-3 * np.abs(model.coef_).max())
 
 
+@pytest.mark.costly
 def test_the_order_of_chunks_hardly_matters(few_first_rows, rng):
     X, y, new, labels = documents(rng, n=N, d=D)
     late = np.concatenate([np.arange(2 * CHUNK), np.arange(2 * CHUNK, N).reshape(-1, CHUNK)[::-1].ravel()])
@@ -251,6 +252,7 @@ def test_partitions_are_chunks(few_first_rows, rng):
 
 
 # ---- hostile chunks
+@pytest.mark.costly
 def test_one_class_in_every_chunk(few_first_rows, rng):
     X, y, new, labels = documents(rng, 3, n=N, d=D)
     halves = [np.array_split(np.flatnonzero(y == c), 2) for c in range(3)]

@@ -60,6 +60,7 @@ def test_tables_have_the_names_of_users(fit):
     np.testing.assert_allclose(fit.summary().loc[NAME, "mean"], nodes["weight"] @ nodes[NAME])
 
 
+@pytest.mark.costly
 def test_the_mode_is_that_of_the_marginal_likelihood(table):
     """Of Gaussian noise the best covariance and noise are those of dense algebra, under the priors stated."""
     X, _, y, _ = table

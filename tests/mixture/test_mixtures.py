@@ -251,6 +251,7 @@ def test_little_data_has_an_answer(cls):
     assert np.isfinite(cls(40, **QUICK).fit(X).score(X))
 
 
+@pytest.mark.costly
 def test_weights_and_repeats_agree(global_random_seed):
     X, _, _ = bits(global_random_seed, 30)
     weight = np.random.default_rng(global_random_seed).integers(0, 3, 30)

@@ -229,6 +229,7 @@ def test_what_is_refused_names_the_series(shops):
     assert {one.filename for one in told} == {__file__}
 
 
+@pytest.mark.costly
 def test_a_binomial_and_exposures(shops):
     X, y = shops[["shop"]], np.minimum(shops["y"].fillna(1.0), 9.0)
     pairs = pd.DataFrame({"yes": y, "no": 9.0 - y})

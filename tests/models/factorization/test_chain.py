@@ -112,6 +112,7 @@ def test_draws_have_the_moments_of_a_dense_grid(name, global_random_seed):
         assert np.all(np.abs(z) < 4.5), z
 
 
+@pytest.mark.costly
 def test_noise_has_its_conditional_distribution(global_random_seed):
     """Given the columns a Gaussian's variance is inverse gamma, under a flat prior of its logarithm."""
     rng = np.random.default_rng(global_random_seed)
