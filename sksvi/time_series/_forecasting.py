@@ -144,7 +144,8 @@ class Forecasts(RegressionMethods, BaseSVI):
     # ---- latents
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
         """Mean and variance of f + offset: of fitted points given all data, of later ones ahead."""
-        return self._series.mixture(self._latents(X, offset))
+        found = self._latents(X, offset)  # which raises for a model that is not fitted
+        return self._series.mixture(found)
 
     def _latents(self, X: Any, offset: Any) -> Callable[[NodeView], tuple[Array, Array]]:
         """Function of a `NodeView` that returns mean and variance of f + offset at rows as in `predict`."""
@@ -186,7 +187,8 @@ class Forecasts(RegressionMethods, BaseSVI):
         return mean[at, 0], variance[at, 0]
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        return self._series.predictive(self._latents(X, offset))
+        found = self._latents(X, offset)  # which raises for a model that is not fitted
+        return self._series.predictive(found)
 
     @overload
     def predict(
