@@ -22,7 +22,7 @@ Array = np.ndarray
 #: Draws at most and at least, and most looks at a cell and numbers of all draws, which leave fewer where data are many.
 MOST, LEAST, LOOKS, NUMBERS = 240, 48, 2**25, 2**22
 #: Numbers of the draws that are made at a time.
-SOME = 2**18
+NUMBERS_AT_ONCE = 2**18
 #: Looks of a sweep from which on rows are labelled side by side: two such sweeps go about as far as a collapsed one.
 SHARED = 2**17
 #: Independent draws that those of the weights are to be worth, and sweeps that all draws may take for it.
@@ -141,7 +141,7 @@ def joint_posterior(problem: Problem, state: State, q: dict[str, Any], n_used: i
         found[:] = found[1::2]
         point = walk(chain, ChainLength(0, n - len(found), thin), rng, store, point)
     # Some at a time: small tables' calls of NumPy take longer than their numbers, large ones' numbers fill the memory.
-    some = max(1, SOME // numbers)
+    some = max(1, NUMBERS_AT_ONCE // numbers)
     parts = [chain.drawn([point for point, _ in found[at : at + some]], rng) for at in range(0, n, some)]
     draws = {name: np.concatenate([drawn[name] for drawn, _ in parts]) for name in parts[0][0]}
     draws["weights"] = np.stack([weights for _, weights in found])

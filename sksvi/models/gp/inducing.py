@@ -171,7 +171,7 @@ def unwhitened(L: Array, block: Any) -> StandardGaussian:
     return StandardGaussian(lift @ block.mean, np.ascontiguousarray(upper * signs[:, None]))
 
 
-def spread_out(kernel: Any, X: Array, most: int, there: Array | None = None) -> Array:
+def spread_out(kernel: Any, X: Array, most: int, before: Array | None = None) -> Array:
     """Numbers of at most `most` rows, each the one of which those before it explain least (pivoted Cholesky).
 
     Fewer where these explain every row. Burt, Rasmussen and van der Wilk (2020), "Convergence of sparse variational
@@ -182,7 +182,7 @@ def spread_out(kernel: Any, X: Array, most: int, there: Array | None = None) -> 
     kernel : scikit-learn kernel
     X : ndarray of shape (n, D)
     most : int
-    there : ndarray of shape (n, M), default=None
+    before : ndarray of shape (n, M), default=None
         The rows in white coordinates of M points that come before all of them.
 
     Returns
@@ -200,11 +200,11 @@ def spread_out(kernel: Any, X: Array, most: int, there: Array | None = None) -> 
     left = kernels.diagonal(kernel, X).copy()
     least = EXPLAINED * float(left.max())
     chosen: list[int] = []
-    first = 0 if there is None else there.shape[1]
+    first = 0 if before is None else before.shape[1]
     root = np.empty((first + min(most, len(X)), len(X)))
-    if there is not None:
-        root[:first] = there.T
-        left -= np.square(there).sum(1)
+    if before is not None:
+        root[:first] = before.T
+        left -= np.square(before).sum(1)
     for j in range(first, len(root)):
         row = int(np.argmax(left))
         if left[row] <= least:

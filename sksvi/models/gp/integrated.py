@@ -161,8 +161,8 @@ class CollapsedSearch:
         inputs = LENGTHS * lengths * np.exp(weight.mean() - weight)[:, None]
         return np.concatenate([inputs.ravel() if n == "inputs" else np.ones(self.q[n].value.size) for n in self.names])
 
-    def left_open(self) -> float:
-        """Nats of each row that inducing points leave open."""
+    def trace_term(self) -> float:
+        """Nats of each row that inducing points leave open: Σ d / 2σ² of the bound (Titsias 2009, equation 9)."""
         X = self.data.X[:: -(-len(self.data) // OPEN_ROWS)]
         left = self.model.geometry(self.q).rows(X)[2].mean()
         return float(0.5 * left / self.model.current_likelihood(self.q).noise_variance)
@@ -171,8 +171,8 @@ class CollapsedSearch:
         """Go on with all points that the model may have, the further ones where those before leave most open."""
         model, rows = self.model, self.data.X[drawn_rows(self.model, self.data, CANDIDATES)]
         X = (1.0 - OTHER) * rows + OTHER * np.roll(rows, 1, axis=0)
-        inputs, there = self.q["inputs"].value, model.geometry(self.q).rows(X)[1]
-        chosen = spread_out(model.current_kernel(self.q), X, model.n_inducing - len(inputs), there)
+        inputs, before = self.q["inputs"].value, model.geometry(self.q).rows(X)[1]
+        chosen = spread_out(model.current_kernel(self.q), X, model.n_inducing - len(inputs), before)
         with suppress(NotPositiveDefinite):  # it goes on with those that it has
             self.look({**self.q, "inputs": Free(np.concatenate([inputs, X[chosen] / model.scale]))})
 
@@ -315,10 +315,10 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     share, least = 1.0, tol * (rows or 0.0)
     if model.n_first and len(search.q["inputs"].value) < model.n_inducing and not looks.ended:
         search.climb(looks, lambda _: EARLY * least)
-        if search.left_open() > ADDED and not looks.ended:
+        if search.trace_term() > ADDED and not looks.ended:
             search.add_points()
     if model.n_first and len(search.q["inputs"].value) > model.n_first:
-        share = max(search.left_open() / OPEN, 1.0)
+        share = max(search.trace_term() / OPEN, 1.0)
     for moved in names, [name for name in names if search.scaled and name != "inputs"]:
         search.names = moved  # at last without inputs, beside which a narrow ridge counts little
         if moved and not looks.ended:
