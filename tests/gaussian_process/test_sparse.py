@@ -30,7 +30,7 @@ from sksvi.inference.state import State
 from sksvi.models.base import Segment
 from sksvi.models.data import Table
 from sksvi.models.gp.bounds import BOUNDS, JITTERS, Geometry, log_evidence
-from sksvi.models.gp.collapsed import well_conditioned
+from sksvi.models.gp.collapsed import by_sums
 from sksvi.models.gp.inducing import choose, unwhitened
 from sksvi.models.gp.integrated import CollapsedSearch, best_given, learned
 from sksvi.models.gp.sparse import SparseGPModel
@@ -288,9 +288,9 @@ def test_looks_without_whitened_rows(fixed, learn_inputs, weight, global_random_
     fit = fitting(problem, first_state(problem, 0))
     found = []
     for rows in (1, 10**6):
-        monkeypatch.setattr("sksvi.models.gp.integrated.SAMPLED_ROWS", rows)
+        monkeypatch.setattr("sksvi.models.gp.collapsed.LEAST_ROWS", rows)
         search = CollapsedSearch(problem.model, fit, learned(problem.model, fit), data)
-        assert search.sums == (rows == 1) and well_conditioned(search.model, search.q, data.total_weight)
+        assert by_sums(search.model, search.q, data) == (rows == 1)
         value, slope = search(search.start())
         found.append((value, slope, search.q["inducing"].mean, search.q["inducing"].cov))
     for sums, whitened in zip(*found, strict=True):
@@ -303,16 +303,19 @@ def test_curvature_without_whitened_rows(global_random_seed, monkeypatch):
     X = rng.normal(size=(60, 2))
     y, found = np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=60), []
     for rows in (1, 10**6):
-        monkeypatch.setattr("sksvi.models.gp.evaluations.SAMPLED_ROWS", rows)
+        monkeypatch.setattr("sksvi.models.gp.collapsed.LEAST_ROWS", rows)
         found.append(SparseGPRegressor(n_inducing=8, random_state=0).fit(X, y).hyperparameter_posterior_)
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
-def test_rows_are_whitened_where_points_are_close(global_random_seed):
+def test_rows_are_whitened_where_points_are_close(global_random_seed, monkeypatch):
+    monkeypatch.setattr("sksvi.models.gp.collapsed.LEAST_ROWS", 1)
     data = data_for("gaussian", global_random_seed)
     problem = problem_for(data, inducing=np.repeat(data.X[:3], 2, axis=0) + [[0.0], [1e-4]] * 3)
     q = problem.model.begin(data, None)
-    assert not well_conditioned(problem.model, q, 1e4)
+    heavy = replace(data, weight=np.full(len(data), 1e4 / len(data)))
+    assert by_sums(problem_for(data).model, problem_for(data).model.begin(data, None), heavy)
+    assert not by_sums(problem.model, q, heavy)
 
 
 def test_exact_evidence(global_random_seed):

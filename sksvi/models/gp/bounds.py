@@ -199,7 +199,7 @@ VALUES: dict[str, Callable[..., Array]] = {"simple": simple_at, "v1": v1_at, "v2
 # ---- the exact process with Gaussian noise, of which the optimal bound is made (doc/gaussian_processes.md)
 # A row of weight k is k rows with the same x and y, which one row with k times less noise stands for, up to a
 # constant.
-def _noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
+def noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
     """Noise variance per row, and the constant that weights add to the log density."""
     if data.weight is None:
         return np.full(len(data), noise), 0.0
@@ -207,7 +207,8 @@ def _noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
     return noise / data.weight, -0.5 * left
 
 
-def _factor(A: Array, noise: float) -> Array:
+def factor_of_y(A: Array, noise: float) -> Array:
+    """Lower Cholesky factor of the covariance of y, which it overwrites; `noise` is for the error."""
     L, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
     if info:
         raise NotPositiveDefinite(
@@ -227,11 +228,11 @@ def whitened_rows(geometry: Any, data: Table, noise: float) -> tuple[Array, Arra
     constant : float
     """
     _, H, _ = geometry.rows(data.X)
-    own, constant = _noise_of_rows(data, noise)
+    own, constant = noise_of_rows(data, noise)
     R = np.array(kernels.cross(geometry.kernel, data.X, data.X), order="F")
     R = blas.dgemm(-1.0, H, H, beta=1.0, c=R, trans_b=1, overwrite_c=1)
     R[np.diag_indices_from(R)] += own
-    L = _factor(R, noise)
+    L = factor_of_y(R, noise)
     rows = blas.dtrsm(1.0, L, H, lower=1)
     target = blas.dtrsm(1.0, L, data.centred[:, None], lower=1)[:, 0]
     return np.ascontiguousarray(rows), target, constant - float(np.log(np.diagonal(L)).sum())
@@ -264,11 +265,11 @@ def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, 
     >>> round(value, 4)
     -1.2655
     """
-    own, constant = _noise_of_rows(data, noise)
+    own, constant = noise_of_rows(data, noise)
     K = kernels.cross(kernel, data.X, data.X)
     A = np.array(K, order="F")
     A[np.diag_indices_from(A)] += own
-    L = _factor(A, noise)
+    L = factor_of_y(A, noise)
     y = data.centred
     alpha, _ = lapack.dpotrs(L, y, lower=1)
     value = -0.5 * float(y @ alpha) - float(np.log(np.diagonal(L)).sum()) - 0.5 * len(y) * LOG_2PI + constant

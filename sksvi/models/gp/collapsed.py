@@ -19,29 +19,45 @@ from sksvi.models.gp.bounds import LOG_2PI
 
 Array = np.ndarray
 
-#: Rounding of B / noise up to which rows are not whitened.
-ROUNDING = 1e-4
+#: Rounding of B / noise up to which rows are not whitened, and of how many: of few whitening costs little.
+ROUNDING, LEAST_ROWS = 1e-4, 2560
 
 
-def well_conditioned(model: Any, q: dict[str, Any], weight: float) -> bool:
-    """Whether sums of rows that are not whitened, of this weight together, leave digits enough."""
+def by_sums(model: Any, q: dict[str, Any], data: Any) -> bool:
+    """Whether sums of rows that are not whitened have all that the bound is of, and leave digits enough."""
+    if model.likelihood.noise_variance is None or model.bound != "simple" or not model.full or len(data) < LEAST_ROWS:
+        return False
     geometry, noise = model.geometry(q), model.current_likelihood(q).noise_variance
     variance = np.diagonal(geometry.K)
     least = float(np.min(np.square(np.diagonal(geometry.L)) / variance))
-    return bool(np.finfo(float).eps * weight * float(np.mean(variance)) < ROUNDING * noise * least)
+    return bool(np.finfo(float).eps * data.total_weight * float(np.mean(variance)) < ROUNDING * noise * least)
+
+
+def at_best(value: float, linear: Array, precision: Array) -> tuple[float, Gaussian]:
+    """Bound at the best q(v), and that, (M,), from its natural parameters and the bound's part of the rows alone."""
+    best = Gaussian(np.zeros_like(linear), precision)
+    mean = best.solve(linear)
+    bound = value + 0.5 * float(linear @ mean) - 0.5 * best.log_det_precision()
+    return bound, Gaussian(mean, precision, best.root)
+
+
+def summed(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[float, Array, Array, float, float]:
+    """The bound's part of the rows alone, c, B, Σ y² + Σ d, and the weight; `over_rows` sums a function of rows."""
+    noise, V = model.current_likelihood(q).noise_variance, model.geometry(q).inverse
+    gram, linear, open_, squares, weight = over_rows(_sums, q)
+    B = V @ gram @ V.T
+    left = squares + open_ - float(np.trace(B))
+    return -0.5 * (weight * (LOG_2PI + np.log(noise)) + left / noise), V @ linear / noise, B, left, weight
 
 
 def collapsed(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[float, dict[str, Array], Gaussian]:
     """Bound, nats, its gradient in hyperparameters, and the best q(v), (M,); `over_rows` sums a function of rows."""
     geometry, likelihood = model.geometry(q), model.current_likelihood(q)
     noise, V = likelihood.noise_variance, geometry.inverse
-    gram, linear, open_, squares, weight = over_rows(_sums, q)
-    B, c = V @ gram @ V.T, V @ linear / noise
+    value, c, B, left, weight = summed(model, q, over_rows)
     one = np.eye(len(B))
-    best = Gaussian(np.zeros_like(c), one + B / noise)
-    mean, cov = best.solve(c), best.cov
-    value = -0.5 * (weight * (LOG_2PI + np.log(noise)) + squares / noise - float(c @ mean))
-    value -= 0.5 * (best.log_det_precision() + (open_ - float(np.trace(B))) / noise)
+    value, best = at_best(value, c, one + B / noise)
+    mean, cov = best.mean, best.cov
     slope = 0.5 * (one - cov - np.outer(mean, mean)) / noise  # in B
     theta, inputs = over_rows(_pulled, q, 2.0 * V.T @ slope @ V, V.T @ mean / noise)
     more, moved = geometry.pull_factor(2.0 * slope @ B + np.outer(mean, c), model.learn_inputs)
@@ -49,10 +65,10 @@ def collapsed(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[float, dic
     if model.learn_inputs:
         gradient["inputs"] = (inputs + moved) * model.scale
     if "likelihood" in q:
-        left = squares + open_ - float(np.trace(B)) + float(np.vdot(cov, B)) + float(mean @ B @ mean)
+        left += float(np.vdot(cov, B)) + float(mean @ B @ mean)
         in_noise = 0.5 * left / noise**2 - (0.5 * weight + float(c @ mean)) / noise
         gradient["likelihood"] = np.array([in_noise * (noise - likelihood.least)])
-    return value, gradient, Gaussian(mean, best.precision, best.root)
+    return value, gradient, best
 
 
 def _sums(model: Any, data: Any, q: dict[str, Any], rows: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,13 @@ from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle
-from sksvi.models.gp.collapsed import collapsed, well_conditioned
+from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, factor_of_y, inverse_triangle, noise_of_rows
+from sksvi.models.gp.collapsed import at_best, by_sums, collapsed, summed
 from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.integrated import (
     CORNERS,
     CURVATURE_ROWS,
-    SAMPLED_ROWS,
     STEP,
     Explored,
     best_given,
@@ -46,12 +46,8 @@ class _Sparse(Explored):
         super().__init__(*args)
         self.Z = self.q["inputs"].value * self.model.scale
 
-    def rows(self, q: dict[str, Any], data: Any) -> tuple[Array, Array]:
-        """Rows h (n, M) of the process, and the variances d (n,) that inducing points leave open."""
-        return self.rows_at(q)(data.X)
-
     def rows_at(self, q: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
-        """`rows` as a function of X, until q is another."""
+        """Rows h (n, M), and variances d (n,) that inducing points leave open, as a function of X."""
         tree = kernels.node(self.kernel_at(q))
         L, _ = factor(tree.value(Pair(self.Z, self.Z, False)), "the kernel matrix of the inducing points")
         inverse = inverse_triangle(L)
@@ -73,8 +69,11 @@ class ConjugateEvaluations(_Sparse):
         self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
 
     def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
-        """Bound, linear and quadratic natural parameter of q(v)."""
+        """The bound's part of the rows alone, linear and quadratic natural parameter of the best q(v)."""
         noise, data = self.model.current_likelihood(q).noise_variance, self.data
+        if by_sums(self.model, q, data):
+            value, linear, B, *_ = summed(self.model, q, partial(sum_over, self.model, data))
+            return value, linear, np.eye(len(B)) + B / noise
         teacher, rows_of = self.model.teacher, self.rows_at(q)
 
         def sums(rows: slice) -> tuple[float, Array, Array]:
@@ -90,25 +89,23 @@ class ConjugateEvaluations(_Sparse):
 
         value, linear, precision = parallel.summed(sums, self.model.chunks(slice(0, len(data)), data), 1)
         precision.flat[:: len(precision) + 1] += 1.0
-        L, half = solved(precision, linear)
-        return value + 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()), linear, precision
+        return value, linear, precision
 
     def quick(self, q: dict[str, Any]) -> float:
         """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
         if self.exact or self.model.bound == "optimal":
             return self.evidence(q)
-        return self.parts(q)[0]
+        return at_best(*self.parts(q))[0]
 
     def evidence(self, q: dict[str, Any]) -> float:
         """log p(y)."""
-        noise, X, data = self.model.current_likelihood(q).noise_variance, self.data.X, self.data
-        weight = np.ones(len(X)) if data.weight is None else data.weight
+        noise, X = self.model.current_likelihood(q).noise_variance, self.data.X
+        own, constant = noise_of_rows(self.data, noise)
         A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
-        A.flat[:: len(A) + 1] += noise / weight
-        L, half = solved(A, data.centred)
-        # A row of weight k is k rows.
-        repeats = float(np.sum(weight - 1.0)) * (LOG_2PI + np.log(noise)) + float(np.sum(np.log(weight)))
-        return -0.5 * float(half @ half + len(half) * LOG_2PI + repeats) - float(np.log(np.diagonal(L)).sum())
+        A.flat[:: len(A) + 1] += own
+        L = factor_of_y(A.T, noise)
+        half = lapack.dtrtrs(L, self.data.centred, lower=1)[0]
+        return constant - 0.5 * float(half @ half + len(half) * LOG_2PI) - float(np.log(np.diagonal(L)).sum())
 
     def curvature(self, low: Array, high: Array) -> Array | None:
         """By slopes of the bound: of a sample where rows are many, blown up to all of them."""
@@ -119,15 +116,12 @@ class ConjugateEvaluations(_Sparse):
         if len(rows) > CURVATURE_ROWS:
             rows = sampled(rows, model, CURVATURE_ROWS)
 
-        sums = model.bound == "simple" and model.full and len(rows) >= SAMPLED_ROWS
-
-        def over_rows(one: Any, *args: Any) -> Any:
-            return over_chunks(one, model, 1, *args, rows)
+        over_rows = partial(sum_over, model, rows)
 
         def slope(h: Array) -> Array:
             q = self.at(h)
             try:
-                if sums and well_conditioned(model, q, rows.total_weight):
+                if by_sums(model, q, rows):
                     parts = collapsed(model, q, over_rows)[1]
                 else:
                     q["inducing"], gram = best_given(model, q, over_rows)
@@ -148,12 +142,9 @@ class ConjugateEvaluations(_Sparse):
         return 0.0, block_of(A.T @ batch.data.y, np.eye(A.shape[1]) + A.T @ A, self.model.full)
 
 
-def solved(A: Array, b: Array) -> tuple[Array, Array]:
-    """L with L Lᵀ = A, and L⁻¹ b."""
-    L, info = lapack.dpotrf(A, lower=1, clean=1)
-    if info:
-        raise NotPositiveDefinite("a covariance or precision matrix is not positive definite")
-    return L, lapack.dtrtrs(L, b, lower=1)[0]
+def sum_over(model: Any, data: Any, one: Any, *args: Any) -> Any:
+    """Sum of `one` over the chunks of these rows."""
+    return over_chunks(one, model, 1, *args, data)
 
 
 class IterativeEvaluations(_Sparse):
@@ -200,7 +191,7 @@ class IterativeEvaluations(_Sparse):
 
     def _evidence(self, q: dict[str, Any]) -> float:
         """Log of the integral of the prior times the messages of the mode."""
-        H, d = self.rows(q, self.data)
+        H, d = self.rows_at(q)(self.data.X)
         linear, precision = self._natural(H, self.messages)
         gamma = self.messages[1]
         left = float(
@@ -208,8 +199,7 @@ class IterativeEvaluations(_Sparse):
         )
         if precision.shape == linear.shape:
             return 0.5 * float(np.sum(linear**2 / precision - np.log(precision))) + left
-        L, half = solved(precision, linear)
-        return 0.5 * float(half @ half) - float(np.log(np.diagonal(L)).sum()) + left
+        return at_best(left, linear, precision)[0]
 
     def quick(self, q: dict[str, Any]) -> float:
         """Bound by the messages of the mode; what another likelihood gains is evaluated at the mode's q."""
@@ -225,7 +215,7 @@ class IterativeEvaluations(_Sparse):
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Gain and block of the best of a few natural steps from the messages of the mode."""
-        H, _ = self.rows(q, self.data)
+        H, _ = self.rows_at(q)(self.data.X)
 
         def step(terms: Any) -> Any:
             return self._block(H, self._messages_of(terms))

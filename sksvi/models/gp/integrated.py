@@ -25,12 +25,12 @@ import numpy as np
 
 from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import StopAscent, ascend
-from sksvi.families import DiagonalGaussian, Free, Gaussian, NotPositiveDefinite, Point
+from sksvi.families import DiagonalGaussian, Free, NotPositiveDefinite, Point
 from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, simplex
 from sksvi.models.base import Fit
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
-from sksvi.models.gp.collapsed import collapsed, well_conditioned
+from sksvi.models.gp.collapsed import at_best, by_sums, collapsed
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import spread_out
 from sksvi.models.linear.rows import pull_back
@@ -80,12 +80,10 @@ class CollapsedSearch:
     def __init__(self, model: Any, fit: Fit, names: list[str], data: Any) -> None:
         self.model, self.names, self.fit, self.data = model.replaced(bound=model.teacher), names, fit, data
         self.closed = model.likelihood.noise_variance is not None
-        many = len(data) >= SAMPLED_ROWS  # of few whitening costs little
-        self.sums = many and self.closed and model.bound == "simple" and model.full and fit.problem.scale == 1.0
         self.q = {**fit.q, "inducing": fit.q["inducing"].natural_form()}
         self.first: float | None = None
         self.value = -np.inf
-        self.scaled = many and self.closed and "inputs" in names
+        self.scaled = len(data) >= SAMPLED_ROWS and self.closed and "inputs" in names
 
     # ---- the vector
     def start(self) -> Array:
@@ -127,7 +125,7 @@ class CollapsedSearch:
         """Bound and its gradient at the hyperparameters of q."""
         if self.model.bound == "optimal":
             value, gradient = self._exact(q)
-        elif self.sums and well_conditioned(self.model, q, self.data.total_weight):
+        elif self.fit.problem.scale == 1.0 and by_sums(self.model, q, self.data):
             value, gradient, q["inducing"] = collapsed(self.model, q, self._over_rows)
             value += 0.0 if self.model.density is None else self.model.density(q)
             gradient = self._with_prior(q, gradient)
@@ -243,9 +241,8 @@ def best_given(model: Any, q: dict[str, Any], over_rows: Any) -> tuple[Any, Arra
 
 def block_of(linear: Array, precision: Array, full: bool) -> Any:
     """q(v) from its natural parameters."""
-    best = Gaussian(np.zeros_like(linear), precision)
-    mean = best.solve(linear)
-    return Gaussian(mean, precision, best.root) if full else DiagonalGaussian(mean, np.diagonal(precision).copy())
+    _, best = at_best(0.0, linear, precision)
+    return best if full else DiagonalGaussian(best.mean, np.diagonal(precision).copy())
 
 
 def slopes_at(
