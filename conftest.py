@@ -25,7 +25,7 @@ ROUTED = {
 }
 #: Of a test of more cases than this, and of a folder's tests that are marked as costly, the short part runs one case in
 #: so many, drawn by their names.
-MANY, ONE_IN = 3, 12
+MANY, ONE_IN = 3, 20
 #: Of the cases that the short part leaves out, but for scikit-learn's checks, the exhaustive part runs one in so many
 #: of each test, no fewer than two, the complete part the rest.
 EXHAUSTIVE_ONE_IN, AT_LEAST = 8, 2
