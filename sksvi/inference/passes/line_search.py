@@ -323,15 +323,21 @@ def rough_start(problem: Problem, state: State) -> State:
     part = replace(problem, data=problem.data.portion(size, state.seed), total=problem.data.total_weight)
     if part.data.total_weight <= 0:
         return state
-    rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL)
+    # The optimum of all rows is about so many nats from that of the part: steps that gain less lead no nearer to it.
+    error, bounds = 0.5 * state.q[model.main].mean.size * n / size, [-np.inf]
+
+    def near(bound: float) -> bool:
+        bounds.append(bound)
+        return bounds[-1] - bounds[-2] < error
+
+    rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL, near)
     expected = last_evaluation(rough)
     try:
         there = backtracked(problem, replace(state, q=rough.q, steps=rough.steps))
     except NonFinite:
         return state
-    here = last_evaluation(there)
     # Columns that the part does not hold went back to their prior: all rows tell whether they bear that.
-    return there if here.bound > expected.bound - problem.size(expected.bound) else state
+    return there if last_evaluation(there).bound > expected.bound - problem.size(expected.bound) else state
 
 
 def best_start(problem: Problem, state: State) -> State:
@@ -345,13 +351,8 @@ def best_start(problem: Problem, state: State) -> State:
         starts.append(replace(state, q=fitted.q))
     if len(starts) == 1:
         return state
-    bounds = [settled_bound(problem, start) for start in starts]
-    return starts[int(np.argmax(bounds))]
-
-
-def settled_bound(problem: Problem, state: State) -> float:
-    """The bound that a few passes reach from here."""
-    return last_evaluation(run_until_settled(problem, state, START_PASSES, START_TOL)).bound
+    settled = [run_until_settled(problem, start, START_PASSES, START_TOL) for start in starts]
+    return starts[int(np.argmax([last_evaluation(own).bound for own in settled]))]
 
 
 def first_backtracked(problem: Problem, state: State) -> State:
