@@ -22,6 +22,8 @@ from tests.cases import fitted, problem_for
 from tests.gaussian_process.test_full import KERNEL, labels
 
 SAME = 1e-6
+#: Of the relative error of integrals of one latent, 1e-6, some times: their rules change from one width to the next.
+SAME_RULES = 5e-6
 
 
 def fixed(**options):
@@ -90,8 +92,8 @@ def test_it_is_the_fit_of_all_rows(likelihood, batch_size, global_random_seed):
     whole = fixed(likelihood=likelihood).fit(X, y, **rows)
     model = fixed(likelihood=likelihood, batch_size=batch_size, random_state=global_random_seed).fit(X, y, **rows)
     latents, of_all = model.posterior_["latents"], whole.posterior_["latents"]
-    np.testing.assert_allclose(latents.mean, of_all.mean, atol=SAME)
-    np.testing.assert_allclose(latents.variance, of_all.variance, atol=SAME)
+    np.testing.assert_allclose(latents.mean, of_all.mean, rtol=SAME_RULES, atol=SAME)
+    np.testing.assert_allclose(latents.variance, of_all.variance, rtol=SAME_RULES, atol=SAME)
     assert model.lower_bound_ == pytest.approx(whole.lower_bound_, abs=SAME)
     assert model.converged_ and model.n_steps_ == model.n_iter_ * -(-len(model.X_train_) // batch_size)
 
