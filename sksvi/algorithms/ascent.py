@@ -61,7 +61,8 @@ class _Ascent:
             raise StopAscent
         self.looks += 1
         try:
-            value, gradient = self.function(x)
+            with np.errstate(over="ignore", invalid="ignore"):  # far off, from where it is sent back
+                value, gradient = self.function(x)
             fine = finite(value, gradient)
         except NotPositiveDefinite:
             if self.base is None:

@@ -101,13 +101,8 @@ def faded(state: State, share: float) -> State:
     if share == 1.0:
         return state
     q = {name: block.faded(share) for name, block in state.q.items()}
-    memory = {name: fading(own, share) for name, own in state.memory.items()}
+    memory = {n: own.faded(share) if hasattr(own, "faded") else own for n, own in state.memory.items()}
     return replace(state, q=q, memory=memory)
-
-
-def fading(memory: Any, share: float) -> Any:
-    """A rule's memory with a share of its sums over earlier steps, where it has any."""
-    return memory.faded(share) if hasattr(memory, "faded") else memory
 
 
 def with_fixed_hyper(problem: Problem, **changes: Any) -> Problem:

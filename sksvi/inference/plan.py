@@ -70,18 +70,13 @@ def problem(
 
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
-    mode = globals_of(bare)
+    mode = GLOBALS[bare.model.globals or bare.algorithm.spec.globals]  # as the model says, or as the algorithm does
     return replace(bare, globals=mode, warmup_globals=warmup_globals_of(bare, mode), messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
     """The problem with other parts, decided anew."""
     return decided(replace(before, **changes))
-
-
-def globals_of(bare: Problem) -> ExpectedGlobals:
-    """How a local step sees the globals: as the model says, or as the algorithm does."""
-    return GLOBALS[bare.model.globals or bare.algorithm.spec.globals]
 
 
 def warmup_globals_of(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:

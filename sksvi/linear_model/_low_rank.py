@@ -93,16 +93,11 @@ def check_low_rank(estimator: Any, goes_on: bool) -> None:
             "covariance='full' or 'diag', or another likelihood."
         )
     kind = prior_kind(estimator.prior_precision)
-    if kind in ("ard", "flat", "groups") or (kind == "fixed" and not is_number(estimator.prior_precision)):
+    if kind in ("ard", "flat", "groups") or (kind == "fixed" and hasattr(estimator.prior_precision, "__len__")):
         raise ValueError(
             f"prior_precision={estimator.prior_precision!r} with covariance='low-rank': one scale is for all "
             "coefficients there. Set prior_precision='auto' or a positive number, or covariance='full' or 'diag'."
         )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a parameter is one number."""
-    return not hasattr(value, "__len__")
 
 
 def check_memory(estimator: Any, data: Table) -> None:

@@ -255,6 +255,7 @@ def test_offset_is_a_column_whose_coefficient_is_one(rng):
     assert_agree(model, held, slice(0, 3), close={"rtol": 1e-4, "atol": 1e-6})
 
 
+@pytest.mark.filterwarnings("ignore:y varies:UserWarning")  # as counts times an exposure do
 def test_a_constant_offset_is_an_intercept(rng):
     X, y = data_for("poisson", rng)
     model = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0, intercept_precision=1e-10, tol=1e-8)

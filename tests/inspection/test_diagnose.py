@@ -198,7 +198,8 @@ def test_rows_in_some_order_are_none(global_random_seed):
         assert found.parts.loc["autocorrelation", "state"] == state
     X, y = levels(rng, 30, 4, 1.0)
     assert diagnose(GMERegressor(groups="g").fit(X, y), X, y).parts.loc["autocorrelation", "state"] == "fine"
-    found = diagnose(BayesianGLMRegressor().fit(X[["x"]], 3.0 * X["g"].mod(2) + y), X[["x"]], 3.0 * X["g"].mod(2) + y)
+    X, y = levels(rng, 30, 4, 3.0)
+    found = diagnose(BayesianGLMRegressor().fit(X[["x"]], y), X[["x"]], y)
     assert "group or column that neighbours share" in found.parts.loc["autocorrelation", "remedy"]
 
 

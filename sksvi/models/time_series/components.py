@@ -253,7 +253,7 @@ class Dynamics:
         shared = self.amount("coefficient", "coefficient", given) if isinstance(given, str) else None
         for name, spread in zip(names, spreads, strict=True):
             amount = Amount(float(given) * spread**2) if shared is None else shared
-            self.state("regression", name, 0.0, amount, float(first) * (1.0 if shared_unit(first) else spread**2))
+            self.state("regression", name, 0.0, amount, float(first) * (1.0 if isinstance(first, Wide) else spread**2))
         del self.h[len(self.names) - len(names) :]
         self.n_coefficients = len(names)
 
@@ -415,11 +415,6 @@ class Dynamics:
                 turned = share * float(np.sum(pull * np.array([[-s, c], [-c, -s]])))
                 out[part.learned_period] += -angle * turned
         return out
-
-
-def shared_unit(first: Any) -> bool:
-    """Whether a prior variance is ours, for columns that spread over 1, and not a number of the user's."""
-    return isinstance(first, Wide)
 
 
 class Wide(float):
