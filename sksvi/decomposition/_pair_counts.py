@@ -441,7 +441,8 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
                 if drawn_items is not None and drawn_users is not None:
                     score = drawn_users(some) @ drawn_items[offered].T
                 elif strategy in QUANTILES:
-                    score = gamma_quantile(QUANTILES[strategy], mean, variance)
+                    of_gamma = gammaincinv(np.square(mean) / variance, QUANTILES[strategy])
+                    score = np.asarray(of_gamma * variance / mean)
                 else:
                     score = mean
 
@@ -466,9 +467,3 @@ class PairCounts(TransformerMixin, PairMethods, PoissonFit):
             there = np.flatnonzero(where >= 0)
             variance[there] = cell_variance(self.draws_.items[offered], own[where[there]], None, mean[there])
         return mean, variance
-
-
-def gamma_quantile(probability: float, mean: Array, variance: Array) -> Array:
-    """Quantile of Gamma distributions with these moments."""
-    shape = np.square(mean) / variance
-    return np.asarray(gammaincinv(shape, probability) * variance / mean)

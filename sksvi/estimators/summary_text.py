@@ -126,23 +126,18 @@ def lines_of(table: Any) -> list[str]:
     shown = table.iloc[selected]
     labels = [shown.index.get_level_values(level) for level in range(shown.index.nlevels)]
     names = ["" if name is None else str(name) for name in shown.index.names]
-    left = [_left(name, apart(column, LONGEST, whole=True)) for name, column in zip(names, labels, strict=True)]
+    left = [_aligned(name, apart(column, LONGEST, whole=True), "<") for name, column in zip(names, labels, strict=True)]
     cells = _numbers(shown)
-    right = [_right(str(name), cells[name]) for name in shown]
+    right = [_aligned(str(name), cells[name], ">") for name in shown]
     lines = ["  ".join(row).rstrip() for row in zip(*left, *right, strict=True)]
     if len(selected) < n:
         lines.insert(1 + MOST_ROWS - LAST_ROWS, f"… {n - len(selected):,} more: summary()")
     return lines
 
 
-def _left(name: str, cells: list[str]) -> list[str]:
+def _aligned(name: str, cells: list[str], side: str) -> list[str]:
     width = max(map(len, [name, *cells]))
-    return [f"{cell:<{width}}" for cell in [name, *cells]]
-
-
-def _right(name: str, cells: list[str]) -> list[str]:
-    width = max(map(len, [name, *cells]))
-    return [f"{cell:>{width}}" for cell in [name, *cells]]
+    return [f"{cell:{side}{width}}" for cell in [name, *cells]]
 
 
 # ---- rounding

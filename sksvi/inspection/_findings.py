@@ -122,7 +122,7 @@ def dispersion(y: Array, mean: Array, variance: Array, draws: Array, count: bool
     if not good.any():
         return absent("dispersion", "predictions have no variance")
     y, mean, variance, draws = y[good], mean[good], variance[good], draws[good]
-    found, simulated = (_pearson(v, mean, variance) for v in (y[:, None], draws))
+    found, simulated = (np.sum(np.square(v - mean[:, None]) / variance[:, None], axis=0) for v in (y[:, None], draws))
     p, ratio = _tail(found[0], simulated), found[0] / simulated.mean()
     text = f"Pearson statistic {ratio:.2f} of what the model expects ({_shown(p)})"
     zeros, none = float(np.mean(y == 0)), np.mean(draws == 0, axis=0)
@@ -142,11 +142,6 @@ def dispersion(y: Array, mean: Array, variance: Array, draws: Array, count: bool
     if ratio < 0.7 and _z(found[0], simulated) < -4.0:
         return Finding("dispersion", text, "y is underdispersed: intervals are too wide", "another likelihood")
     return Finding("dispersion", text)
-
-
-def _pearson(y: Array, mean: Array, variance: Array) -> Array:
-    """Sums (S,) of squared Pearson residuals of targets (n, S)."""
-    return np.asarray(np.sum(np.square(y - mean[:, None]) / variance[:, None], axis=0))
 
 
 def _tail(found: float, simulated: Array) -> float:

@@ -185,19 +185,14 @@ def loo(
     with parallel.working():
         fit = given.call("_sites")
         if sample_weight is not None and fit.place is None:
-            fit = _with_rows_of_no_weight(fit, np.asarray(sample_weight, float))
+            own = np.asarray(sample_weight, float)  # rows without any have no message
+            fit = replace(fit, place=np.where(own > 0, np.cumsum(own > 0) - 1, -1), copies=own)
         copies = fit.weight if fit.copies is None else fit.copies
         labels = None if groups is None else group_labels(X, groups, len(copies))
         frame = _pointwise(fit, *_folds(fit, labels))
     weight = None if sample_weight is None and np.all(copies == 1.0) else copies
     method = "Leave-one-out" if labels is None else "Leave-one-group-out"
     return replace(summed(indexed_by_rows(frame, X, weight, labels), method), caution=fit.caution)
-
-
-def _with_rows_of_no_weight(fit: SiteFit, weight: Array) -> SiteFit:
-    """A fit that knows where its rows are among those as given, of which some have no weight and no message."""
-    place = np.where(weight > 0, np.cumsum(weight > 0) - 1, -1)
-    return replace(fit, place=place, copies=weight)
 
 
 def group_labels(X: Any, groups: Any, n: int) -> Array:

@@ -95,11 +95,6 @@ def rayleigh_trapezoid(step: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
     return r, weights / weights.sum()
 
 
-def rayleigh_codes(ratio: Array, abrupt: Array) -> Array:
-    """Code of each row's rule: by sigma / (scale on which its function of w2 changes), the finest where `abrupt`."""
-    return np.searchsorted(_RAYLEIGH_EDGES, ratio) + (abrupt & (ratio > _RAYLEIGH_EDGES[-1]))
-
-
 def rayleigh_rule(code: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes r = w2 / sigma and weights of the rule with that code."""
     if code < len(_RAYLEIGH_LIMITS):
@@ -123,7 +118,8 @@ def over_noise(
     ``scores(rows, r)`` is asked for several nodes at once: rows come once for each, r is theirs.
     """
     out: list[Array] = []
-    codes = rayleigh_codes(sigma * changes, abrupt)
+    ratio = sigma * changes  # sigma over the scale on which its function of w2 changes
+    codes = np.searchsorted(_RAYLEIGH_EDGES, ratio) + (abrupt & (ratio > _RAYLEIGH_EDGES[-1]))
     for code in np.unique(codes) if len(codes) else [0]:
         rows = np.flatnonzero(codes == code)
         nodes, weights = rayleigh_rule(int(code))

@@ -180,13 +180,9 @@ class Ordinal(Likelihood):
         upper, lower, log_gap = self._edges(y, f)
         return _log_both(upper, lower, np.exp(-np.abs(upper)), np.exp(-np.abs(lower))) + log_gap
 
-    def _exceedance(self, f: Array) -> list[Array]:
-        """P(y >= k | f) for k = 1..L-1."""
-        f, slope = as_float(f), self._number("slope")
-        return [sigmoid(slope * (f - cut)) for cut in self._cuts().tolist()]
-
     def mean(self, f: Array) -> Array:
-        return reduce(add, self._exceedance(f))
+        f, slope = as_float(f), self._number("slope")
+        return reduce(add, (sigmoid(slope * (f - cut)) for cut in self._cuts().tolist()))  # P(y >= k) of each level k
 
     def conditional_variance(self, f: Array) -> Array:
         f, slope = as_float(f), self._number("slope")

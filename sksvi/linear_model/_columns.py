@@ -129,7 +129,9 @@ class ColumnScaling:
 
         Where they are made and X is not stored row by row, they are made once, with the ones of the intercept.
         """
-        raw = self.raw_products(X)
+        # Of sums of X itself centre and scale are taken out, but of a column far from zero they would lose digits, and
+        # those of a constant one are zero to the last.
+        raw = bool(X.dtype == np.float64 and np.all(self.varies & (np.abs(self.centre) <= MOST_SHIFT * self.scale)))
         if raw or X.flags.c_contiguous:
             return Rescaled(np.ascontiguousarray(X), self.centre, self.scale, raw)
         n, d = X.shape
@@ -137,14 +139,6 @@ class ColumnScaling:
         for rows in _blocks(X):
             Rescaled(X[rows], self.centre, self.scale).filled(made[rows, :d])
         return Rescaled(made[:, :d], np.zeros(d), np.ones(d), stored=made)
-
-    def raw_products(self, X: Array) -> bool:
-        """Whether centre and scale are taken out of sums of X as it is.
-
-        Products of a column far from zero would lose digits, and those of a constant one are zero to the last.
-        """
-        close = self.varies & (np.abs(self.centre) <= MOST_SHIFT * self.scale)
-        return bool(X.dtype == np.float64 and close.all())
 
     def _keep_zeros(self, X: Any) -> bool:
         """Whether a zero that a sparse matrix does not store stays zero."""

@@ -206,12 +206,8 @@ class IterativeEvaluations(_Sparse):
         value = self.there + self._evidence(q) - self.base
         if "likelihood" not in self.names:
             return value
-        return value + self._gain_of_likelihood(q)
-
-    def _gain_of_likelihood(self, q: dict[str, Any]) -> float:
-        """Gain of the bound at the mode's q from other parameters of the likelihood."""
-        there = {**self.q, "likelihood": q["likelihood"]}
-        return self._value(self._terms(there, self.q["inducing"]), self.q["inducing"]) - self.there
+        there, block = {**self.q, "likelihood": q["likelihood"]}, self.q["inducing"]
+        return value + self._value(self._terms(there, block), block) - self.there
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """Gain and block of the best of a few natural steps from the messages of the mode."""
