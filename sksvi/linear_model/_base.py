@@ -41,7 +41,9 @@ from sksvi.families import InUnits, Point, ProjectedGaussian
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.families.gaussian.dense import reweighted
 from sksvi.inference import plan
+from sksvi.inference.engine import with_fixed_hyper
 from sksvi.inference.messages import BlockFactors
+from sksvi.inference.passes.line_search import last_evaluation, run_until_settled
 from sksvi.inference.passes.path import path_state
 from sksvi.inference.problem import Problem
 from sksvi.inference.search import EvaluationBudget
@@ -56,9 +58,11 @@ from sksvi.linear_model._integrated import (
     FittedWeights,
     NodeFit,
     integrated,
+    integrates,
     latent_draws,
     mixed_latents,
     moved_effect,
+    nearly_fits_rows,
     predictive_mixture,
     rows_for_nodes,
     sites_of_weights,
@@ -443,6 +447,10 @@ class BayesianGLM(BaseSVI):
         """Nodes that need the rows; what was left undone."""
         if rows is not None:
             self._expose(problem.model, replace(state, q=state.shown), rows)
+        elif integrates(self) and nearly_fits_rows(problem, state):
+            # What is left of y is a difference: the weights have to be at their best for the noise.
+            here = last_evaluation(run_until_settled(with_fixed_hyper(problem), state, 2, 0.0))
+            self._expose(problem.model, replace(state, q=here.q, bound=here.bound))
         return None
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str | Warning]:

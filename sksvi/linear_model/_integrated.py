@@ -21,7 +21,7 @@ from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.engine import evaluate, whole, with_fixed_hyper
 from sksvi.inference.problem import DIRECT, Problem
-from sksvi.inference.records import replace
+from sksvi.inference.records import LineSearchState, replace
 from sksvi.inference.state import State
 from sksvi.integrals.nodes import Nodes
 from sksvi.linear_model._prior import covariance_of, own_by_default, own_precision
@@ -165,6 +165,13 @@ def integrates(estimator: Any) -> bool:
     """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""
     point = estimator.hyperparameters == "point" or covariance_of(estimator) == "low-rank"
     return not point and not estimator._record.one_sided
+
+
+def nearly_fits_rows(problem: Problem, state: State) -> bool:
+    """Whether weights may fit rows of learned Gaussian noise all but exactly, and one pass finds the best for it."""
+    block, noise = state.q["weights"], cast(LinearModel, problem.model).likelihood.noise_variance
+    learned = "likelihood" in state.q and noise is not None and len(problem.data) <= 2 * block.mean.size
+    return learned and block.full and block.natural_coordinates and isinstance(state.progress, LineSearchState)
 
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:

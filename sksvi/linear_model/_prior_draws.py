@@ -15,7 +15,6 @@ from sksvi.estimators.offsets import given_likelihood
 from sksvi.families import Point
 from sksvi.inference.records import replace
 from sksvi.linear_model._prior import covariance_of
-from sksvi.models.linear.hyperposterior import NOISE_SCALE
 from sksvi.models.linear.scales import ScalePrior
 from sksvi.partitions.collections import is_collection
 
@@ -131,7 +130,7 @@ def hyperparameters(model: Any, rng: Any) -> dict[str, Any]:
     if model.scales is not None:
         q["prior_precision"] = Point(drawn_scales(model.scales, rng))
     if model.likelihood.learned:
-        own = model.likelihood.scales.drawn(NOISE_SCALE * model.unit, rng)
+        own = model.likelihood.scales.drawn(model.unit, rng)
         q["likelihood"] = Point(np.asarray(own, float))
     return q
 

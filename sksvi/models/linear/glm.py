@@ -18,7 +18,7 @@ from sksvi.models.data import Data, Table
 from sksvi.models.linear.latents import LinearLatents, as_matrices, like
 from sksvi.models.linear.named import NamedPriors, local_density, local_step, local_widening
 from sksvi.models.linear.rows import DenseRows, SparseRows, design, project, project_mean, row_slices, stays_sparse
-from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, prior_power
+from sksvi.models.linear.scales import POWERS, ScalePrior, SpectralPrior, elsewhere, log_half_cauchy, prior_power
 from sksvi.models.linear.sums import GaussianSums
 from sksvi.models.targets import starting
 from sksvi.models.traits import Traits
@@ -170,11 +170,16 @@ class LinearModel(LinearLatents):
             self.by_latent(mean)[:, -1] = self.intercept_mean
         return mean
 
+    @property
+    def learns_precision(self) -> bool:
+        """Whether columns have a learned scale."""
+        return isinstance(self.prior_precision, str)
+
     @cached_property
     def hyper(self) -> dict[str, Rule]:
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
         rules: dict[str, Rule] = {}
-        if isinstance(self.prior_precision, str):
+        if self.learns_precision:
             rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
         if self.named is not None and self.named.mixtures:
             rules["local_scales"] = ClosedForm(partial(local_step, self), partial(local_density, self))
@@ -185,13 +190,26 @@ class LinearModel(LinearLatents):
         return rules
 
     def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
-        """Log density of the likelihood's learned parameters with its slopes, or None where it is flat."""
+        """Log density of the likelihood's learned parameters with its slopes, or None where it is flat.
+
+        Noise has its prior here where coefficients have a learned scale: the two may fit every row, at no noise.
+        """
+        if self.likelihood.noise_variance is not None and self.learns_precision:
+            return self.noise_density(q)
         return self.current_likelihood(q).scales.prior()
+
+    def noise_density(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
+        """Log density of Gaussian noise, whose deviation is half-Cauchy in the unit, and its slopes above the least."""
+        likelihood = self.current_likelihood(q)
+        ratio = likelihood.noise_variance / self.unit**2
+        share, odds = 1.0 - likelihood.least / likelihood.noise_variance, ratio / (1.0 + ratio)
+        bend = share * ((1.0 - share) * (0.5 - odds) - share * odds * (1.0 - odds))
+        return float(log_half_cauchy(ratio)) - np.log(np.pi), np.array([share * (0.5 - odds)]), np.array([[bend]])
 
     def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
         q = self.first_hyper()
-        if isinstance(self.prior_precision, str):
+        if self.learns_precision:
             q["prior_precision"] = Point(self._first_precision())
         if self.named is not None and self.named.mixtures:
             q["local_scales"] = Point(np.zeros(self.n_fixed))

@@ -31,8 +31,6 @@ SHARP_OF_LEVELS = 0.04
 #: Unit of the search for the highest density, which its first step moves by at most, in logarithms; in these units the
 #: step of differences, the slope and the relative gain at which it ends, and its trials along a line.
 UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
-#: Scale of the half-Cauchy prior of a noise standard deviation, in units of the target.
-NOISE_SCALE = 1.0
 
 
 @dataclass
@@ -148,6 +146,11 @@ class LinearHyperposterior:
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
 
+    def _unpaid_prior(self, q: dict[str, Any]) -> float:
+        """Log density of noise where the bound of the fit has none, nats."""
+        apart = "likelihood" in self.places and self.noise is not None and not self.model.learns_precision
+        return float(self.model.noise_density(q)[0]) if apart else 0.0
+
     def _log_evidence(self, q: dict[str, Any], power: float = 1.0, prior_power: Array | None = None) -> float:
         """Log evidence of the data under the hyperparameters of q, nats, weights and noise integrated out, up to a
         constant.
@@ -195,7 +198,7 @@ class LinearHyperposterior:
             moved = self._log_evidence(q) - self._reference
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
-        return self.bound + moved + self._log_prior(q) + self._noise_prior(q) - self._prior_paid
+        return self.bound + moved + self._log_prior(q) + self._unpaid_prior(q) - self._prior_paid
 
     def log_stated_prior(self, h: Array) -> float:
         """Log density of the hyperparameters in the coordinates of their prior, deviations, nats, up to a constant.
@@ -207,7 +210,7 @@ class LinearHyperposterior:
         log_jacobian -= 0.5 * float(np.sum(h[self.places.get("prior_precision", slice(0))]))
         if "group_std" in self.places:
             log_jacobian += self.model.groups.log_jacobian(h[self.places["group_std"]])
-        return self._log_prior(q) + self._noise_prior(q) - log_jacobian
+        return self._log_prior(q) + self._unpaid_prior(q) - log_jacobian
 
     def log_ratio(self, h: Array, prior: float, likelihood: float, scaled: Array) -> float:
         """Log of the density at h under powers of prior and likelihood over that without, nats, up to a constant.
@@ -217,14 +220,6 @@ class LinearHyperposterior:
         q = self.blocks_at(h)
         moved = self._log_evidence(q, likelihood, np.where(scaled, prior, 1.0)) - self._log_evidence(q)
         return moved + (prior - 1.0) * self.log_stated_prior(h)
-
-    def _noise_prior(self, q: dict[str, Any]) -> float:
-        """Log density of log s, where √s is half-Cauchy in the unit of the target, nats."""
-        if "likelihood" not in self.places or self.noise is None:
-            return 0.0
-        noise = self.model.current_likelihood(q).noise_variance
-        ratio = noise / (NOISE_SCALE * self.model.unit) ** 2
-        return float(log_half_cauchy(ratio) - np.log(np.pi))
 
     # ---- nodes
     def nodes(self, settled: Callable[[Array], float] | None = None) -> Nodes | None:

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.models.linear.glm import LinearModel
-from sksvi.models.linear.scales import PENALTIES, Evidence
+from sksvi.models.linear.scales import PENALTIES, Evidence, log_half_cauchy
 
 
 @pytest.fixture
@@ -81,13 +81,14 @@ def test_a_fit_ends_at_the_higher_maximum(rng, monkeypatch, prior_precision, alg
         fits = [clone(fixed).set_params(prior_precision=float(p)).fit(X, y) for p in np.logspace(-4, 4, 9)]
         assert higher.lower_bounds_[-1] > max(fit.lower_bounds_[-1] for fit in fits) - 3.0
     else:
-        # The bound at the mode has the density of the prior there: no other scale that it allows has more.
+        # The bound at the mode has the density of both priors there: no other scale that it allows has more.
         scales, h = higher._encoding.scale_prior(higher.likelihood_), higher.state_.q["prior_precision"].value
         there = np.linspace(scales.lowest, np.minimum(scales.highest, scales.lowest + 12.0), 9)
         fits = [
             clone(fixed).set_params(prior_precision=higher.prior_precision_ * np.exp(k - h)).fit(X, y) for k in there
         ]
-        bounds = [fit.lower_bounds_[-1] + scales.log_density(k) for fit, k in zip(fits, there, strict=True)]
+        noise = [log_half_cauchy(fit.likelihood_.noise_variance / y.var()) - np.log(np.pi) for fit in fits]
+        bounds = [f.lower_bounds_[-1] + scales.log_density(k) + s for f, k, s in zip(fits, there, noise, strict=True)]
         assert higher.lower_bounds_[-1] > max(bounds) - 0.1
         assert max(bounds) > higher.lower_bounds_[-1] - 3.0  # they are in the same units
         monkeypatch.setattr(LinearModel, "search", lambda self, fit, tol: (fit.q, False))
