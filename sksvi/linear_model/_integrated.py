@@ -160,6 +160,11 @@ class Looked:
             self.evaluated[key] = value, weighed / self.weighed if self.weighed > 0 else 1.0
         return self.evaluated[key]
 
+    def value(self, theta: Array, weights: Any) -> float:
+        """E log p of the rows under weights of their own, nats."""
+        q = {**self.state.q, "likelihood": self.state.q["likelihood"].at(theta), "weights": weights}
+        return evaluate(self.problem, replace(self.state, q=q), whole(self.problem))[1]
+
 
 def integrates(estimator: Any) -> bool:
     """Whether hyperparameters get nodes: of a target at one end of what it may be they would be the prior's."""

@@ -497,7 +497,10 @@ class LinearModel(LinearLatents):
         there = elsewhere(self, q, fit.here.gradient, fit.problem.data.total_weight * fit.problem.scale, worth)
         if there is None:
             return q, False
-        there = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
+        try:
+            there = fit.settle(there, SEARCH_PASSES, tol, fit.tick)
+        except ValueError:  # no step leads on from there
+            return q, False
         return (there.q, True) if there.bound > fit.here.bound + worth else (q, False)
 
     def _best_power(self, fit: Fit, tol: float) -> dict[str, Any] | None:

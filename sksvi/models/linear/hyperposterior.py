@@ -31,6 +31,9 @@ SHARP_OF_LEVELS = 0.04
 #: Unit of the search for the highest density, which its first step moves by at most, in logarithms; in these units the
 #: step of differences, the slope and the relative gain at which it ends, and its trials along a line.
 UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
+#: Rows for each weight, of which fewer look at the weights that a node has, whose bound they give: to first order about
+#: those of the fit the density of parameters of their likelihood may grow without end.
+FEW_ROWS = 5.0
 
 
 @dataclass
@@ -46,7 +49,7 @@ class LinearHyperposterior:
         Of the fit, nats.
     n : float
         Weight of the rows that the fit stands for.
-    looks : callable, optional
+    looks : Looked, optional
         Unconstrained parameters of a likelihood other than a Gaussian to E log p of the rows under q, nats, and what
         they weigh over what they weigh in the fit; None: the rows are not at hand, and these parameters are a point.
     levels : IntegratedLevels, optional
@@ -57,7 +60,7 @@ class LinearHyperposterior:
     q: dict[str, Any]
     bound: float
     n: float
-    looks: Callable[[Array], tuple[float, float]] | None = None
+    looks: Any = None
     levels: Any = None
 
     def __post_init__(self) -> None:
@@ -124,16 +127,15 @@ class LinearHyperposterior:
         if "likelihood" not in self.places:
             return 1.0
         if self.noise is None:
-            return self.looks(q["likelihood"].value)[1]  # type: ignore[misc]
+            return float(self.looks(q["likelihood"].value)[1])
         return float(self.noise / self.model.current_likelihood(q).noise_variance)
 
     # ---- the density
-    @cached_property
-    def _expected_message(self) -> float:
-        """E under q of what the data said of the weights, the log of t(w), nats."""
+    def _expected_message(self, weights: Any) -> float:
+        """E under some weights of what the data said of them in the fit, the log of t(w), nats."""
         linear, precision = self.message.added()
-        quadratic = self.block.structure.expected_quadratic(precision, self.block.mean, self.block)
-        return float(np.sum(linear * self.block.mean) - 0.5 * quadratic)
+        quadratic = weights.structure.expected_quadratic(precision, weights.mean, weights)
+        return float(np.sum(linear * weights.mean) - 0.5 * quadratic)
 
     @cached_property
     def _squares(self) -> float:
@@ -141,7 +143,7 @@ class LinearHyperposterior:
         value = self.bound + self.block.kl(self.prior) - self._log_prior(self.q)
         value += sum(self.q[name].penalty() for name in ("likelihood",))
         residual = -2.0 * value - self.n * np.log(2.0 * np.pi * self.noise)  # type: ignore[operator]
-        return float(residual + 2.0 * self._expected_message)
+        return float(residual + 2.0 * self._expected_message(self.block))
 
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
@@ -163,8 +165,12 @@ class LinearHyperposterior:
         share = power * information
         total = prior.log_evidence(self.message, share)
         if "likelihood" in self.places and self.noise is None:
-            value = self.looks(q["likelihood"].value)[0]  # type: ignore[misc]
-            total += power * value - share * self._expected_message
+            theta, weights = q["likelihood"].value, self.block
+            value = self.looks(theta)[0]
+            if self.n < FEW_ROWS * self.block.mean.size:
+                weights = prior.times(self.message.faded(share))
+                value = self.looks.value(theta, weights)
+            total += power * value - share * self._expected_message(weights)
         elif "likelihood" in self.places:
             total += 0.5 * power * self.n * np.log(information) - 0.5 * share * self._squares
         return float(total)
