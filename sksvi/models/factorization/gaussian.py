@@ -140,10 +140,11 @@ class FactorModel(Bipartite):
 
     def _first_plates(self, side: str, data: Ratings, rng: np.random.Generator) -> GaussianPlates:
         variance = self.first_variance()
-        n, k = len(data.sides[side].starts) - 1, self.n_components
-        mean = np.zeros((n, len(variance)))
+        n, n_other = (len(data.sides[name].starts) - 1 for name in (side, other_side(side)))
+        k, mean = self.n_components, np.zeros((n, len(variance)))
         mean[:, :k] = FIRST_SPREAD * np.sqrt(variance[:k]) * rng.standard_normal((n, k))
-        informed = 1.0 + self.data_per_plate(side, data) / len(variance)
+        weight = data.total_weight / max(n, 1) + self.zero_weight * n_other
+        informed = 1.0 + weight / len(variance)
         return GaussianPlates.constant(mean, variance / informed, self.full)
 
     def revived(self, q: dict[str, Any], data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
@@ -172,11 +173,6 @@ class FactorModel(Bipartite):
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
         """Gaussians per plate, their means from the side's features."""
         return {side: self.priors[side].block(q, side) for side in SIDES}
-
-    def data_per_plate(self, name: str, data: Ratings) -> float:
-        """Mean weight of a column."""
-        n, n_other = (len(data.sides[side].starts) - 1 for side in (name, other_side(name)))
-        return data.total_weight / max(n, 1) + self.zero_weight * n_other
 
     def for_users(self, prior: SidePrior) -> FactorModel:
         """The model of other users."""

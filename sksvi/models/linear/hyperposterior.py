@@ -165,8 +165,7 @@ class LinearHyperposterior:
         share = power * information
         total = prior.log_evidence(self.message, share)
         if "likelihood" in self.places and self.noise is None:
-            theta, weights = q["likelihood"].value, self.block
-            value = self.looks(theta)[0]
+            theta, weights, value = q["likelihood"].value, self.block, self.looks(q["likelihood"].value)[0]
             if self.n < FEW_ROWS * self.block.mean.size:
                 weights = prior.times(self.message.faded(share))
                 value = self.looks.value(theta, weights)
