@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numba
 import numpy as np
+from llvmlite.binding import Linkage
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
@@ -39,6 +40,19 @@ class _PartLibrary(JITCodeLibrary):
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
+
+
+class _WholeLibrary(JITCodeLibrary):
+    """Code whose parts nothing else calls: LLVM then sees which calls cannot fail, and that no array needs counting.
+
+    Where other code might take a part's place, as numba says, arrays are counted, under locks, at calls of it.
+    """
+
+    def _optimize_final_module(self) -> None:
+        for part in self._final_module.functions:
+            if part.linkage == Linkage.linkonce_odr:
+                part.linkage = Linkage.internal
+        super()._optimize_final_module()
 
 
 #: numba's passes that look for what no loop has: closures, tuples to unroll, `with` blocks.
@@ -71,7 +85,11 @@ class _Options(Flags):
 class _Compiler(CompilerBase):
     """numba's compiler, while which Python collects no garbage: that took a fifth of the time."""
 
+    library: ClassVar[type[JITCodeLibrary]] = _WholeLibrary
+
     def define_pipelines(self) -> list[Any]:
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
         passes = PassManager("loop")
         every = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
         passes.passes = [one for one in every if one[0].__name__ not in UNUSED]
@@ -91,9 +109,10 @@ class _Compiler(CompilerBase):
 class _PartCompiler(_Compiler):
     """numba's compiler, whose code other compiled functions can call but Python cannot."""
 
+    library = _PartLibrary
+
     def define_pipelines(self) -> list[Any]:
         self.state.flags.no_compile = True
-        self.state.library = _PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
