@@ -248,8 +248,8 @@ class BetaProcess(Sampleable):
 
         K, D = self.shape
         n, n_draws = len(y), self.n_local_samples
-        omega, use = np.empty((n_draws, n, K)), np.zeros((n, K))
-        residual, value = np.empty((n_draws, n, D)), np.empty(n)
+        omega, use = np.zeros((n_draws, n, K)), np.zeros((n, K))
+        residual, value = np.zeros((n_draws, n, D)), np.empty(n)
         lacking = D - batch.observed.sum(1)
         gram = view.gram if n and NEARLY * lacking.min() <= D else np.empty((0, K))
         start = np.empty((0, K)) if batch.start is None else batch.start

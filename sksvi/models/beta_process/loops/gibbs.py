@@ -33,6 +33,8 @@ from sksvi.models.numbers import (
 Array = np.ndarray
 U = np.uint64
 
+#: NumPy's name of single precision, as `np.empty` takes it.
+SINGLE = np.dtype(np.float32)
 #: Features whose odds are evaluated together.
 CHUNK = 64
 #: Numbers of which each has its own maximum.
@@ -43,45 +45,52 @@ NEARLY = 8
 MOST_GREEDY = 40
 #: Log odds of a feature that is never used, and those beyond which entropies are nothing.
 NEVER, CERTAIN_ODDS = -1e100, 30.0
-#: Exponent of 1 in a number's bits, and a little more than rounding takes from it.
-LINES_AT = 1023.0 + 1e-9
+#: Exponent of 1 in a number's bits, and a little more than rounding, to single precision, takes from it.
+LINES_AT = 1023.0 + 1e-4
 
 
 @njit(fastmath=FAST)
-def _slopes(own: Array, begin: int, n: int, r: Array, out: Array) -> None:
-    """The chunk of out = rᵀ own that starts at `begin`, over n columns, four at a time.
+def _slopes(own: Array, width: int, end: int, n: int, r: Array, near: Array, out: Array) -> None:
+    """The `width` numbers of out = rᵀ own before `end`, over n columns, four at a time, summed in `near`.
 
-    Indices are unsigned here and in `_next`: the compiler then knows that none counts from the end, and vectorises.
+    Beyond n columns r is 0. Indices are unsigned here and in `_next`: the compiler then knows that none counts from the
+    end, and vectorises.
     """
-    b = U(begin)
-    for k in range(CHUNK):
-        out[b + U(k)] = 0.0
-    whole = n - n % 4
-    for j in range(0, whole, 4):
+    b, width = U(end - width), max(width, 1)  # of a loop that may be empty numba counts the arrays
+    for k in range(width):
+        near[b + U(k)] = 0.0
+    for j in range(0, n, 4):
         i, r_0, r_1, r_2, r_3 = U(j), r[j], r[j + 1], r[j + 2], r[j + 3]
-        for k in range(CHUNK):
+        for k in range(width):
             at = b + U(k)
-            out[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
-    for j in range(whole, n):
-        i, r_0 = U(j), r[j]
-        for k in range(CHUNK):
-            at = b + U(k)
-            out[at] += r_0 * own[i, at]
+            near[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
+    for k in range(width):
+        out[b + U(k)] = near[b + U(k)]
+
+
+@njit(fastmath=FAST)
+def _slope(phi: Array, k: int, index: Array, n: int, r: Array) -> float:
+    """phi_k r in the observed columns."""
+    total = 0.0
+    for j in range(n):
+        total += phi[U(k), U(index[U(j)])] * r[U(j)]
+    return total
 
 
 @njit()
-def _all_slopes(own: Array, n: int, r: Array, out: Array) -> None:
-    """out = rᵀ own over n columns."""
-    for begin in range(0, len(out), CHUNK):
-        _slopes(own, begin, n, r, out)
+def _leave(change: float, k: int, phi: Array, index: Array, n: int, r: Array, single: Array) -> None:
+    """The residual in the observed columns, in both precisions, after omega_k rose by `change`."""
+    for j in range(n):
+        x = r[U(j)] - change * phi[U(k), U(index[U(j)])]
+        r[U(j)], single[U(j)] = x, x
 
 
 @njit()
 def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> None:
     """c after omega_k rose by `change`, from all columns less those in `lack`."""
     axpy(-change, gram[k], c, len(gram))
-    for missing in lack:
-        axpy(change * missing[k], missing, c, len(gram))
+    for i in range(len(lack)):
+        axpy(change * lack[i, k], lack[i], c, len(gram))
 
 
 @njit(fastmath=FAST)
@@ -121,9 +130,13 @@ def _next(begin: int, c: Array, omega: Array, base: Array, inverse: Array, least
 @njit()
 def _sweep(
     own: Array,
+    phi: Array,
+    index: Array,
     gram: Array,
     lack: Array,
     n: int,
+    single: Array,
+    near: Array,
     size: Array,
     base: Array,
     inverse: Array,
@@ -134,20 +147,23 @@ def _sweep(
     first: np.uint64,
     state: Array,
     spare: Array,
-) -> None:
-    """One Gibbs sweep over the (z_k, w_k) of a row, chunk by chunk.
+    chosen: Array,
+) -> int:
+    """One Gibbs sweep over the (z_k, w_k) of a row, chunk by chunk; the features in use, in `chosen`, and their number.
 
     With `gram`, c = phi r is kept up to date by its columns; else it is summed for each chunk over the n observed
-    columns of the residual r, and again after a change.
+    columns of the residual r, and after a change for the features that follow.
     """
-    shared = gram.shape[0] > 0
+    shared, used = gram.shape[0] > 0, 0
     for begin in range(0, len(omega), CHUNK):
-        if not shared:
-            _slopes(own, begin, n, r, c)
+        end, stale = begin + CHUNK, 0 if shared else CHUNK
         after = -1
         own_first = first + np.uint64(begin) * GOLDEN
         _least(own_first, least)
         while True:
+            if stale:
+                _slopes(own, stale, end, n, single, near, c)
+                stale = 0
             # A feature in use is visited in any case: where most are, a search for each would cost their square.
             if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
                 after += 1
@@ -157,19 +173,22 @@ def _sweep(
                 break
             k = begin + after
             old = omega[k]
-            B = c[k] + old * size[k]
+            B = (c[k] if shared else _slope(phi, k, index, n, r)) + old * size[k]
             new = 0.0
             if base[k] + 0.5 * B * B * inverse[k] > _logit_of(own_first, after):
                 new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
+            if new != 0.0:
+                chosen[used] = k
+                used += 1
             if new == old:
                 continue
             omega[k] = new
+            _leave(new - old, k, phi, index, n, r, single)
             if shared:
                 _take_away(new - old, k, gram, lack, c)
             else:
-                for j in range(n):
-                    r[j] += (old - new) * own[j, k]
-                _slopes(own, begin, n, r, c)
+                stale = end - (k + 1) // LANES * LANES
+    return used
 
 
 @njit(fastmath=FAST)
@@ -192,9 +211,13 @@ def _odds(c: Array, omega: Array, base: Array, inverse: Array, out: Array, highe
 @njit()
 def _greedy(
     own: Array,
+    phi: Array,
+    index: Array,
     gram: Array,
     lack: Array,
     n: int,
+    single: Array,
+    near: Array,
     base: Array,
     inverse: Array,
     omega: Array,
@@ -211,19 +234,17 @@ def _greedy(
     shared = gram.shape[0] > 0
     for _ in range(MOST_GREEDY):
         if not shared:
-            _all_slopes(own, n, r, c)
+            _slopes(own, len(c), len(c), n, single, near, c)
         highest = _odds(c, omega, base, inverse, odds, lanes)
         if highest <= 0.0:
             break
         best = 0
         while odds[best] < highest:
             best += 1
-        omega[best] = c[best] * inverse[best]
+        omega[best] = inverse[best] * (c[best] if shared else _slope(phi, best, index, n, r))
+        _leave(omega[best], best, phi, index, n, r, single)
         if shared:
             _take_away(omega[best], best, gram, lack, c)
-        else:
-            for j in range(n):
-                r[j] -= omega[best] * own[j, best]
 
 
 @njit()
@@ -236,16 +257,6 @@ def _draw_value(
         w = omega[k]
         total += logit[k] + 0.5 * np.log(precision * inverse[k]) + 0.5 - 0.5 * (precision + loose[k]) * w * w
     return total
-
-
-@njit()
-def _used(omega: Array, K: int, out: Array) -> int:
-    """The features that a draw uses, in `out`; their number."""
-    n = 0
-    for k in range(K):
-        out[n] = k
-        n += omega[k] != 0.0
-    return n
 
 
 @njit(fastmath=FAST)
@@ -301,15 +312,15 @@ def gibbs(
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
     phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without it. start: (n, K) or, for a greedy one,
     (0, K). streams (n,): a number per row that names its stream under `key`. use (n, K): shares of the draws that use
-    a feature, 0 at first.
+    a feature. residual (S, n, D): y - omega phi, 0 where missing. use, omega and residual are 0 at first.
     """
     n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
-    index, chosen, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.empty((D, padded))
-    r, whole, size, loose = np.empty(D), np.empty(D), np.empty(padded), np.empty(padded)
+    index, chosen, own = np.empty(D, np.int64), np.empty(K, np.int64), np.empty((D + 3, padded + LANES), SINGLE)
+    r, size, loose = np.empty(D), np.empty(padded), np.empty(padded)
     inverse, base, w, c = np.empty(padded), np.empty(padded), np.empty(padded), np.empty(padded)
     odds, least, state, spare = np.empty(padded), np.empty(CHUNK), np.empty(1, np.uint64), np.empty(1)
-    lacking = np.empty((D // NEARLY, K))
+    lacking, single, near = np.empty((D // NEARLY, K)), np.empty(D + 3, SINGLE), np.empty(padded, SINGLE)
     own[:], r[:], size[:], loose[:], inverse[:], base[:], c[:] = 0.0, 0.0, 0.0, 0.0, 1.0, NEVER, 0.0
     complete = False
     for i in range(n_rows):
@@ -320,56 +331,47 @@ def gibbs(
             _gather(phi_t, spread_t, index, n, own, size, loose)
             _constants(size, loose, logit, precision, base, inverse)
             complete = n == D
+        for j in range(n, n + 3):
+            single[j] = 0.0
         for j in range(n):
-            r[j] = y[i, index[j]]
+            r[j] = single[j] = y[i, index[j]]
         w[:] = 0.0
         if start.shape[0] > 0:
             for k in range(K):
                 w[k] = start[i, k]
                 if w[k] != 0.0:
-                    for j in range(n):
-                        r[j] -= w[k] * own[j, k]
+                    _leave(w[k], k, phi, index, n, r, single)
         columns = gram if NEARLY * (D - n) <= D else none
         lack = lacking[:0]
         if columns.shape[0] > 0:
             lack = lacking[: _missing(phi_t, observed[i], lacking)]
-            _all_slopes(own, n, r, c)
+            c[:] = 0.0
+            for j in range(n):
+                axpy(r[j], phi_t[index[j]], c, K)
         if start.shape[0] == 0:
-            _greedy(own, columns, lack, n, base, inverse, w, r, c, odds, least[:LANES])
+            _greedy(
+                own, phi, index, columns, lack, n, single, near, base, inverse, w, r, c, odds, least[:LANES],
+            )  # fmt: skip
         value[i] = 0.0
         for sweep in range(burn_in + n_draws):
-            _sweep(
-                own, columns, lack, n, size, base, inverse, w, r, c, least, begin + np.uint64(sweep * padded) * GOLDEN,
-                state, spare,
+            n_used = _sweep(
+                own, phi, index, columns, lack, n, single, near, size, base, inverse, w, r, c, least,
+                begin + np.uint64(sweep * padded) * GOLDEN, state, spare, chosen,
             )  # fmt: skip
             draw = sweep - burn_in
             if draw < 0:
                 continue
-            for k in range(K):
-                omega[draw, i, k] = w[k]
-            used = chosen[: _used(w, K, chosen)]
+            square, used = 0.0, chosen[:n_used]
+            for j in range(n):
+                residual[draw, i, index[j]] = r[j]
+                square += r[j] * r[j]
             for k in used:
+                omega[draw, i, k] = w[k]
                 use[i, k] += 1.0 / n_draws
-            square = _residual(phi, index, n, y[i], w, used, whole, residual[draw, i])
             value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_draws
         if columns.shape[0] == 0:
-            _all_slopes(own, n, r, c)
+            _slopes(own, padded, padded, n, single, near, c)
         value[i] += _entropies(c, w, size, base, inverse)
-
-
-@njit()
-def _residual(phi: Array, index: Array, n: int, y: Array, w: Array, used: Array, whole: Array, out: Array) -> float:
-    """y - w phi in the observed columns, 0 elsewhere; its squared length. `whole` is in all columns."""
-    for j in range(len(y)):  # assigning arrays compiles for two seconds more
-        whole[j], out[j] = y[j], 0.0
-    for k in used:
-        axpy(-w[k], phi[k], whole, len(y))
-    total = 0.0
-    for j in range(n):  # a branch per column would be foreseen by no processor
-        x = whole[index[j]]
-        total += x * x
-        out[index[j]] = x
-    return total
 
 
 @njit()
@@ -392,18 +394,9 @@ def _gather(phi_t: Array, spread_t: Array, index: Array, n: int, own: Array, siz
     for j in range(n):
         i, d = U(j), U(index[j])
         for k in range(K):
-            own[i, U(k)] = phi_t[d, U(k)]
-    whole = n - n % 4
-    for j in range(0, whole, 4):
-        i = U(j)
-        for k in range(K):
-            at = U(k)
-            a, b, c, d = own[i, at], own[i + U(1), at], own[i + U(2), at], own[i + U(3), at]
-            size[at] += a * a + b * b + c * c + d * d
-    for j in range(whole, n):
-        i = U(j)
-        for k in range(K):
-            size[U(k)] += own[i, U(k)] * own[i, U(k)]
+            x = phi_t[d, U(k)]
+            own[i, U(k)] = x
+            size[U(k)] += x * x
     if spread_t.shape[0] > 0:
         for j in range(n):
             axpy(1.0, spread_t[index[j]], loose, K)
