@@ -228,9 +228,8 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rows = self._rows(X)
         if not check_flag(return_std, "return_std"):
             return filled_in(rows, self._moments(rows, False))
-        mean, spread = self._moments(rows, True)
-        noise = 1.0 / np.broadcast_to(self.noise_precision_, rows.shape)
-        return filled_in(rows, mean, np.sqrt(np.square(spread) + noise))
+        mean, variance = self._moments(rows, True)
+        return filled_in(rows, mean, np.sqrt(variance + 1.0 / self.noise_precision_))
 
     @overload
     def reconstruct(
@@ -267,21 +266,24 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if n_draws is not None:
             n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * self.posterior_["features"].mean.size)
-        return self._moments(self._rows(X), check_flag(return_std, "return_std"), n_draws)
+        if not check_flag(return_std, "return_std"):
+            return self._moments(self._rows(X), False, n_draws)
+        mean, variance = self._moments(self._rows(X), True, n_draws)
+        return mean, np.sqrt(variance, out=variance)
 
-    def _moments(self, X: Array, return_std: bool, n_draws: int | None = None) -> Any:
-        """Posterior mean of every entry of checked rows, with its standard deviation if wanted: see ``reconstruct``."""
+    def _moments(self, X: Array, with_variance: bool, n_draws: int | None = None) -> Any:
+        """Posterior mean of every entry of checked rows, with its variance if wanted: see ``reconstruct``."""
         X, dtype = self._encoding.scaled(self, X), X.dtype
-        n_draws = n_draws or (GLOBAL_DRAWS if return_std else 0)  # of the globals; 0: expectations
+        n_draws = n_draws or (GLOBAL_DRAWS if with_variance else 0)  # of the globals; 0: expectations
         parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
-        found, done = np.empty((1 + return_std, *X.shape), dtype), 0
+        found, done = np.empty((1 + with_variance, *X.shape), dtype), 0
         for part in parts:  # block by block: arrays of all rows would each take a way to memory and back
             first, second = sum(part) / len(part)
             rows = slice(done, done := done + len(first))
             found[0, rows] = self.mean_ + self.scale_ * first
-            if return_std:
-                found[1, rows] = self.scale_ * np.sqrt(np.maximum(second - np.square(first), 0.0))
-        return (found[0], found[1]) if return_std else found[0]
+            if with_variance:
+                found[1, rows] = self.scale_**2 * np.maximum(second - np.square(first), 0.0)
+        return (found[0], found[1]) if with_variance else found[0]
 
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.

@@ -24,11 +24,11 @@ from sksvi.images._patches import (
     COURSE,
     FINAL_DRAWS,
     Course,
+    added_up,
     cosines,
     default_estimator,
     default_size,
     extract_patches,
-    reconstruct,
     windows,
 )
 
@@ -133,8 +133,12 @@ class Dictionary:
         q["probabilities"] = Beta(self.richer[0] * use.a, use.b)
         q["weight_precision"] = Gamma(weight.shape, weight.rate / self.richer[1])
         short.posterior_ = Posterior(q)
-        mean, std = short.reconstruct(patches, return_std=True, n_draws=n_draws)
-        return mean, np.square(std) + 1.0 / self.model.noise_precision_
+        mean, variance = short._moments(short._rows(patches), True, n_draws)
+        return mean, variance + 1.0 / self.model.noise_precision_
+
+    def weights(self, variance: Array) -> Array:
+        """How much each entry of patches counts where they overlap, 1 at most."""
+        return (variance.min() / variance) ** self.sharpness
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,7 @@ class HeldOut:
     def predicted(self, dictionary: Dictionary, n_draws: int) -> tuple[Array, Array]:
         """Mean and variance of the held-out values, by the patches that hold them together."""
         mean, variance = (moment[self.mask] for moment in dictionary.predicted(self.patches, n_draws))
-        weight = (variance.min() / variance) ** dictionary.sharpness
+        weight = dictionary.weights(variance)
         total = np.bincount(self.place, weight)
         together = np.bincount(self.place, mean * weight) / total
         apart = np.square(mean - together[self.place]) + variance - dictionary.noise
@@ -259,7 +263,8 @@ def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
     """
     size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
     mean, variance = dictionary.predicted(extract_patches(pixels, size), dictionary.n_draws)
-    std = np.sqrt(variance / variance.min()) ** dictionary.sharpness
-    image = reconstruct(mean, pixels.shape, std=std)
+    weight = dictionary.weights(variance)
+    total = added_up(weight, pixels.shape)
+    image = added_up(weight * mean, pixels.shape) / total
     apart = np.square(mean - extract_patches(image, size)) + variance - 1.0 / dictionary.model.noise_precision_
-    return image, reconstruct(apart, pixels.shape, std=std)
+    return image, added_up(weight * apart, pixels.shape) / total

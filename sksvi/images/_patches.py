@@ -127,15 +127,22 @@ def reconstruct(patches: ArrayLike, image_shape: tuple[int, ...], *, std: ArrayL
     down, right = height - size + 1, width - size + 1
     if size < 1 or patches.shape != (down * right, size * size * channels):
         raise ValueError(f"patches.shape == {patches.shape} are not all patches of an image of shape {image_shape}.")
-    squares = patches.reshape(down, right, size, size, channels)
-    weights = _weights(std, patches.shape).reshape(squares.shape) if std is not None else np.ones((1, 1, size, size, 1))
-    total, count = np.zeros((height, width, channels)), np.zeros((height, width, channels))
-    for i in range(size):
+    weights = _weights(std, patches.shape) if std is not None else np.broadcast_to(1.0, patches.shape)
+    shape = height, width, channels
+    mean = added_up(weights * patches, shape) / added_up(weights, shape)
+    return mean.reshape(image_shape).astype(patches.dtype, copy=False)
+
+
+def added_up(patches: Array, shape: tuple[int, ...]) -> Array:
+    """Sum of what all patches say of each pixel, (height, width, channels), by rows of patches, which fit the cache."""
+    _, width, channels = shape
+    size = math.isqrt(patches.shape[1] // channels)
+    right, total = width - size + 1, np.zeros(shape)
+    squares = patches.reshape(-1, right, size, size, channels).swapaxes(1, 2)
+    for i, row in enumerate(squares):
         for j in range(size):
-            weight = weights[:, :, i, j]
-            total[i : i + down, j : j + right] += weight * squares[:, :, i, j]
-            count[i : i + down, j : j + right] += weight
-    return (total / count).reshape(image_shape).astype(patches.dtype, copy=False)
+            total[i : i + size, j : j + right] += row[:, :, j]
+    return total
 
 
 def _weights(std: Any, shape: tuple[int, ...]) -> Array:

@@ -106,9 +106,9 @@ class BetaProcessRows:
 class LocalTerms:
     """Results of the local step for each row: S draws (S, n, K), or expectations with S = 1.
 
-    omega: z w. second: E z w². use: E z, (n, K). weight, active (n,): E|w|² of the weights that count, and how many
-    do. residual (S, n, D): y - omega Φ in units of the noise, 0 where missing. law: theta, u and 1/kappa of a
-    variational posterior, (3, n, K).
+    omega: z w. second: E z w², or empty for draws, of which it is omega². use: E z, (n, K). weight, active (n,): E|w|²
+    of the weights that count, and how many do. residual (S, n, D): y - omega Φ in units of the noise, 0 where missing.
+    law: theta, u and 1/kappa of a variational posterior, (3, n, K).
     """
 
     value: Array
@@ -264,7 +264,7 @@ class BetaProcess(Sampleable):
         """Terms of draws omega (S, n, K), of the share of them that use a feature, and of what they leave of y."""
         # Weights that are not used are integrated out: at their prior they would hold its precision where it is.
         weight = np.einsum("snk,snk->n", omega, omega) / len(omega)
-        return LocalTerms(value, omega, np.square(omega), residual, use, weight, use.sum(1), view)
+        return LocalTerms(value, omega, np.empty((0, *use.shape)), residual, use, weight, use.sum(1), view)
 
     def _ascended(self, view: Globals, batch: BetaProcessRows, y: Array) -> LocalTerms:
         from sksvi.models.beta_process.loops.variational import variational
@@ -292,9 +292,11 @@ class BetaProcess(Sampleable):
         from sksvi.models.beta_process.loops.variational import statistics
 
         view, n_draws, n = terms.view, len(terms.omega), len(terms.value)
-        cross, square, lead = (np.zeros(self.shape) for _ in range(3))
-        statistics(terms.omega, terms.second, terms.residual, batch.observed, cross, square, lead)
-        cross, square, lead = cross / n_draws, square / n_draws, lead / n_draws
+        (K, D), second = self.shape, terms.second
+        cross, square, lead = np.zeros((K, D)), np.zeros((K, D)), np.zeros((K * len(second), D))
+        statistics(terms.omega, second, terms.residual, batch.observed, cross, square, lead)
+        cross, square = cross / n_draws, square / n_draws
+        lead = lead if len(second) else square
         noise, use = view.noise, terms.use.sum(0)
         linear = np.sqrt(noise) * cross + noise * (square * view.features - lead * view.centre)
         counts, squares = batch.observed.sum(0), np.square(terms.residual).sum((0, 1)) / (n_draws * noise)

@@ -199,7 +199,8 @@ def test_statistics_against_their_definition(local_step, missing, global_random_
         terms = model.terms(view, batch, None, np.random.default_rng(1))
         gradient = model.pull_back(terms, batch)
         linear, precision, squares = np.zeros((K, D)), np.zeros((K, D)), 0.0
-        for omega, second in zip(terms.omega, terms.second, strict=True):
+        draws = terms.second if len(terms.second) else np.square(terms.omega)
+        for omega, second in zip(terms.omega, draws, strict=True):
             fit = omega @ view.features
             for k in range(K):
                 without = batch.y - fit + omega[:, [k]] * view.features[k]

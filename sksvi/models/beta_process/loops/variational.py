@@ -261,28 +261,30 @@ def variational(
 
 
 @njit(fastmath=FAST)
-def _add_moments(w: float, v: float, r: Array, observed: Array, cross: Array, square: Array, lead: Array) -> None:
+def _add_moments(w: float, r: Array, observed: Array, cross: Array, square: Array) -> None:
     """One feature's share of one draw."""
     for d in range(len(r)):
         cross[d] += w * r[d]
         square[d] += observed[d] * (w * w)
-        lead[d] += observed[d] * v
 
 
 @entry(
     "omega (S, n, K) f",
-    "second (S, n, K) f",
+    "second (S|0, n, K) f",
     "residual (S, n, D) f",
     "observed (n, D)",
     "cross (K, D) f",
     "square (K, D) f",
-    "lead (K, D) f",
+    "lead (K|0, D) f",
 )
 @njit()
 def statistics(
     omega: Array, second: Array, residual: Array, observed: Array, cross: Array, square: Array, lead: Array
 ) -> None:
-    """Sums over rows and draws: cross_kd = E omega r, square_kd = o E[omega]², lead_kd = o E[z w²]."""
+    """Sums over rows and draws: cross_kd = E omega r, square_kd = o E[omega]², lead_kd = o E[z w²].
+
+    second and lead are empty for draws, of which E[omega]² is E z w².
+    """
     n_draws, n_rows, K = omega.shape
     observed_row = np.empty(residual.shape[2])
     for i in range(n_rows):
@@ -290,6 +292,9 @@ def statistics(
             observed_row[d] = observed[i, d]
         for s in range(n_draws):
             for k in range(K):
-                v = second[s, i, k]
-                if v != 0.0:
-                    _add_moments(omega[s, i, k], v, residual[s, i], observed_row, cross[k], square[k], lead[k])
+                if omega[s, i, k] != 0.0:
+                    _add_moments(omega[s, i, k], residual[s, i], observed_row, cross[k], square[k])
+        for s in range(len(second)):
+            for k in range(K):
+                if second[s, i, k] != 0.0:
+                    axpy(second[s, i, k], observed_row, lead[k], len(observed_row))
