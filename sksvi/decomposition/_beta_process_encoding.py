@@ -83,11 +83,12 @@ class BetaProcessEncoding(RowEncoding):
 
     def scaled(self, estimator: Any, X: Array) -> Array:
         """Numbers in the unit of the fit, in which magnitudes are limited."""
-        with np.errstate(over="ignore"):
-            scaled = (X.astype(np.float64) - self.mean) / self.scale
+        with np.errstate(over="ignore"):  # loops are compiled for one order of memory
+            scaled = np.subtract(X, self.mean, dtype=np.float64, order="C")
+            scaled /= self.scale
         names = getattr(estimator, "feature_names_in_", None)
         check_magnitudes(scaled, "X", names, f" in the fit's unit, {self.scale:g}")
-        return np.ascontiguousarray(scaled)  # loops are compiled for one order of memory
+        return scaled
 
 
 @dataclass(frozen=True)
