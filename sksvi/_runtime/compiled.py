@@ -88,6 +88,7 @@ class _Compiler(CompilerBase):
     library: ClassVar[type[JITCodeLibrary]] = _WholeLibrary
 
     def define_pipelines(self) -> list[Any]:
+        self.state.flags.no_compile = self.library is _PartLibrary
         self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
         passes = PassManager("loop")
@@ -110,10 +111,6 @@ class _PartCompiler(_Compiler):
     """numba's compiler, whose code other compiled functions can call but Python cannot."""
 
     library = _PartLibrary
-
-    def define_pipelines(self) -> list[Any]:
-        self.state.flags.no_compile = True
-        return super().define_pipelines()
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         result = super().compile_extra(func)

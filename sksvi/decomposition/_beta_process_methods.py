@@ -266,10 +266,8 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if n_draws is not None:
             n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * self.posterior_["features"].mean.size)
-        if not check_flag(return_std, "return_std"):
-            return self._moments(self._rows(X), False, n_draws)
-        mean, variance = self._moments(self._rows(X), True, n_draws)
-        return mean, np.sqrt(variance, out=variance)
+        found = self._moments(self._rows(X), check_flag(return_std, "return_std"), n_draws)
+        return (found[0], np.sqrt(found[1])) if return_std else found
 
     def _moments(self, X: Array, with_variance: bool, n_draws: int | None = None) -> Any:
         """Posterior mean of every entry of checked rows, with its variance if wanted: see ``reconstruct``."""

@@ -136,10 +136,6 @@ class Dictionary:
         mean, variance = short._moments(short._rows(patches), True, n_draws)
         return mean, variance + 1.0 / self.model.noise_precision_
 
-    def weights(self, variance: Array) -> Array:
-        """How much each entry of patches counts where they overlap, 1 at most."""
-        return (variance.min() / variance) ** self.sharpness
-
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -168,7 +164,7 @@ class HeldOut:
     def predicted(self, dictionary: Dictionary, n_draws: int) -> tuple[Array, Array]:
         """Mean and variance of the held-out values, by the patches that hold them together."""
         mean, variance = (moment[self.mask] for moment in dictionary.predicted(self.patches, n_draws))
-        weight = dictionary.weights(variance)
+        weight = (variance.min() / variance) ** dictionary.sharpness
         total = np.bincount(self.place, weight)
         together = np.bincount(self.place, mean * weight) / total
         apart = np.square(mean - together[self.place]) + variance - dictionary.noise
@@ -263,7 +259,7 @@ def estimated(dictionary: Dictionary, pixels: Array) -> tuple[Array, Array]:
     """
     size = math.isqrt(dictionary.model.n_features_in_ // pixels.shape[2])
     mean, variance = dictionary.predicted(extract_patches(pixels, size), dictionary.n_draws)
-    weight = dictionary.weights(variance)
+    weight = (variance.min() / variance) ** dictionary.sharpness
     total = added_up(weight, pixels.shape)
     image = added_up(weight * mean, pixels.shape) / total
     apart = np.square(mean - extract_patches(image, size)) + variance - 1.0 / dictionary.model.noise_precision_

@@ -135,10 +135,9 @@ def reconstruct(patches: ArrayLike, image_shape: tuple[int, ...], *, std: ArrayL
 
 def added_up(patches: Array, shape: tuple[int, ...]) -> Array:
     """Sum of what all patches say of each pixel, (height, width, channels), by rows of patches, which fit the cache."""
-    _, width, channels = shape
-    size = math.isqrt(patches.shape[1] // channels)
-    right, total = width - size + 1, np.zeros(shape)
-    squares = patches.reshape(-1, right, size, size, channels).swapaxes(1, 2)
+    size = math.isqrt(patches.shape[1] // shape[2])
+    right, total = shape[1] - size + 1, np.zeros(shape)
+    squares = patches.reshape(-1, right, size, size, shape[2]).swapaxes(1, 2)
     for i, row in enumerate(squares):
         for j in range(size):
             total[i : i + size, j : j + right] += row[:, :, j]

@@ -50,22 +50,22 @@ LINES_AT = 1023.0 + 1e-4
 
 
 @njit(fastmath=FAST)
-def _slopes(own: Array, width: int, end: int, n: int, r: Array, near: Array, out: Array) -> None:
-    """The `width` numbers of out = rᵀ own before `end`, over n columns, four at a time, summed in `near`.
+def _slopes(own: Array, width: int, end: int, n: int, r: Array, sums: Array, out: Array) -> None:
+    """The `width` numbers of out = rᵀ own before `end`, over n columns, four at a time, in `sums`.
 
     Beyond n columns r is 0. Indices are unsigned here and in `_next`: the compiler then knows that none counts from the
     end, and vectorises.
     """
     b, width = U(end - width), max(width, 1)  # of a loop that may be empty numba counts the arrays
     for k in range(width):
-        near[b + U(k)] = 0.0
+        sums[b + U(k)] = 0.0
     for j in range(0, n, 4):
         i, r_0, r_1, r_2, r_3 = U(j), r[j], r[j + 1], r[j + 2], r[j + 3]
         for k in range(width):
             at = b + U(k)
-            near[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
+            sums[at] += r_0 * own[i, at] + r_1 * own[i + U(1), at] + r_2 * own[i + U(2), at] + r_3 * own[i + U(3), at]
     for k in range(width):
-        out[b + U(k)] = near[b + U(k)]
+        out[b + U(k)] = sums[b + U(k)]
 
 
 @njit(fastmath=FAST)
@@ -78,19 +78,17 @@ def _slope(phi: Array, k: int, index: Array, n: int, r: Array) -> float:
 
 
 @njit()
-def _leave(change: float, k: int, phi: Array, index: Array, n: int, r: Array, single: Array) -> None:
-    """The residual in the observed columns, in both precisions, after omega_k rose by `change`."""
+def _move(
+    change: float, k: int, phi: Array, index: Array, n: int, gram: Array, lack: Array, r: Array, single: Array, c: Array
+) -> None:
+    """The residual r after omega_k rose by `change`; with `gram`, of all columns less those in `lack`, c = phi r."""
     for j in range(n):
         x = r[U(j)] - change * phi[U(k), U(index[U(j)])]
         r[U(j)], single[U(j)] = x, x
-
-
-@njit()
-def _take_away(change: float, k: int, gram: Array, lack: Array, c: Array) -> None:
-    """c after omega_k rose by `change`, from all columns less those in `lack`."""
-    axpy(-change, gram[k], c, len(gram))
-    for i in range(len(lack)):
-        axpy(change * lack[i, k], lack[i], c, len(gram))
+    if len(gram) > 0:
+        axpy(-change, gram[k], c, len(gram))
+        for i in range(len(lack)):
+            axpy(change * lack[i, k], lack[i], c, len(gram))
 
 
 @njit(fastmath=FAST)
@@ -136,7 +134,7 @@ def _sweep(
     lack: Array,
     n: int,
     single: Array,
-    near: Array,
+    sums: Array,
     size: Array,
     base: Array,
     inverse: Array,
@@ -162,7 +160,7 @@ def _sweep(
         _least(own_first, least)
         while True:
             if stale:
-                _slopes(own, stale, end, n, single, near, c)
+                _slopes(own, stale, end, n, single, sums, c)
                 stale = 0
             # A feature in use is visited in any case: where most are, a search for each would cost their square.
             if after + 1 < CHUNK and omega[begin + after + 1] != 0.0:
@@ -177,17 +175,13 @@ def _sweep(
             new = 0.0
             if base[k] + 0.5 * B * B * inverse[k] > _logit_of(own_first, after):
                 new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
-            if new != 0.0:
-                chosen[used] = k
-                used += 1
+            chosen[used] = k
+            used += new != 0.0
             if new == old:
                 continue
             omega[k] = new
-            _leave(new - old, k, phi, index, n, r, single)
-            if shared:
-                _take_away(new - old, k, gram, lack, c)
-            else:
-                stale = end - (k + 1) // LANES * LANES
+            _move(new - old, k, phi, index, n, gram, lack, r, single, c)
+            stale = 0 if shared else end - (k + 1) // LANES * LANES
     return used
 
 
@@ -217,7 +211,7 @@ def _greedy(
     lack: Array,
     n: int,
     single: Array,
-    near: Array,
+    sums: Array,
     base: Array,
     inverse: Array,
     omega: Array,
@@ -234,7 +228,7 @@ def _greedy(
     shared = gram.shape[0] > 0
     for _ in range(MOST_GREEDY):
         if not shared:
-            _slopes(own, len(c), len(c), n, single, near, c)
+            _slopes(own, len(c), len(c), n, single, sums, c)
         highest = _odds(c, omega, base, inverse, odds, lanes)
         if highest <= 0.0:
             break
@@ -242,9 +236,7 @@ def _greedy(
         while odds[best] < highest:
             best += 1
         omega[best] = inverse[best] * (c[best] if shared else _slope(phi, best, index, n, r))
-        _leave(omega[best], best, phi, index, n, r, single)
-        if shared:
-            _take_away(omega[best], best, gram, lack, c)
+        _move(omega[best], best, phi, index, n, gram, lack, r, single, c)
 
 
 @njit()
@@ -316,11 +308,11 @@ def gibbs(
     """
     n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
-    index, chosen, own = np.empty(D, np.int64), np.empty(K, np.int64), np.empty((D + 3, padded + LANES), SINGLE)
+    index, chosen, own = np.empty(D, np.int64), np.empty(K + 1, np.int64), np.empty((D + 3, padded + LANES), SINGLE)
     r, size, loose = np.empty(D), np.empty(padded), np.empty(padded)
     inverse, base, w, c = np.empty(padded), np.empty(padded), np.empty(padded), np.empty(padded)
     odds, least, state, spare = np.empty(padded), np.empty(CHUNK), np.empty(1, np.uint64), np.empty(1)
-    lacking, single, near = np.empty((D // NEARLY, K)), np.empty(D + 3, SINGLE), np.empty(padded, SINGLE)
+    lacking, single, sums = np.empty((D // NEARLY, K)), np.empty(D + 3, SINGLE), np.empty(padded, SINGLE)
     own[:], r[:], size[:], loose[:], inverse[:], base[:], c[:] = 0.0, 0.0, 0.0, 0.0, 1.0, NEVER, 0.0
     complete = False
     for i in range(n_rows):
@@ -331,31 +323,27 @@ def gibbs(
             _gather(phi_t, spread_t, index, n, own, size, loose)
             _constants(size, loose, logit, precision, base, inverse)
             complete = n == D
-        for j in range(n, n + 3):
-            single[j] = 0.0
+        single[:] = 0.0
         for j in range(n):
             r[j] = single[j] = y[i, index[j]]
+        columns = gram if NEARLY * (D - n) <= D else none
+        lack = lacking[: _missing(phi_t, observed[i], lacking) if len(columns) > 0 else 0]
         w[:] = 0.0
         if start.shape[0] > 0:
             for k in range(K):
                 w[k] = start[i, k]
                 if w[k] != 0.0:
-                    _leave(w[k], k, phi, index, n, r, single)
-        columns = gram if NEARLY * (D - n) <= D else none
-        lack = lacking[:0]
-        if columns.shape[0] > 0:
-            lack = lacking[: _missing(phi_t, observed[i], lacking)]
+                    _move(w[k], k, phi, index, n, columns, lack, r, single, c)
+        if len(columns) > 0:
             c[:] = 0.0
             for j in range(n):
                 axpy(r[j], phi_t[index[j]], c, K)
         if start.shape[0] == 0:
-            _greedy(
-                own, phi, index, columns, lack, n, single, near, base, inverse, w, r, c, odds, least[:LANES],
-            )  # fmt: skip
+            _greedy(own, phi, index, columns, lack, n, single, sums, base, inverse, w, r, c, odds, least[:LANES])
         value[i] = 0.0
         for sweep in range(burn_in + n_draws):
             n_used = _sweep(
-                own, phi, index, columns, lack, n, single, near, size, base, inverse, w, r, c, least,
+                own, phi, index, columns, lack, n, single, sums, size, base, inverse, w, r, c, least,
                 begin + np.uint64(sweep * padded) * GOLDEN, state, spare, chosen,
             )  # fmt: skip
             draw = sweep - burn_in
@@ -370,7 +358,7 @@ def gibbs(
                 use[i, k] += 1.0 / n_draws
             value[i] += _draw_value(square, w, used, inverse, logit, loose, precision) / n_draws
         if columns.shape[0] == 0:
-            _slopes(own, padded, padded, n, single, near, c)
+            _slopes(own, padded, padded, n, single, sums, c)
         value[i] += _entropies(c, w, size, base, inverse)
 
 
