@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numba
 import numpy as np
-from llvmlite.binding import Linkage
 from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
@@ -50,8 +49,8 @@ class _WholeLibrary(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         for part in self._final_module.functions:
-            if part.linkage == Linkage.linkonce_odr:
-                part.linkage = Linkage.internal
+            if part.linkage.name == "linkonce_odr":
+                part.linkage = "internal"
         super()._optimize_final_module()
 
 
