@@ -432,8 +432,9 @@ class RegressionMethods(RegressorMixin):
     def _saved(self, sums: Any, null_loss: Callable[[float], float]) -> float:
         """Score of rows by their sums of `_losses`; `null_loss`: loss of one mean for all of them."""
         n, weight, left, totals = sums
-        if self._named_levels:
-            return share_saved(left, least_steps(totals), n, "D^2 score")
+        if self._named_levels:  # beside the level from which all rows are the fewest steps away
+            at = np.arange(len(totals))
+            return share_saved(left, float((np.abs(at[:, None] - at) @ totals).min()), n, "D^2 score")
         mean = self._constant_mean(np.asarray(totals / weight))
         return share_saved(left, null_loss(mean), n if self._by_squares else 2, "R^2 score")
 
@@ -503,12 +504,6 @@ def level_losses(codes: Array, predicted: Array, n_levels: int, weight: Array | 
     weight = np.ones(len(codes)) if weight is None else weight
     steps = np.abs(codes - predicted).astype(float)
     return len(codes), float(weight.sum()), float(weight @ steps), np.bincount(codes, weight, n_levels)
-
-
-def least_steps(weights: Array) -> float:
-    """Absolute error, in levels, of the best constant prediction, a median, by the weight of each level."""
-    at = np.arange(len(weights))
-    return float((np.abs(at[:, None] - at) @ weights).min())
 
 
 def share_saved(left: float, null: float, n: int, name: str) -> float:
