@@ -267,21 +267,22 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if n_draws is not None:
             n_draws = check_count(n_draws, "n_draws", bytes_each=8.0 * self.posterior_["features"].mean.size)
         found = self._moments(self._rows(X), check_flag(return_std, "return_std"), n_draws)
-        return (found[0], np.sqrt(found[1])) if return_std else found
+        return (found[0], np.sqrt(found[1]).astype(found[0].dtype)) if return_std else found
 
     def _moments(self, X: Array, with_variance: bool, n_draws: int | None = None) -> Any:
         """Posterior mean of every entry of checked rows, with its variance if wanted: see ``reconstruct``."""
         X, dtype = self._encoding.scaled(self, X), X.dtype
         n_draws = n_draws or (GLOBAL_DRAWS if with_variance else 0)  # of the globals; 0: expectations
         parts = self._local(X, n_draws, lambda view, terms, rows: entry_moments(view, terms, X[rows]))
-        found, done = np.empty((1 + with_variance, *X.shape), dtype), 0
+        # In single precision squares of small numbers are none.
+        mean, variance, done = np.empty(X.shape, dtype), np.empty(X.shape if with_variance else 0), 0
         for part in parts:  # block by block: arrays of all rows would each take a way to memory and back
             first, second = sum(part) / len(part)
             rows = slice(done, done := done + len(first))
-            found[0, rows] = self.mean_ + self.scale_ * first
+            mean[rows] = self.mean_ + self.scale_ * first
             if with_variance:
-                found[1, rows] = self.scale_**2 * np.maximum(second - np.square(first), 0.0)
-        return (found[0], found[1]) if with_variance else found[0]
+                variance[rows] = self.scale_**2 * np.maximum(second - np.square(first), 0.0)
+        return (mean, variance) if with_variance else mean
 
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
         """Log density of entries that X lacks, given those that it has, per row.

@@ -280,8 +280,10 @@ def test_single_precision_stays(problem):
     X = problem[0].astype(np.float32)
     model = BetaProcessFA(**QUICK).fit(X)
     assert model.components_.dtype == np.float32
-    assert model.transform(X).dtype == np.float32
-    assert model.impute(X).dtype == np.float32
+    assert model.transform(X).dtype == model.impute(X).dtype == np.float32
+    small = np.float32(1e-25)  # whose square is none
+    _, std = model.fit(small * X).reconstruct(small * X, return_std=True)
+    assert std.dtype == np.float32 and np.median(std / small) > 0.01
 
 
 # ---- bad input
