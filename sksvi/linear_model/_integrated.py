@@ -176,7 +176,8 @@ def nearly_fits_rows(problem: Problem, state: State) -> bool:
     """Whether weights may fit rows of learned Gaussian noise all but exactly, and one pass finds the best for it."""
     block, noise = state.q["weights"], cast(LinearModel, problem.model).likelihood.noise_variance
     learned = "likelihood" in state.q and noise is not None and problem.data.total_weight <= 2 * block.mean.size
-    return learned and block.full and block.natural_coordinates and isinstance(state.progress, LineSearchState)
+    judged = state.converged and isinstance(state.progress, LineSearchState)
+    return learned and judged and block.full and block.natural_coordinates
 
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:

@@ -36,7 +36,7 @@ def test_a_map_beside_mgcv(data):
     model = sksvi.from_formula("y ~ mrf(area)", data, maps={"area": GRID}, hyperparameters="point").fit(data)
     mean, variance = model.predict_latent(data.drop_duplicates("area"))
     assert np.max(np.abs(mean - FIT) / ERROR) < 0.02
-    # The noise has a prior, which mgcv's has not: half a row of 60.
+    # The noise has a prior, which mgcv's has not: it is worth a row of the 48 that effects leave.
     ours = model.summary().loc["std(residual)", "mean"]
     np.testing.assert_allclose(np.sqrt(variance) / ours, np.array(ERROR) / SIGMA, rtol=0.01)
     assert ours * np.sqrt(1.0 - 1.0 / (60 - 12)) == pytest.approx(SIGMA, rel=0.01)

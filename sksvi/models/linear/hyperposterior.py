@@ -148,7 +148,7 @@ class LinearHyperposterior:
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
 
-    def _unpaid_prior(self, q: dict[str, Any]) -> float:
+    def _noise_outside_bound(self, q: dict[str, Any]) -> float:
         """Log density of noise where the bound of the fit has none, nats."""
         apart = "likelihood" in self.places and self.noise is not None and not self.model.learns_precision
         return float(self.model.noise_density(q)[0]) if apart else 0.0
@@ -203,7 +203,7 @@ class LinearHyperposterior:
             moved = self._log_evidence(q) - self._reference
         except NotPositiveDefinite:  # messages of a fit that has not settled, under a prior too flat for them
             return -np.inf
-        return self.bound + moved + self._log_prior(q) + self._unpaid_prior(q) - self._prior_paid
+        return self.bound + moved + self._log_prior(q) + self._noise_outside_bound(q) - self._prior_paid
 
     def log_stated_prior(self, h: Array) -> float:
         """Log density of the hyperparameters in the coordinates of their prior, deviations, nats, up to a constant.
@@ -215,7 +215,7 @@ class LinearHyperposterior:
         log_jacobian -= 0.5 * float(np.sum(h[self.places.get("prior_precision", slice(0))]))
         if "group_std" in self.places:
             log_jacobian += self.model.groups.log_jacobian(h[self.places["group_std"]])
-        return self._log_prior(q) + self._unpaid_prior(q) - log_jacobian
+        return self._log_prior(q) + self._noise_outside_bound(q) - log_jacobian
 
     def log_ratio(self, h: Array, prior: float, likelihood: float, scaled: Array) -> float:
         """Log of the density at h under powers of prior and likelihood over that without, nats, up to a constant.

@@ -419,6 +419,7 @@ def elsewhere(model: WeightsModel, q: dict[str, Any], gradient: Any, n: float, w
         square = squares - block.structure.expected_quadratic(gram, np.zeros_like(block.mean), block)
     unit = np.append(model.units(q), [1.0] * model.fit_intercept)
     own = unit * block.mean, gram / np.outer(unit, unit), slope / unit
+    # The prior of the noise is worth a row less.
     evidence = Evidence.about(*own, square, n - 1.0 if closed else None, least, model.fit_intercept)
     if not np.any(np.abs(evidence.gram) > NOTHING) or (evidence.n is not None and evidence.n <= 0.0):  # nothing varies
         return None
