@@ -148,7 +148,9 @@ def point_rows(
 
     half, mean = ndtri(1.0 - tail_of(coverage)), np.array(list(rows.values()), float)
     std = np.full(len(mean), np.nan)
-    if len(mean) and information is not None and _tells_apart(information):
+    curvature = np.linalg.eigvalsh(information) if len(mean) and information is not None else np.empty(0)
+    identified = len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1]
+    if information is not None and identified:
         slopes = np.empty((len(mean), len(value)))
         for p, step in enumerate(STEP * np.eye(len(value))):
             high, low = (np.array(list(at(value + side * step).values())) for side in (1.0, -1.0))
@@ -160,12 +162,6 @@ def point_rows(
     with np.errstate(over="ignore"):  # of what is hardly known the upper end may be infinite
         ends = [mean * np.exp(side * half * std / mean) if positive else mean + side * half * std for side in (-1, 1)]
     return pd.DataFrame(dict(zip(COLUMNS, [mean, std, *ends], strict=True)), index=list(rows))
-
-
-def _tells_apart(information: Array) -> bool:
-    """Whether an information matrix is positive definite beyond rounding, so that all parameters are identified."""
-    curvature = np.linalg.eigvalsh(information)
-    return bool(len(curvature) and curvature[0] > np.finfo(float).eps * curvature[-1])
 
 
 def columns_of_draws(draws: Array, tail: float) -> dict[str, Array]:

@@ -100,8 +100,9 @@ Array = np.ndarray
 #: Greatest tolerance under a flat prior: noise and standard errors are compared with those of least squares.
 FLAT_TOL = 1e-9
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
-#: of two q's mean, root, precision, covariance and what a step makes of them.
-COVARIANCES = 15.5
+#: of two q's mean, root, precision, covariance and what a step makes of them. Then those of nodes, where weights settle
+#: once more before nodes are found again.
+COVARIANCES, SETTLED = 15.5, 8.5
 #: Matrices of the size of a wide design that its span takes.
 SPANS = 3.0
 
@@ -257,7 +258,8 @@ class BayesianGLM(BaseSVI):
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
         # The classes share one block; a wide design is kept beside its span, whose directions are dense.
-        numbers = COVARIANCES * float(several * size) ** 2 + (SPANS * n * d if wide else 0.0)
+        few = self.likelihood_.noise_variance is not None and data.total_weight <= 2 * size
+        numbers = (COVARIANCES + SETTLED * few) * float(several * size) ** 2 + (SPANS * n * d if wide else 0.0)
         memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
