@@ -509,8 +509,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         BayesianGLMRegressor
         rows         20
         columns      1
-        likelihood   Gaussian(variance=1.103)
-        lower bound  -42.83 nats
+        likelihood   Gaussian(variance=1.167)
+        lower bound  -42.82 nats
         passes       11
         converged    yes
         R²           0.9927
@@ -519,8 +519,8 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         <BLANKLINE>
         coefficient      mean    std   lower  upper  direction
         x0              2.015  0.044   1.943  2.087      1.000
-        intercept      -0.138  0.488  -0.935  0.659      0.617
-        std(residual)   1.114  0.206   0.817  1.469          -
+        intercept      -0.138  0.489  -0.937  0.662      0.616
+        std(residual)   1.118  0.197   0.829  1.464          -
         """
         check_is_fitted(self)
         rows = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
