@@ -326,11 +326,11 @@ def rough_start(problem: Problem, state: State) -> State:
     # The optimum of all rows is about so many nats from that of the part: steps that gain less lead no nearer to it.
     error, bounds = 0.5 * state.q[model.main].mean.size * n / size, [-np.inf]
 
-    def near(bound: float) -> bool:
+    def small_gain(bound: float) -> bool:
         bounds.append(bound)
         return bounds[-1] - bounds[-2] < error
 
-    rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL, near)
+    rough = run_until_settled(part, state, ROUGH_PASSES, ROUGH_TOL, small_gain)
     expected = last_evaluation(rough)
     try:
         there = backtracked(problem, replace(state, q=rough.q, steps=rough.steps))
