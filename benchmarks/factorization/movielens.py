@@ -28,6 +28,7 @@ LIKELIHOODS = {"ordinal": "ordinal", "gaussian": "gaussian", "binary": "logit"}
 OURS: dict[str, dict[str, dict[str, Any]]] = {
     "ordinal": {
         "K = 20": {},
+        "K = 22": {"n_components": 22},
         "K = 32": {"n_components": 32},
     },
     "gaussian": {"K = 32": {"n_components": 32}, "K = 32, diag": {"n_components": 32, "covariance": "diag"}},
