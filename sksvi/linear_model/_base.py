@@ -57,6 +57,7 @@ from sksvi.linear_model._fit_warnings import check_determined, findings, stream_
 from sksvi.linear_model._integrated import (
     FittedWeights,
     NodeFit,
+    few_for_noise,
     integrated,
     integrates,
     latent_draws,
@@ -258,7 +259,7 @@ class BayesianGLM(BaseSVI):
         over = "rows, in whose span the coefficients lie," if size == n else "coefficients"
         what = f"covariance='full' of {size} {over}{f' in each of {several} classes' if several > 1 else ''}"
         # The classes share one block; a wide design is kept beside its span, whose directions are dense.
-        few = self.likelihood_.noise_variance is not None and data.total_weight <= 2 * size
+        few = few_for_noise(self.likelihood_, data.total_weight, size)
         numbers = (COVARIANCES + SETTLED * few) * float(several * size) ** 2 + (SPANS * n * d if wide else 0.0)
         memory.need(8.0 * numbers, what, "set covariance='diag', or take fewer columns")
 

@@ -174,10 +174,15 @@ def integrates(estimator: Any) -> bool:
 
 def nearly_fits_rows(problem: Problem, state: State) -> bool:
     """Whether weights may fit rows of learned Gaussian noise all but exactly, and one pass finds the best for it."""
-    block, noise = state.q["weights"], cast(LinearModel, problem.model).likelihood.noise_variance
-    learned = "likelihood" in state.q and noise is not None and problem.data.total_weight <= 2 * block.mean.size
+    block, likelihood = state.q["weights"], cast(LinearModel, problem.model).likelihood
+    learned = "likelihood" in state.q and few_for_noise(likelihood, problem.data.total_weight, block.mean.size)
     judged = state.converged and isinstance(state.progress, LineSearchState)
     return learned and judged and block.full and block.natural_coordinates
+
+
+def few_for_noise(likelihood: Any, n: float, size: int) -> bool:
+    """Whether rows of this weight are so few that as many weights may leave no Gaussian noise."""
+    return likelihood.noise_variance is not None and n <= 2.0 * size
 
 
 def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:

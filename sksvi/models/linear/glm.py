@@ -170,16 +170,11 @@ class LinearModel(LinearLatents):
             self.by_latent(mean)[:, -1] = self.intercept_mean
         return mean
 
-    @property
-    def learns_precision(self) -> bool:
-        """Whether columns have a learned scale."""
-        return isinstance(self.prior_precision, str)
-
     @cached_property
     def hyper(self) -> dict[str, Rule]:
         """The likelihood's scales by Newton, the prior precision by MacKay's fixed point."""
         rules: dict[str, Rule] = {}
-        if self.learns_precision:
+        if isinstance(self.prior_precision, str):
             rules["prior_precision"] = ClosedForm(self._precision_step, self._scale_density)
         if self.named is not None and self.named.mixtures:
             rules["local_scales"] = ClosedForm(partial(local_step, self), partial(local_density, self))
@@ -194,7 +189,7 @@ class LinearModel(LinearLatents):
 
         Noise has its prior here where coefficients have a learned scale: the two may fit every row, at no noise.
         """
-        if self.likelihood.noise_variance is not None and self.learns_precision:
+        if self.likelihood.noise_variance is not None and "prior_precision" in self.hyper:
             return self.noise_density(q)
         return self.current_likelihood(q).scales.prior()
 
@@ -209,7 +204,7 @@ class LinearModel(LinearLatents):
     def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
         """Weights at zero, the intercept where it alone fits best, points at their start."""
         q = self.first_hyper()
-        if self.learns_precision:
+        if isinstance(self.prior_precision, str):
             q["prior_precision"] = Point(self._first_precision())
         if self.named is not None and self.named.mixtures:
             q["local_scales"] = Point(np.zeros(self.n_fixed))

@@ -150,7 +150,7 @@ class LinearHyperposterior:
 
     def _noise_outside_bound(self, q: dict[str, Any]) -> float:
         """Log density of noise where the bound of the fit has none, nats."""
-        apart = "likelihood" in self.places and self.noise is not None and not self.model.learns_precision
+        apart = "likelihood" in self.places and self.noise is not None and "prior_precision" not in self.model.hyper
         return float(self.model.noise_density(q)[0]) if apart else 0.0
 
     def _log_evidence(self, q: dict[str, Any], power: float = 1.0, prior_power: Array | None = None) -> float:
