@@ -160,13 +160,15 @@ class Population(PointMass, Flat):
         n, location, precision = sums[0, 0], self.location, self.precision
         pull = np.outer(sums[0, 1:], location)
         about = sums[1:, 1:] - pull - pull.T + n * np.outer(location, location)
-        in_scale = 0.5 * (precision @ about @ precision - n * precision)
-        factor = np.linalg.cholesky(self.scale)
-        in_factor = 2.0 * in_scale @ factor
-        diagonal = np.arange(len(factor))
-        in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
         in_location = precision @ (sums[0, 1:] - n * location)
-        return np.concatenate([in_location, in_factor[np.tril_indices(len(factor))]])
+        return np.concatenate([in_location, self._in_factor(precision @ about @ precision - n * precision)])
+
+    def _in_factor(self, twice_in_scale: Array) -> Array:
+        """Gradient in the unconstrained coordinates of the factor of Σ, from twice that in Σ."""
+        factor = np.linalg.cholesky(self.scale)
+        in_factor, diagonal = twice_in_scale @ factor, np.arange(len(factor))
+        in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
+        return in_factor[np.tril_indices(len(factor))]
 
 
 class RegressedPopulation(Population):
@@ -276,10 +278,7 @@ class RegressedPopulation(Population):
         gram, product = sums[:ahead, :ahead], sums[:ahead, ahead:]
         pull = coefficients.T @ product
         about = sums[ahead:, ahead:] - pull - pull.T + coefficients.T @ gram @ coefficients
-        in_scale = 0.5 * (precision @ about @ precision - sums[0, 0] * precision)
-        factor = np.linalg.cholesky(self.scale)
-        in_factor = 2.0 * in_scale @ factor
-        diagonal = np.arange(len(factor))
-        in_factor[diagonal, diagonal] *= factor[diagonal, diagonal]
-        in_coefficients = (product - gram @ coefficients) @ precision
-        return np.concatenate([in_coefficients.ravel(), in_factor[np.tril_indices(len(factor))]])
+        in_coefficients = ((product - gram @ coefficients) @ precision).ravel()
+        return np.concatenate(
+            [in_coefficients, self._in_factor(precision @ about @ precision - sums[0, 0] * precision)]
+        )

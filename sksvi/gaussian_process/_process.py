@@ -25,7 +25,7 @@ from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import Geometry
 from sksvi.models.gp.evaluations import explored
 from sksvi.models.gp.hyperpriors import HyperPrior, hyper_prior
-from sksvi.models.gp.integrated import MOST_NUMBERS, HyperparameterNodes
+from sksvi.models.gp.integrated import HyperparameterNodes
 from sksvi.models.linear.latents import moments
 from sksvi.models.linear.rows import DenseRows
 from sksvi.predictive import MixturePredictive, Predictive
@@ -285,9 +285,8 @@ class GaussianProcess(BaseSVI):
         density, integrates = model.density, self.hyperparameters == "integrated" and not self._record.one_sided
         if density is not None and (problem.deterministic or problem.exact_batches) and integrates:
             self._process = replace(self._process, log_prior=density(state.q))
-            if len(data) * np.size(state.q[model.main].mean) <= MOST_NUMBERS:
-                found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()
-                self._store_nodes(model, found)
+            found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()
+            self._store_nodes(model, found)
         return super()._refine(problem, state, looks)
 
     def _store_nodes(self, model: Any, found: HyperparameterNodes | None) -> None:

@@ -21,7 +21,7 @@ from sksvi.inference.passes.blockwise import Blockwise
 from sksvi.inference.passes.line_search import LineSearch
 from sksvi.inference.passes.path import ScalePath
 from sksvi.inference.passes.stochastic import GibbsPass, Noisy
-from sksvi.inference.problem import DIRECT, GLOBALS, ExpectedGlobals, PlainGradients, Problem
+from sksvi.inference.problem import DIRECT, GLOBALS, PlainGradients, Problem
 from sksvi.inference.records import replace
 from sksvi.inference.search import search
 from sksvi.inference.site_updates import LatentUpdates, SiteUpdates
@@ -71,17 +71,14 @@ def problem(
 def decided(bare: Problem) -> Problem:
     """The problem with the globals and messages that its parts ask for."""
     mode = GLOBALS[bare.model.globals or bare.algorithm.spec.globals]  # as the model says, or as the algorithm does
-    return replace(bare, globals=mode, warmup_globals=warmup_globals_of(bare, mode), messages=messages_of(bare))
+    # Local steps see the globals at their mean in warm-up passes, where the model begins so.
+    warmup = None if mode is GLOBALS["mean"] or not bare.model.traits.warmup.passes else GLOBALS["mean"]
+    return replace(bare, globals=mode, warmup_globals=warmup, messages=messages_of(bare))
 
 
 def changed(before: Problem, **changes: Any) -> Problem:
     """The problem with other parts, decided anew."""
     return decided(replace(before, **changes))
-
-
-def warmup_globals_of(bare: Problem, globals_mode: ExpectedGlobals) -> ExpectedGlobals | None:
-    """How local steps see the globals in warm-up passes: at their mean, where the model begins so; None: as later."""
-    return None if globals_mode is GLOBALS["mean"] or not bare.model.traits.warmup.passes else GLOBALS["mean"]
 
 
 def remembers(bare: Problem) -> bool:

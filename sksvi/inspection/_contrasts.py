@@ -197,14 +197,10 @@ def contrasts(
     found: Any = question.linear(effects, reference) if linear else question.draws(effects)
     index = pd.MultiIndex.from_product([values, names], names=[by if isinstance(by, str | int) else "by", "contrast"])
     whole = intervals_table(found, len(values), coverage, index if by is not None else index.droplevel(0))
-    whole = _with_ratios(whole, answers.inner) if exponentiate else whole
+    if exponentiate:  # means and all ends
+        whole = exponentiated(whole, answers.inner.likelihood_, type(answers.inner).__name__)
+        whole = whole.assign(**{f"exp({name})": np.exp(whole[name]) for name in SIMULTANEOUS})
     return Contrasts(whole, feature, scale, "own" if found.own else "joint", coverage, found.df)
-
-
-def _with_ratios(table: Any, inner: Any) -> Any:
-    """The table with exp of means and of all ends."""
-    table = exponentiated(table, inner.likelihood_, type(inner).__name__)
-    return table.assign(**{f"exp({name})": np.exp(table[name]) for name in SIMULTANEOUS})
 
 
 # ---- which levels, and what of them

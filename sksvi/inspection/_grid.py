@@ -52,7 +52,9 @@ def rows_to_average(
         if grid == "observed":
             return table, named
         values = {name: _values(answers, table[name], name) for name in table.columns}
-        return _balanced(values).astype(_types(table, values)), named
+        # Not of means of whole numbers, nor of what has no level.
+        types = {name: table[name].dtype for name, own in values.items() if not (len(own) == 1 and _moved(own[0]))}
+        return _balanced(values).astype(types), named
     if not hasattr(answers.inner, "_linear_effects"):
         raise ValueError(
             f"X is needed: {type(answers.inner).__name__} does not have the levels of its columns; give rows, such as "
@@ -122,11 +124,6 @@ def levels_of(column: Any) -> list[Any]:
     if hasattr(column, "cat"):
         return list(column.cat.categories)
     return np.sort(column.dropna().unique()).tolist()
-
-
-def _types(table: Any, values: dict[Any, list[Any]]) -> dict[Any, Any]:
-    """Types of the columns that keep theirs: not of means of whole numbers, nor of what has no level."""
-    return {name: table[name].dtype for name, own in values.items() if not (len(own) == 1 and _moved(own[0]))}
 
 
 def _moved(value: Any) -> bool:

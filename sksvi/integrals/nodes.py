@@ -349,6 +349,13 @@ def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array
     return 0.5 * (out + out.T) if np.all(np.isfinite(out)) else np.eye(len(mode))
 
 
+def normal_about(mode: Array, peak: float, curvature: Array) -> Density:
+    """Log density that falls from a peak as a normal of this curvature, of standard deviations of `WIDEST` at most."""
+    values, vectors = np.linalg.eigh(curvature)
+    root = vectors * np.sqrt(np.maximum(values, WIDEST**-2))
+    return lambda h: peak - 0.5 * float(np.square((h - mode) @ root).sum())
+
+
 def _scale_along(density: Density, places: Unbounded, peak: float, axis: Array) -> float:
     """Scale of a half axis from one height of a density along it, at `REACH`."""
     fall = peak - density(places.at(REACH * axis)) - places.log_jacobian(REACH * axis)

@@ -103,10 +103,10 @@ class Unbounded:
         for k in np.flatnonzero(ended):
             rooms = [_length(end[k] - mode[k], directions[:, k]) for end in (low, high) if np.isfinite(end[k])]
             if curvature[k, k] * narrow**2 >= 1.0:
-                falls = [0.5 * curvature[k, k] * room**2 for room in rooms]
+                falls = (0.5 * curvature[k, k] * room**2 for room in rooms)
             else:
-                falls = [peak - density(mode + room * directions[:, k]) for room in rooms]
-            ended[k] = min(falls) < NEGLIGIBLE
+                falls = (peak - density(mode + room * directions[:, k]) for room in sorted(rooms, key=abs))
+            ended[k] = any(fall < NEGLIGIBLE for fall in falls)
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):
             ways = directions[:, k], np.eye(len(mode))[k]

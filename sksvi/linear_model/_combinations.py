@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from sksvi._names import grouping_columns, own_name
+from sksvi.linear_model._contrasts import weights_at
 from sksvi.linear_model._prior import own_precision
 from sksvi.linear_model._summaries import class_contrasts, degrees_of_freedom, shown_reference, views_and_priors
-from sksvi.models.linear.scales import own_sets
 
 Array = np.ndarray
 
@@ -182,13 +182,5 @@ class LinearEffects:
 
 def _moments(view: Any, prior: Array, own: Array | None, at: Array, rows: Array, C: Array) -> tuple[Array, Array]:
     """Mean (C, R) and covariance (C, R, C, R) of combinations `rows` (R, J) of the weights `at`."""
-    mean = np.atleast_2d(view.mean)
-    k, (width, j) = len(mean), (mean.shape[1], len(at))
-    units = np.zeros((j, width))
-    units[np.arange(j), at] = 1.0
-    m, S = mean[:, at].ravel(), view.crossed(units).reshape(k * j, k * j)
-    if own is not None:  # the intercept, last, has none
-        before, after = (np.append(part, 0.0)[np.minimum(at, len(part))] for part in (prior, own))
-        m, S = own_sets(m, S, np.tile(before, k), np.tile(after, k))
-    S = S.reshape(k, j, k, j)
-    return C @ m.reshape(k, j) @ rows.T, np.einsum("ck,rj,kjli,dl,si->crds", C, rows, S, C, rows, optimize=True)
+    m, S = weights_at(view, np.atleast_2d(view.mean), prior, own, at)
+    return C @ m @ rows.T, np.einsum("ck,rj,kjli,dl,si->crds", C, rows, S, C, rows, optimize=True)

@@ -220,17 +220,20 @@ def _mapped(
     question: Question, view: Any, mean: Array, precision: Array, at: Array, rows: Array
 ) -> tuple[Array, Array]:
     """Mean and variance of linear combinations `rows` (R, J) of the weights `at`, the last perhaps the intercept."""
-    k, (width, j) = len(mean), (mean.shape[1], len(at))
-    units = np.zeros((j, width))
+    (m, S), C = weights_at(view, mean, precision, question.own, at), question.classes
+    return C @ m @ rows.T, np.einsum("ck,rj,kjli,cl,ri->cr", C, rows, S, C, rows, optimize=True)
+
+
+def weights_at(view: Any, mean: Array, prior: Array, own: Array | None, at: Array) -> tuple[Array, Array]:
+    """Mean (K, J) and covariance (K, J, K, J) of the weights `at`, the last perhaps the intercept, under own scales."""
+    k, j = len(mean), len(at)
+    units = np.zeros((j, mean.shape[1]))
     units[np.arange(j), at] = 1.0
     m, S = mean[:, at].ravel(), view.crossed(units).reshape(k * j, k * j)
-    if question.own is not None:
-        prior, own = (np.append(part, 0.0)[np.minimum(at, len(part))] for part in (precision, question.own))
-        m, S = own_sets(m, S, np.tile(prior, k), np.tile(own, k))
-    S = S.reshape(k, j, k, j)
-    C = question.classes
-    variance = np.einsum("ck,rj,kjli,cl,ri->cr", C, rows, S, C, rows, optimize=True)
-    return C @ m.reshape(k, j) @ rows.T, variance
+    if own is not None:  # the intercept has none
+        before, after = (np.append(part, 0.0)[np.minimum(at, len(part))] for part in (prior, own))
+        m, S = own_sets(m, S, np.tile(before, k), np.tile(after, k))
+    return m.reshape(k, j), S.reshape(k, j, k, j)
 
 
 def _intercept(question: Question, view: Any, mean: Array, precision: Array) -> tuple[Array, Array]:

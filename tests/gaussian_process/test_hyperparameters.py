@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadra
 import sksvi
 from sksvi import GPClassifier, SparseGPClassifier, SparseGPRegressor
 from sksvi.integrals.nodes import Nodes, design, nodes_about, scattered, shape_about, simplex
+from sksvi.models.gp import integrated
 from sksvi.models.gp.hyperpriors import About, Deviation, Length, hyper_prior
 from sksvi.predictive.mixture import normal_quantiles
 from tests.chance import ERRORS
@@ -336,3 +337,31 @@ def test_labels_few():
             shares.append(covered(GPClassifier().fit(X[:30], y[:30]), X[30:], f[30:]))
     error = np.std(shares) / np.sqrt(len(shares))
     assert np.mean(shares) + ERRORS * error >= 0.90 and np.mean(shares) >= 0.75
+
+
+def spread_of_logs(table):
+    """Standard deviations of log hyperparameters that 90 % intervals are of."""
+    return np.log(table["upper"] / table["lower"]) / (2.0 * 1.6449)
+
+
+def test_nodes_of_many_hyperparameters_are_as_wide_as_the_data_leave_them(global_random_seed):
+    """With two dozen columns nodes lie far out, and as weighed by the density all but a few would weigh nothing."""
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.normal(size=(150, 24))
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=150)
+    table = SparseGPRegressor(n_inducing=30, random_state=0).fit(X, y).summary()
+    assert np.sqrt(2 / 150) < spread_of_logs(table.loc[["noise_variance"]]).item() < 2 * np.sqrt(2 / 150)
+
+
+def test_of_many_rows_the_posterior_of_hyperparameters_is_normal(monkeypatch, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.uniform(-2, 2, (250, 2))
+    y = np.sin(2.0 * X[:, 0]) + np.cos(2.0 * X[:, 1]) + 0.3 * rng.normal(size=250)
+    followed = SparseGPRegressor(n_inducing=20, random_state=0).fit(X, y)
+    monkeypatch.setattr(integrated, "NORMAL_NUMBERS", 0)
+    normal = SparseGPRegressor(n_inducing=20, random_state=0).fit(X, y)
+    one, two = (model.summary().iloc[:4] for model in (followed, normal))
+    np.testing.assert_allclose(spread_of_logs(two), spread_of_logs(one), rtol=0.3)
+    assert normal.lower_bound_ == pytest.approx(followed.lower_bound_, abs=0.5)
+    assert len(normal._process.parts) == 1 < len(followed._process.parts)
+    np.testing.assert_allclose(normal.predict(X), followed.predict(X), atol=0.1)

@@ -154,21 +154,21 @@ def left_over(s: Array, d: Any) -> Array:
 def v1(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:
     """log N(y; mu, c) - s/2c with c = d + noise: its optimum is FITC."""
     c, r = d + likelihood.noise_variance, y - mu
-    square = np.square(r) + s
-    value = -0.5 * (LOG_2PI + np.log(c) + square / c)
-    first = 0.5 * (square / c - 1.0) / c
-    second = (0.5 - square / c) / np.square(c)
+    value, first, second = _log_normal(np.square(r) + s, c)
     return BoundTerms(value, r / c, -0.5 / c, first, _noise_points(likelihood, first, second))
 
 
 def v2(likelihood: Any, y: Array, mu: Array, s: Array, d: Array, expect: Any, rng: Any) -> BoundTerms:
     """log N(y; mu, s + d + noise)."""
     c, r = s + d + likelihood.noise_variance, y - mu
-    square = np.square(r)
-    value = -0.5 * (LOG_2PI + np.log(c) + square / c)
-    first = 0.5 * (square / c - 1.0) / c
-    second = (0.5 - square / c) / np.square(c)
+    value, first, second = _log_normal(np.square(r), c)
     return BoundTerms(value, r / c, first, first, _noise_points(likelihood, first, second))
+
+
+def _log_normal(square: Array, c: Array) -> tuple[Array, Array, Array]:
+    """Log density of a normal variable of this square and variance c, and its first two derivatives in c."""
+    share = square / c
+    return -0.5 * (LOG_2PI + np.log(c) + share), 0.5 * (share - 1.0) / c, (0.5 - share) / np.square(c)
 
 
 def _noise_points(likelihood: Any, first: Array, second: Array) -> dict[str, tuple[Array, Array]]:

@@ -26,7 +26,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, NotPositiveDefinite, Point
-from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, simplex
+from sksvi.integrals.nodes import Nodes, Rule, design, normal_about, scattered, shape_about, simplex
 from sksvi.models.base import Fit
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
@@ -53,17 +53,15 @@ SAMPLED_ROWS, PER_POINT = 2560, 12
 #: Samples at most, and how many times as many all rows are, at least: a search of fewer ends too far from theirs.
 MOST_SAMPLES, LEAST_SHARE = 4, 2.5
 #: Rows from which on it begins at the exact process of a few, how many these are, and among how many points are chosen.
-MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 1000, 2**12
+MANY_ROWS, EXACT_ROWS, CANDIDATES = 4096, 600, 2**12
 #: Nats that a few looks must gain for each row of the exact process, and in all of a sample.
 EXACT_SHARE, SAMPLE_GAIN = 1e-3, 16.0
 #: Nats of each row by which a later place to begin must be higher.
 CLEARLY = 5e-3
-#: Gains at which a search first ends that may add points, relative to those at which it ends, and the nats of each row
-#: that points must leave open, of so many rows, for more to be added.
-EARLY, ADDED, OPEN_ROWS = 40.0, 0.01, 512
-#: Nats of each row left open for which it then ends as others do; with more as many times sooner, as places of points
-#: gain little beside their number.
-OPEN = 2.5e-3
+#: Nats of each row that points must leave open, of so many rows, for more to be added.
+OPEN, OPEN_ROWS = 1e-3, 512
+#: Gains at which a search that may add points ends, relative to others: places gain little beside the number of points.
+EARLY = 40.0
 #: Share of another row in a point that is added, so that it is no row but where both are the same.
 OTHER = 0.1
 #: Unit of an input, in lengths over which f varies, and least square of a point's weight in f, relative to their mean.
@@ -71,7 +69,7 @@ LENGTHS, LEAST_WEIGHT = 3.0, 0.3
 #: Step in an input, in its unit, over which f is asked how much it varies.
 INPUT_STEP = 0.1
 #: Rows of the sample in which the curvature at the mode is found.
-CURVATURE_ROWS = 4096
+CURVATURE_ROWS = 2560
 
 
 class CollapsedSearch:
@@ -164,6 +162,14 @@ class CollapsedSearch:
         X = self.data.X[:: -(-len(self.data) // OPEN_ROWS)]
         left = self.model.geometry(self.q).rows(X)[2].mean()
         return float(0.5 * left / self.model.current_likelihood(self.q).noise_variance)
+
+    def climb_adding_points(self, looks: Looks, enough: Callable[[float], float]) -> None:
+        """`climb`, and once more with further points where the model may have some and those before leave much open."""
+        self.climb(looks, enough)
+        may_add = self.model.n_first and len(self.q["inputs"].value) < self.model.n_inducing
+        if may_add and not looks.ended and self.trace_term() > OPEN:
+            self.add_points()
+            self.climb(looks, enough)
 
     def add_points(self) -> None:
         """Go on with all points that the model may have, the further ones where those before leave most open."""
@@ -309,17 +315,9 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
-    share, least = 1.0, tol * (rows or 0.0)
-    if model.n_first and len(search.q["inputs"].value) < model.n_inducing and not looks.ended:
-        search.climb(looks, lambda _: EARLY * least)
-        if search.trace_term() > ADDED and not looks.ended:
-            search.add_points()
-    if model.n_first and len(search.q["inputs"].value) > model.n_first:
-        share = max(search.trace_term() / OPEN, 1.0)
-    for moved in names, [name for name in names if search.scaled and name != "inputs"]:
-        search.names = moved  # at last without inputs, beside which a narrow ridge counts little
-        if moved and not looks.ended:
-            search.climb(looks, lambda value: tol * (fit.size(value) if rows is None else rows * share))
+    share = EARLY if model.n_first else 1.0
+    if not looks.ended:
+        search.climb_adding_points(looks, lambda value: tol * (fit.size(value) if rows is None else rows * share))
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
@@ -338,7 +336,8 @@ def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> 
         elif begins_at_exact(model, fit, names):
             few.begin_at_highest(*from_exact(few, own))
         if not own.ended:
-            few.climb(own, lambda _, least=SAMPLE_GAIN * few.data.total_weight / size: least)  # type: ignore[misc]
+            least = SAMPLE_GAIN * few.data.total_weight / size
+            few.climb_adding_points(own, lambda _, least=least: least)  # type: ignore[misc]
         q, looks.ended = few.q, own.ended
         if own.ended:
             break
@@ -415,10 +414,13 @@ def sampled(data: Any, model: Any, size: int) -> Any:
 #: Numbers of a block of all rows by inducing points up to which many points are looked at, and how many: with few rows
 #: a posterior has heavy tails, and a look costs little.
 SCATTERED_NUMBERS, SCATTERED = 2500, 32
-#: Most hyperparameters whose corners are looked at.
-CORNERS = 3
-#: Numbers of a block of all rows by inducing points beyond which the mode is taken.
+#: Most hyperparameters whose corners are looked at, and whose nodes weigh what the density is: of more they lie too far
+#: out for that, and weigh as the normals of their half axes.
+CORNERS, MOST_WEIGHED = 3, 12
+#: Numbers of a block of all rows by inducing points beyond which the mode is taken where curvature has no closed form.
 MOST_NUMBERS = 2**23
+#: The same times hyperparameters beyond which the density is a normal's, where curvature has one: the mode predicts.
+NORMAL_NUMBERS = 2**24
 #: Step of the finite differences in a log parameter.
 STEP = 0.2
 #: Standard deviation of an axis, in every log parameter, below which its middle predicts as well, and a normal stands
@@ -545,11 +547,17 @@ class Explored(ABC):
         if not len(mode):
             return None
         low, high = self.ends()
-        shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
+        numbers, curvature = len(self.data) * np.size(self.q[self.main].mean), self.curvature(low, high)
+        if curvature is not None and numbers * len(mode) > NORMAL_NUMBERS:
+            return self._as_normal(curvature, low, high)
+        if numbers > MOST_NUMBERS:
+            return None
+        shape = shape_about(self.log_density, mode, curvature, low, high, step=STEP, narrow=NARROW)
         wide = shape.wide(NARROW)
-        few_rows = len(mode) > 1 and len(self.data) * np.size(self.q[self.main].mean) <= SCATTERED_NUMBERS
+        few_rows = len(mode) > 1 and numbers <= SCATTERED_NUMBERS
         rule = scattered(len(mode), SCATTERED) if few_rows else self.rule
-        nodes, few = shape.nodes(rule).few(), wide.nodes(simplex(wide.axes.shape[1]))
+        nodes = shape.nodes(rule, len(mode) > MOST_WEIGHED).few()
+        few = wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
         for h in few.values:
             block, gain = None, 0.0
@@ -566,6 +574,13 @@ class Explored(ABC):
         nodes = Nodes(nodes.values, nodes.weights, nodes.log_integral + own.log_integral)
         blocks = [block for block, here in zip(blocks, left, strict=True) if here]
         return HyperparameterNodes(self.whole(nodes), self.whole(own), blocks)
+
+    def _as_normal(self, curvature: Array, low: Array, high: Array) -> HyperparameterNodes:
+        """Nodes of the normal with this curvature at the mode, which predicts alone."""
+        mode = self.mode
+        density = normal_about(mode, self.log_density(mode), curvature)
+        nodes = shape_about(density, mode, curvature, low, high, narrow=NARROW).nodes(self.rule, True).few()
+        return HyperparameterNodes(self.whole(nodes), self.whole(Nodes(mode[None], np.ones(1))), [None])
 
     def whole(self, nodes: Nodes) -> Nodes:
         """Nodes with the kernel parameters that stay."""
