@@ -60,9 +60,9 @@ SETTLING_PASSES = 10
 STREAM_GAIN = 0.08
 #: Where the learning of the prior count of each value starts: every probability as likely as any other.
 PRIOR_START = 1.0
-#: α that is chosen by K is the larger of these over K, and times K: a few components are all meant, and have rows; of
-#: many those that rows do not need stay empty.
-FEW, MANY = 40.0, 0.05
+#: α that is chosen by K is the first of these over K, at most the second and at least the third times K: a few
+#: components are all meant, and have rows, but not as many each; of many those that rows do not need stay empty.
+FEW, EACH, MANY = 40.0, 2.0, 0.05
 #: Rows that a component must be expected to have for it to count as used.
 LEAST_ROWS = 0.5
 
@@ -243,7 +243,7 @@ class Mixture(DensityMixin, FirstRows):
         model = MixtureModel(
             k,
             self._encoding.sizes,
-            concentration=max(FEW / k, MANY * k) if own else float(self.concentration),
+            concentration=max(min(FEW / k, EACH * k), MANY * k) if own else float(self.concentration),
             value_prior=PRIOR_START if isinstance(self.probability_prior, str) else float(self.probability_prior),
             learns_prior=isinstance(self.probability_prior, str),
             binary=self._binary,

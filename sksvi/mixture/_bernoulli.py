@@ -28,8 +28,8 @@ class BernoulliMixture(Mixture):
         Number of components at most.
     concentration : float or "auto", default="auto"
         α of the weights' prior Dir(α/K, ..., α/K): a priori n rows have about α log(1 + n/α) components. A new row
-        is of none of those in use with a probability of about α / (n + α). "auto" is the larger of 40 / K and
-        K / 20: a few components are all meant, and of many those that rows do not need stay empty.
+        is of none of those in use with a probability of about α / (n + α). "auto" is the smaller of 40 / K
+        and 2 K, at least K / 20: a few components are all meant, and of many those that rows do not need stay empty.
     probability_prior : float or "auto", default="auto"
         c of the prior Beta(c, c) of each probability. "auto" learns it from the rows, under log c ~ N(0, 1), by
         the bound; "gibbs" draws it.

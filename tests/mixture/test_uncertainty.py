@@ -54,6 +54,18 @@ def test_weights_have_the_exact_posterior_of_a_few_rows():
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
 
 
+@BOTH
+def test_a_small_group_has_its_weight(cls, global_random_seed):
+    """Sixty rows, six of them apart in every column: a prior that counts more than a few rows a group would hide it."""
+    rng = np.random.default_rng(global_random_seed)
+    X = np.where(rng.random((60, 20)) < 0.05, 1.0, 0.0)
+    X[:6] = 1.0 - X[:6]
+    table = X if cls is BernoulliMixture else pd.DataFrame(X.astype(int)).astype("category")
+    weights = cls(2, random_state=0).fit(table).summary().xs("weight", level=1).sort_values("mean")
+    assert np.all((weights["lower"] < [0.1, 0.9]) & ([0.1, 0.9] < weights["upper"]))
+    assert weights["mean"].iloc[0] == pytest.approx(8 / 64, abs=0.01)
+
+
 @pytest.mark.costly
 @BOTH
 def test_variational_has_the_fit_without_draws(cls, global_random_seed):
