@@ -136,7 +136,7 @@ def _gram(A: Array, gamma: Array) -> Array:
     negative = np.sqrt(np.maximum(-gamma, 0.0)).astype(A.dtype, copy=False)
     # A trial step may overflow: a sum that is not finite is one that the engine steps back from.
     with np.errstate(over="ignore"):
-        scaled = A * negative[:, None]
+        scaled = np.einsum("ij,i->ij", A, negative)  # broadcasting takes longer where rows are short
         out = np.dot(scaled.T, scaled)
     np.negative(out, out=out)
     convex = gamma > 0
