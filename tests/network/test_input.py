@@ -93,6 +93,13 @@ FITS = {
     "unknown data": (RATE, (), {"z": [1.0]}, {}, "data names 'z', which is no node"),
     "missing data": (RATE, (), {}, {}, r"node 'y' is Poisson, which must be observed: pass data\['y'\]"),
     "no counts": (RATE, (), {"y": [1.5]}, {}, r"data\['y'\] has numbers that are no counts"),
+    "no exposure": (
+        {"r": Gamma(1.0, 1.0), "y": Poisson("r", exposure=[1.0, 0.0])},
+        (),
+        {"y": [1.0, 2.0]},
+        {},
+        r"data\['y'\] has exposure=\[1.0, 0.0\], of which some are not positive",
+    ),
     "nan": (RATE, (), {"y": [np.nan]}, {}, r"data\['y'\] must be finite numbers; found nan in row 0"),
     "infinite data": (RATE, (), {"y": [1.0, 2.0, np.inf]}, {}, "found inf in row 2"),
     "words": (RATE, (), {"y": ["a"]}, {}, r"data\['y'\] must be numbers"),

@@ -362,7 +362,9 @@ class Poisson(Distribution):
         return count * log_rate - exposure * rate + constant, None, {"rate": np.stack([count, -exposure], -1)}
 
     def complaint(self, y: Array) -> str | None:
-        """Why data are no counts; None where they are."""
+        """Why data are no counts, or not of positive exposures; None where they are."""
+        if not np.all((np.asarray(self.exposure) > 0) & np.isfinite(self.exposure)):
+            return f"has exposure={self.exposure!r}, of which some are not positive"
         return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no counts"
 
 
