@@ -73,6 +73,14 @@ class Contrasts:
     __repr__ = __str__
 
 
+def checked_draws(n_draws: Any, coverage: float, scale: str, effects: str | None) -> int:
+    """The number of draws, checked with the other options of a comparison."""
+    tail_of(coverage)
+    check_choice(scale, "scale", SCALES)
+    check_choice(effects, "effects", (None, "own", "joint"))
+    return check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
+
+
 def contrasts(
     model: BaseEstimator,
     feature: str | int,
@@ -178,10 +186,7 @@ def contrasts(
     B - C   -4.0
     Name: mean, dtype: float64
     """
-    tail_of(coverage)
-    check_choice(scale, "scale", SCALES)
-    check_choice(effects, "effects", (None, "own", "joint"))
-    n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
+    n_draws = checked_draws(n_draws, coverage, scale, effects)
     if check_flag(exponentiate, "exponentiate") and scale == "response":
         raise ValueError("exponentiate=True is for differences on the link scale: set scale='link'.")
     answers = ChangedRowMeans(model, n_draws, drawn_seed(random_state), offset, exposure)

@@ -12,14 +12,12 @@ from sklearn.base import BaseEstimator
 
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
-from sksvi.estimators.checks import check_choice, check_count
 from sksvi.inspection._answers import LinearMixture, ResponseDraws, intervals_table
 from sksvi.inspection._changed_rows import ChangedRowMeans, frame_of, with_column
-from sksvi.inspection._contrasts import LEAST_DRAWS, SCALES
+from sksvi.inspection._contrasts import checked_draws
 from sksvi.inspection._effects import differences
 from sksvi.inspection._expressions import Comparison, Name, parsed
 from sksvi.inspection._grid import levels_of
-from sksvi.predictive.plain import tail_of
 from sksvi.predictive.wrappers import with_names
 
 Array = np.ndarray
@@ -157,10 +155,7 @@ def hypothesis(
     >>> print(f"{found.estimate:.0f} {found.probability:.2f}")
     2 1.00
     """
-    tail_of(coverage)
-    check_choice(scale, "scale", SCALES)
-    check_choice(effects, "effects", (None, "own", "joint"))
-    n_draws = check_count(n_draws, "n_draws", least=LEAST_DRAWS, bytes_each=16.0)
+    n_draws = checked_draws(n_draws, coverage, scale, effects)
     given = [hypotheses] if isinstance(hypotheses, str) else list(hypotheses)
     statements = [parsed(text) for text in given]
     if not statements:

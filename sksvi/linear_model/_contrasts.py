@@ -193,7 +193,9 @@ def answers(question: Question, view: Any, precision: Array) -> tuple[Array, Arr
     parts = [_plain(question, view, mean, precision)]
     parts += [_mapped(question, view, mean, precision, f.at, f.map) for f in question.factors]
     if question.intercept:
-        parts.append(_intercept(question, view, mean, precision))
+        at = np.concatenate([*[factor.at for factor in question.factors], [len(precision)]]).astype(int)
+        row = np.concatenate([*[factor.base for factor in question.factors], [1.0]])
+        parts.append(_mapped(question, view, mean, precision, at, row[None]))
     means, variances = zip(*parts, strict=True)
     return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
@@ -234,9 +236,3 @@ def weights_at(view: Any, mean: Array, prior: Array, own: Array | None, at: Arra
         before, after = (np.append(part, 0.0)[np.minimum(at, len(part))] for part in (prior, own))
         m, S = own_sets(m, S, np.tile(before, k), np.tile(after, k))
     return m.reshape(k, j), S.reshape(k, j, k, j)
-
-
-def _intercept(question: Question, view: Any, mean: Array, precision: Array) -> tuple[Array, Array]:
-    at = np.concatenate([*[factor.at for factor in question.factors], [len(precision)]]).astype(int)
-    row = np.concatenate([*[factor.base for factor in question.factors], [1.0]])
-    return _mapped(question, view, mean, precision, at, row[None])

@@ -60,7 +60,7 @@ EXACT_SHARE, SAMPLE_GAIN = 1e-3, 16.0
 CLEARLY = 5e-3
 #: Nats of each row that points must leave open, of so many rows, for more to be added.
 OPEN, OPEN_ROWS = 1e-3, 512
-#: Gains at which a search that may add points ends, relative to others: places gain little beside the number of points.
+#: Gains at which a search ends that has added points, relative to others: places gain little beside their number.
 EARLY = 40.0
 #: Share of another row in a point that is added, so that it is no row but where both are the same.
 OTHER = 0.1
@@ -142,8 +142,9 @@ class CollapsedSearch:
     # ---- the way up
     def climb(self, looks: Looks, enough: Callable[[float], float]) -> None:
         """Go to the maximum from where q is."""
-        units = self.units if self.scaled else None
-        ascend(self, self.start(), self.bounds(), looks, enough, MOST_LOOKS, MEMORY, units)
+        if not looks.ended:
+            units = self.units if self.scaled else None
+            ascend(self, self.start(), self.bounds(), looks, enough, MOST_LOOKS, MEMORY, units)
 
     def units(self) -> Array:
         """Lengths over which the bound curves about as much: of inputs those of f, shorter where f hangs on a point.
@@ -157,6 +158,11 @@ class CollapsedSearch:
         inputs = LENGTHS * lengths * np.exp(weight.mean() - weight)[:, None]
         return np.concatenate([inputs.ravel() if n == "inputs" else np.ones(self.q[n].value.size) for n in self.names])
 
+    @property
+    def added(self) -> bool:
+        """Whether q has all points of a model that begins with fewer."""
+        return bool(self.model.n_first) and len(self.q["inputs"].value) == self.model.n_inducing
+
     def trace_term(self) -> float:
         """Nats of each row that inducing points leave open: Σ d / 2σ² of the bound (Titsias 2009, equation 9)."""
         X = self.data.X[:: -(-len(self.data) // OPEN_ROWS)]
@@ -166,8 +172,7 @@ class CollapsedSearch:
     def climb_adding_points(self, looks: Looks, enough: Callable[[float], float]) -> None:
         """`climb`, and once more with further points where the model may have some and those before leave much open."""
         self.climb(looks, enough)
-        may_add = self.model.n_first and len(self.q["inputs"].value) < self.model.n_inducing
-        if may_add and not looks.ended and self.trace_term() > OPEN:
+        if self.model.n_first and not (self.added or looks.ended) and self.trace_term() > OPEN:
             self.add_points()
             self.climb(looks, enough)
 
@@ -315,9 +320,14 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
     higher = bool(sizes) and climbed_samples(search, looks, sizes)
     if not sizes and begins_at_exact(model, fit, names):
         search.begin_at_highest(*from_exact(search, looks))
-    share = EARLY if model.n_first else 1.0
-    if not looks.ended:
-        search.climb_adding_points(looks, lambda value: tol * (fit.size(value) if rows is None else rows * share))
+
+    def enough(value: float) -> float:
+        return tol * (fit.size(value) if rows is None else rows)
+
+    if model.n_first:
+        search.climb_adding_points(looks, lambda value: EARLY * enough(value))
+    if not search.added:
+        search.climb(looks, enough)
     if search.first is None:
         return fit.q, False
     if search.model.bound == "optimal":
@@ -335,9 +345,8 @@ def climbed_samples(search: CollapsedSearch, looks: Looks, sizes: list[int]) -> 
             few.q = q
         elif begins_at_exact(model, fit, names):
             few.begin_at_highest(*from_exact(few, own))
-        if not own.ended:
-            least = SAMPLE_GAIN * few.data.total_weight / size
-            few.climb_adding_points(own, lambda _, least=least: least)  # type: ignore[misc]
+        least = SAMPLE_GAIN * few.data.total_weight / size
+        few.climb_adding_points(own, lambda _, least=least: least)  # type: ignore[misc]
         q, looks.ended = few.q, own.ended
         if own.ended:
             break
@@ -549,7 +558,7 @@ class Explored(ABC):
         low, high = self.ends()
         numbers, curvature = len(self.data) * np.size(self.q[self.main].mean), self.curvature(low, high)
         if curvature is not None and numbers * len(mode) > NORMAL_NUMBERS:
-            return self._as_normal(curvature, low, high)
+            return self._as_normal(mode, curvature, low, high)
         if numbers > MOST_NUMBERS:
             return None
         shape = shape_about(self.log_density, mode, curvature, low, high, step=STEP, narrow=NARROW)
@@ -575,9 +584,8 @@ class Explored(ABC):
         blocks = [block for block, here in zip(blocks, left, strict=True) if here]
         return HyperparameterNodes(self.whole(nodes), self.whole(own), blocks)
 
-    def _as_normal(self, curvature: Array, low: Array, high: Array) -> HyperparameterNodes:
+    def _as_normal(self, mode: Array, curvature: Array, low: Array, high: Array) -> HyperparameterNodes:
         """Nodes of the normal with this curvature at the mode, which predicts alone."""
-        mode = self.mode
         density = normal_about(mode, self.log_density(mode), curvature)
         nodes = shape_about(density, mode, curvature, low, high, narrow=NARROW).nodes(self.rule, True).few()
         return HyperparameterNodes(self.whole(nodes), self.whole(Nodes(mode[None], np.ones(1))), [None])

@@ -363,7 +363,8 @@ class Poisson(Distribution):
 
     def complaint(self, y: Array) -> str | None:
         """Why data are no counts, or not of positive exposures; None where they are."""
-        if not np.all((np.asarray(self.exposure) > 0) & np.isfinite(self.exposure)):
+        exposure = np.asarray(self.exposure, float)
+        if not np.all((exposure > 0) & np.isfinite(exposure)):
             return f"has exposure={self.exposure!r}, of which some are not positive"
         return None if np.all((y >= 0) & (y == np.floor(y))) else "has numbers that are no counts"
 
