@@ -22,6 +22,8 @@ from benchmarks.mixed._peers import integrated
 BATCH, SEED = 2000, 0
 ALGORITHMS = ("mc-ssvi", "h-mc-ssvi", "s-dsvi")
 BOUNDS = ("optimal", "simple", "mean-field")
+#: Scale of the Rayleigh prior of w2, in the model and of the data.
+NOISE_PRIOR_SCALE = 5.0
 COMMON: dict[str, Any] = {"prior_precision": 1.0, "fit_intercept": False, "random_state": SEED}
 
 
@@ -71,6 +73,7 @@ def trajectory(found: dict[str, Any], name: str, bound: str, setting: str, passe
         likelihood="poisson-softplus",
         algorithm=algorithm(name, setting),
         bound=bound,
+        noise_prior_scale=NOISE_PRIOR_SCALE,
         expectation="monte-carlo" if setting == "paper" else "quadrature",
         batch_size=min(BATCH, len(found["train"][1]) // 4),
         tol=0.0,
@@ -117,7 +120,13 @@ def converged(found: dict[str, Any], quick: bool) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     for bound in BOUNDS:
-        exact = {"batch_size": None, "expectation": "quadrature", "tol": 1e-7, "max_iter": 500}
+        exact = {
+            "noise_prior_scale": NOISE_PRIOR_SCALE,
+            "batch_size": None,
+            "expectation": "quadrature",
+            "tol": 1e-7,
+            "max_iter": 500,
+        }
         model = GMERegressor(likelihood="poisson-softplus", bound=bound, **exact, **COMMON)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

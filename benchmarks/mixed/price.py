@@ -49,7 +49,7 @@ def fitted_reports(data: Mixed) -> dict[str, tuple[Any, Any]]:
 
     found = {}
     for bound in BOUNDS:
-        model = GMERegressor(likelihood="poisson", noise=True, groups=data.groups, bound=bound)
+        model = GMERegressor(likelihood="poisson", noise=True, noise_prior_scale=5.0, groups=data.groups, bound=bound)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about noise that "simple" cannot see
             model.fit(data.X, data.y)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks._lib.tables import RESULTS
-from benchmarks.mixed.reference import DATA, GROUPS, INTERCEPT_PRECISION, PRIOR_PRECISION
+from benchmarks.mixed.reference import DATA, GROUPS, INTERCEPT_PRECISION, NOISE_PRIOR_SCALE, PRIOR_PRECISION
 from sksvi.mixed_effects import GMEClassifier, GMERegressor
 
 # Of the seizures without noise per row: they do, and the runs are of that model.
@@ -44,6 +44,7 @@ def fitted(name: str, **settings: Any) -> Any:
         "prior_precision": PRIOR_PRECISION,
         "intercept_precision": INTERCEPT_PRECISION,
         "noise": name == "noise",
+        "noise_prior_scale": NOISE_PRIOR_SCALE,
         "groups": GROUPS[name] or None,
         "tol": 1e-8,
         "max_iter": 1000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from sksvi._typing.arrays import RandomState
 from sksvi.families.base import Draw, Message, NotPositiveDefinite
@@ -70,12 +71,12 @@ class Rayleigh(Flat):
         """-1/(2 scale²), (1,)."""
         return np.array([-0.5 / self.scale**2])
 
-    def of_theta(self, theta: Array) -> Self:
+    def of_theta(self, theta: Array) -> Rayleigh:
         """The distribution with this natural parameter."""
         value = float(theta[0])
         if not value < 0:
             raise NotPositiveDefinite(f"the natural parameter {value:g} of a Rayleigh distribution is not negative")
-        return type(self)(np.sqrt(-0.5 / value))
+        return Rayleigh(np.sqrt(-0.5 / value))
 
     @property
     def moments(self) -> Array:
@@ -89,7 +90,11 @@ class Rayleigh(Flat):
 
     def kl(self, prior: Rayleigh) -> float:
         """KL(q ‖ prior), nats."""
-        ratio = self.scale / prior.scale
+        return prior.kl_of(self)
+
+    def kl_of(self, q: Rayleigh) -> float:
+        """KL(q ‖ this prior), nats."""
+        ratio = q.scale / self.scale
         return float(ratio**2 - 1.0 - 2.0 * np.log(ratio))  # the square may be too small for a logarithm
 
     def fisher(self, v: Array) -> Array:
@@ -109,11 +114,6 @@ class Rayleigh(Flat):
     def at(self, values: Array) -> Self:
         """The distribution at log scale."""
         return type(self)(np.exp(values[0]))
-
-    def standard_gradient(self, prior: Rayleigh, gradient: tuple[Array]) -> Array:
-        """Gradient of the bound, KL included, in the log scale: d/d log s = 4 s² d/d(2 s²) for the data's part."""
-        square = self.scale**2
-        return 2.0 - 2.0 * square / prior.scale**2 + 4.0 * square * gradient[0]
 
     @staticmethod
     def natural_gradient(gradient: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -167,9 +167,12 @@ class Rayleigh(Flat):
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
         """Draw (n, 1)."""
-        from sklearn.utils import check_random_state
-
         return check_random_state(random_state).rayleigh(self.scale, (n, 1))
+
+    def draws_against(self, prior: Rayleigh, n: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draws (n, 1), and log q - log prior at each, (n,): the prior may be of another family."""
+        draws = self.sample(n, random_state)
+        return draws, self.log_density(draws) - prior.log_density(draws)
 
     def drawn(self, rng: np.random.Generator) -> Draw:
         """A draw: the scale times a standard one."""

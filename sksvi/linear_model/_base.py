@@ -606,7 +606,9 @@ class BayesianGLM(BaseSVI):
             ``direction`` is the posterior probability that a coefficient has the sign of its mean. Parameters of the
             likelihood that were learned follow (``std(residual)`` of Gaussian noise, ``dispersion``, ``scale``, ``df``,
             ``cut_points[k]``), without direction and exp: points with the spread that the data's curvature leaves them,
-            all else as fitted, NaN where the fit keeps none. Fixed ones have no row.
+            all else as fitted, NaN where the fit keeps none. Fixed ones have no row. Of mixed models
+            ``std(group, effect)`` between the levels of each group comes before these, with the spread of its
+            posterior, and ``noise variance`` per row after them.
 
         Raises
         ------

@@ -79,7 +79,7 @@ class MixedEffects(BayesianGLM):
         "algorithm": [StrOptions({"auto"}), *BayesianGLM._parameter_constraints["algorithm"]],
         "bound": [StrOptions({"auto", "optimal", "simple", "mean-field"})],
         "noise": [StrOptions({"auto"}), "boolean"],
-        "noise_prior_scale": [Interval(Real, 0, None, closed="neither")],
+        "noise_prior_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "groups": ["array-like", str, Integral, None],
         "random_slopes": ["array-like", str, Integral, Mapping, None],
         "random_intercepts": ["boolean", "array-like", str, Integral],
@@ -100,7 +100,7 @@ class MixedEffects(BayesianGLM):
     _for_text = f"{BayesianGLM._for_text}, or in groups"
     bound: str
     noise: Any
-    noise_prior_scale: float
+    noise_prior_scale: Any
     groups: Any
     random_slopes: Any
     random_intercepts: Any = True  # of files that have none
@@ -464,52 +464,6 @@ class MixedEffects(BayesianGLM):
         if not hasattr(self, "posterior_") or self.groups is None:
             raise AttributeError("group effects are there after a fit with groups")
 
-    def summary(
-        self,
-        coverage: float = 0.9,
-        exponentiate: bool = False,
-        reference: object = None,
-        *,
-        effects: str | None = None,
-        contrasts: str = "reference",
-        reference_levels: Mapping[Any, Any] | None = None,
-    ) -> DataFrame:
-        """What the data say of every effect, the groups' standard deviations, the likelihood's parameters, the noise.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed interval (lower, upper).
-        exponentiate : bool, default=False
-            Whether to add ``exp(mean)``, ``exp(lower)`` and ``exp(upper)`` of the coefficients: odds ratios of a logit
-            link, rate ratios of a log link, within a group.
-        reference : None
-            For more than two classes, which mixed effects do not have: a label is an error.
-        effects, contrasts, reference_levels
-            As in `BayesianGLMRegressor.summary`.
-
-        Returns
-        -------
-        DataFrame
-            Columns mean, std, lower, upper, direction, as in `BayesianGLMRegressor.summary`. Below the coefficients:
-            ``std(group, effect)`` between the levels of each group, with the spread of its posterior; learned
-            parameters of the likelihood, ``std(residual)`` for Gaussian noise, points with the spread that the data's
-            curvature leaves them; ``noise variance`` per row.
-
-        Raises
-        ------
-        ValueError
-            exponentiate=True with a link that is neither log nor logit.
-        """
-        return super().summary(
-            coverage,
-            exponentiate,
-            reference,
-            effects=effects,
-            contrasts=contrasts,
-            reference_levels=reference_levels,
-        )
-
     def _hyperparameter_columns(self, values: Any) -> dict[str, Any]:
         columns = super()._hyperparameter_columns(values)
         own = self._fitted.values_of("group_std", values)
@@ -550,8 +504,7 @@ class MixedEffects(BayesianGLM):
         if self.noise_scale_:
             tail = tail_of(coverage)
             ends = [self.noise_scale_ * np.sqrt(-2.0 * np.log1p(-p)) for p in (tail, 1 - tail)]
-            noise = self.posterior_["noise"]
-            row = [float(noise.mean[0]), float(noise.std[0]), *ends]
+            row = [self.noise_variance_, float(self.posterior_["noise"].std[0]), *ends]
             tables.append(pd.DataFrame([row], index=["noise variance"], columns=COLUMNS))
         return tables
 

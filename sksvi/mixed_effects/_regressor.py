@@ -36,8 +36,9 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         some row has several trials), else False: the likelihood has a dispersion or scale of its own ("gaussian",
         "student-t", "negative-binomial"), from which noise could not be told, or a row says one level ("ordinal"). The
         first call decides for later `partial_fit`.
-    noise_prior_scale : float, default=5.0
-        Scale (mode) of the Rayleigh prior of w2.
+    noise_prior_scale : "auto" or float, default="auto"
+        "auto": √w2 has the half-Student-t prior of standard deviations between levels. A number: the scale (mode) of a
+        Rayleigh prior of w2, 5 in the paper; few trials or rows leave w2 near such a mode.
     groups : str, int or list of them, default=None
         Names or indices of categorical columns of X: each of their levels has a Gaussian effect. Levels may be strings
         or numbers; a row without a level gets an effect of its own in a fit, a level's whole spread in a prediction.
@@ -213,7 +214,7 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         likelihood: LikelihoodLike = "gaussian",
         bound: str = "auto",
         noise: bool | str = "auto",
-        noise_prior_scale: float = 5.0,
+        noise_prior_scale: float | str = "auto",
         groups: Columns | None = None,
         random_slopes: Columns | Mapping[Any, Columns] | None = None,
         random_intercepts: bool | Columns = True,

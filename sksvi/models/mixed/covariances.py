@@ -16,6 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import betaln
+from sklearn.utils import check_random_state
+
+from sksvi._typing.arrays import RandomState
+from sksvi.families import Rayleigh
+from sksvi.integrals.rayleigh import rayleigh_trapezoid
 
 Array = np.ndarray
 
@@ -23,6 +28,45 @@ Array = np.ndarray
 GROUP_PRIOR_SCALE = 2.5
 #: Log of the constant of that density of s, a half-Student-t of 3 degrees of freedom, in those units.
 GROUP_CONSTANT = float(np.log(4.0 / (np.sqrt(3.0) * np.pi * GROUP_PRIOR_SCALE)))
+#: KL of a Rayleigh q(x) of scale s to a `SquaredDeviation` of unit c, less 2 E log(1 + x / c) and log(c / s) / 2.
+SQUARED_CONSTANT = float(0.75 * (np.log(2.0) - np.euler_gamma) + np.log(0.5 * np.pi) - 1.0)
+
+#: Of expectations under a standard Rayleigh variable.
+NODES, WEIGHTS = rayleigh_trapezoid()
+
+
+class SquaredDeviation(Rayleigh):
+    """Prior of a variance x whose root is half-Student-t with 3 degrees of freedom, beside a Rayleigh q(x).
+
+    It is not conjugate: as a Rayleigh it is the one whose -KL has the same slope where q is.
+
+    Parameters
+    ----------
+    deviation : float
+        Scale of the half-Student-t.
+    at : float
+        Scale of q.
+    """
+
+    def __init__(self, deviation: float, at: float) -> None:
+        self.unit = 3.0 * deviation**2
+        super().__init__(at * float(1.75 - WEIGHTS @ (1.0 / (1.0 + at / self.unit * NODES))) ** -0.5)
+
+    def kl_of(self, q: Rayleigh) -> float:
+        """KL(q ‖ this prior), nats."""
+        ratio = q.scale / self.unit
+        return float(SQUARED_CONSTANT - 0.5 * np.log(ratio) + 2.0 * WEIGHTS @ np.log1p(ratio * NODES))
+
+    def log_density(self, draws: Array) -> Array:
+        """Log density of draws (n, 1), (n,): 2 / (π √(c x) (1 + x / c)²) with c the unit."""
+        ratio = draws[:, 0] / self.unit
+        return np.asarray(np.log(2.0 / (np.pi * self.unit)) - 0.5 * np.log(ratio) - 2.0 * np.log1p(ratio))
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Array:
+        """Draw (n, 1)."""
+        return self.unit / 3.0 * np.square(check_random_state(random_state).standard_t(3.0, (n, 1)))
+
+
 #: Shape of the prior of correlations: 1 would be uniform over correlation matrices.
 ETA = 2.0
 

@@ -24,6 +24,7 @@ from sksvi.models.mixed.covariances import (
     GROUP_CONSTANT,
     GROUP_PRIOR_SCALE,
     Groups,
+    SquaredDeviation,
     correlation_slope,
     covariance_slope,
     drawn_correlations,
@@ -67,8 +68,8 @@ class MixedModel(LinearModel):
     likelihood, **options
         As for :class:`sksvi.models.linear.glm.LinearModel`; `n_features` counts the levels' effects too.
     bound : {"optimal", "simple", "mean-field"}
-    noise_prior_scale : float or None
-        Of the Rayleigh prior of w2; None: no noise.
+    noise_prior_scale : float, "auto" or None
+        Of the Rayleigh prior of w2; "auto": its root has the prior of groups' deviations; None: no noise.
     groups : Groups or None
     slope_means : tuple of ndarray, optional
         By factor the means of the columns that have slopes, in the units that they are in.
@@ -82,7 +83,7 @@ class MixedModel(LinearModel):
         likelihood: Any,
         *,
         bound: str,
-        noise_prior_scale: float | None,
+        noise_prior_scale: float | str | None,
         groups: Groups | None = None,
         slope_means: tuple[Array, ...] = (),
         unseen: list[Array] | None = None,
@@ -123,12 +124,15 @@ class MixedModel(LinearModel):
         return np.concatenate([fixed, np.exp(-2.0 * q["group_std"].value)[self.groups.scale_of]])
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
-        """Gaussian on all weights, Rayleigh on the noise variance."""
+        """Gaussian on all weights, that of the noise variance beside q of it."""
         prior = super().prior(q)
         if self.groups is not None and self.groups.n_values > self.groups.n_scales:
             alone = prior["weights"]
             prior["weights"] = LevelGaussian(alone.mean, self._blocks(alone.precision, q["group_std"].value))
-        if self.noise_prior_scale is not None:
+        if isinstance(self.noise_prior_scale, str):
+            at = q["noise"].scale if "noise" in q else self.unit**2
+            prior["noise"] = SquaredDeviation(GROUP_PRIOR_SCALE * self.unit, at)
+        elif self.noise_prior_scale is not None:
             prior["noise"] = Rayleigh(self.noise_prior_scale)
         return prior
 
@@ -171,7 +175,8 @@ class MixedModel(LinearModel):
             values[: self.groups.n_scales] = np.log(GROUP_START * self.unit)
             first["group_std"] = Point(values)
         if self.noise_prior_scale is not None:
-            first["noise"] = Rayleigh(min(self.noise_prior_scale, NOISE_START * self.unit**2))
+            most = np.inf if isinstance(self.noise_prior_scale, str) else self.noise_prior_scale
+            first["noise"] = Rayleigh(min(most, NOISE_START * self.unit**2))
         return first
 
     @property

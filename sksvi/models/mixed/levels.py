@@ -114,13 +114,9 @@ class GroupedDesign(Design):
         return self.X.dtype
 
     def block_rows(self, width: int, full: bool) -> int:
-        """Rows of a block."""
-        return GROUPED_ROWS * (2 if self._gram_size > LARGE_GRAM else 1)
-
-    @property
-    def _gram_size(self) -> int:
-        size = self.shape[1]
-        return size * (size - (0 if self.arrow is None else self.levels[self.arrow] * self.effects[self.arrow]))
+        """Rows of a block: twice as many where a gram, without the arrow's diagonal, is large."""
+        size, alone = self.shape[1], 0 if self.arrow is None else self.levels[self.arrow] * self.effects[self.arrow]
+        return GROUPED_ROWS * (2 if size * (size - alone) > LARGE_GRAM else 1)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -216,8 +212,7 @@ class GroupedRows(_RowBlock):
             if f == design.arrow:
                 continue
             level, slope = self._factor(f)
-            first = np.where(level < 0, -1, design.starts[f] + level * r)
-            index.append(np.where(level[:, None] < 0, -1, first[:, None] + np.arange(r)))
+            index.append(np.where(level[:, None] < 0, -1, design.starts[f] + level[:, None] * r + np.arange(r)))
             data.append(slope)
         indices, values = np.concatenate(index, axis=1), np.concatenate(data, axis=1)
         has_level = indices >= 0

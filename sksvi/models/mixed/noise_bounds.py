@@ -344,22 +344,9 @@ def _local(
     def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
         return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
 
-    return _fixed_points(at, objective, kappa, m, 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0)))
-
-
-def _fixed_points(
-    at: Callable[..., Any], objective: Callable[..., Array], kappa: float, m: Array, s: Array
-) -> tuple[Array, Array]:
-    """Mean b and variance s of each row at the top of its objective, from b = m.
-
-    Parameters
-    ----------
-    at : callable
-        (b, s, rows) to E log p and its derivatives in b and s.
-    objective : callable
-        (E log p, b, s, rows) to the objective of each row.
-    """
-    b, s, rows = m.copy(), s.copy(), np.arange(len(m))
+    # each row at the top of its objective, from b = m
+    s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
+    b, rows = m.copy(), np.arange(len(m))
     now = [np.array(part) for part in (b, s, *at(b, s))]
     now.append(objective(now[2], b, s, rows))
     for _ in range(_MOST_STEPS):
