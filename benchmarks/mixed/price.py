@@ -1,10 +1,11 @@
 """The price of an assumption: nats that the mean-field and the simple bound lose to the optimal one at the same q.
 
-Counts with noise per row and groups, each fitted by every bound; `sksvi.inspection.bound_report` then has the terms of
-all rows under all three at that q. "like grouseticks": simulated with the shape of the data set of lme4 (ticks on 403
-grouse chicks of 118 broods in 63 places, three years, altitude; variances 0.29 between chicks, 0.56 between broods,
-0.28 between places), which is not among the data here. "epil": seizures of 59 patients in four periods. "missing": log
-evidence less the optimal bound at its own fit, by importance sampling (`check_posterior`).
+Counts with noise per row, under the paper's Rayleigh(5), and groups, each fitted by every bound;
+`sksvi.inspection.bound_report` then has the terms of all rows under all three at that q. "like grouseticks": simulated
+with the shape of the data set of lme4 (ticks on 403 grouse chicks of 118 broods in 63 places, three years, altitude;
+variances 0.29 between chicks, 0.56 between broods, 0.28 between places), which is not among the data here. "epil":
+seizures of 59 patients in four periods. "missing": log evidence less the optimal bound at its own fit, by importance
+sampling (`check_posterior`).
 """
 
 from __future__ import annotations
