@@ -344,7 +344,7 @@ def _local(
     def objective(value: Array, b: Array, s: Array, rows: Any) -> Array:
         return value - 0.5 * kappa * ((b - m[rows]) ** 2 + s) + 0.5 * np.log(s)
 
-    # each row at the top of its objective, from b = m
+    # Each row goes to the top of its objective, from b = m.
     s = 1.0 / (kappa - np.minimum(likelihood.d2(y, m), 0.0))
     b, rows = m.copy(), np.arange(len(m))
     now = [np.array(part) for part in (b, s, *at(b, s))]
