@@ -26,6 +26,7 @@ from sksvi.inference.records import START, SamplingState
 from sksvi.inference.search import EvaluationBudget
 from sksvi.inference.state import State
 from sksvi.models.beta_process.model import LOCAL_STEPS, BetaProcess, data_start, given_factors, start_at
+from sksvi.models.beta_process.sampler import BetaProcessSampler, sampled_from, sampled_start, thinned
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
 
@@ -70,7 +71,9 @@ class BetaProcessFA(BetaProcessMethods):
     n_burn_in, n_local_samples : int, default=3
         Gibbs sweeps over a row that are discarded, and kept.
     noise : {"shared", "columns"} or float, default="shared"
-        One noise precision, one per column, or the known standard deviation of the noise in units of X.
+        One noise precision, one per column, or the known standard deviation of the noise in units of X. A learned one
+        has a prior that counts as ten squares of scaled entries, so that little noise in few rows is learned as more;
+        a known one much smaller than the data can end a fit at a poor optimum.
     weight_precision : "auto", "learned" or float, default="auto"
         Precision of the weights of factors that are used, or a known one, for centred and scaled X. Learned, it becomes
         small where few factors are used, which makes further ones dear, and intervals of missing entries too narrow.
@@ -326,8 +329,6 @@ class BetaProcessFA(BetaProcessMethods):
         if self.init == "data":
             return model.replaced(start=data_start(model, data))
         if self.init == "gibbs":
-            from sksvi.models.beta_process.sampler import sampled_start
-
             return model.replaced(start=sampled_start(model, data, INIT_ROWS, INIT_SWEEPS, problem.threads))
         return model  # which has a random start of its own
 
@@ -350,8 +351,6 @@ class BetaProcessFA(BetaProcessMethods):
     def _refine(self, problem: Problem, state: State, budget: EvaluationBudget) -> str | None:
         data, sampled = cast(Table, problem.data), problem.algorithm.spec.sampler
         if self.uncertainty == "corrected" and data.at_hand and not sampled:
-            from sksvi.models.beta_process.sampler import BetaProcessSampler, sampled_from, thinned
-
             model = cast(BetaProcess, problem.model)
             most = max(state.passes, int(LITTLE / (len(data) * math.prod(model.shape))))
             if most >= LEAST_SWEEPS:
@@ -365,7 +364,5 @@ class BetaProcessFA(BetaProcessMethods):
         """Draws of the sampler, where one has ended: its progress is left behind."""
         if not (state.finished and isinstance(state.progress, SamplingState)):
             return None
-        from sksvi.models.beta_process.sampler import thinned
-
         self.state_ = replace(self.state_, progress=START)
         return thinned(state.progress.draws or [state.progress.draw.globals], KEPT_DRAWS)

@@ -129,7 +129,9 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         draws = self._factors.draws
         if draws is not None and self._reads_draws(n_draws):
             chosen = np.linspace(0, len(draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
-            return [stored_view(draws, i, self._factors.order) for i in np.unique(chosen)]
+            features, logits = draws["features"][:, self._factors.order], draws["logit"][:, self._factors.order]
+            noise, weight = draws["noise"], draws["weight"]
+            return [at_values(features[i], logits[i], noise[i], float(weight[i]), size) for i in np.unique(chosen)]
         if not n_draws:
             return [expected(q, size)]
         rng = np.random.default_rng(0)
@@ -144,7 +146,7 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         data = Table(X, np.broadcast_to(0.0, (len(X),)))
 
         def one(rows: slice) -> Any:
-            return [reduce(view, local_draws(model, view, data, rows, key + m, bool(n_draws)), rows)
+            return [reduce(view, local_draws(model, view, data, rows, key, bool(n_draws), m / len(views)), rows)
                     for m, view in enumerate(views)]  # fmt: skip
 
         with parallel.working():
@@ -277,11 +279,12 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         # In single precision squares of small numbers are none.
         mean, variance, done = np.empty(X.shape, dtype), np.empty(X.shape if with_variance else 0), 0
         for part in parts:  # block by block: arrays of all rows would each take a way to memory and back
-            first, second = sum(part) / len(part)
+            first, second = np.mean(part, axis=0)
             rows = slice(done, done := done + len(first))
             mean[rows] = self.mean_ + self.scale_ * first
-            if with_variance:
-                variance[rows] = self.scale_**2 * np.maximum(second - np.square(first), 0.0)
+            if with_variance:  # the square of a mean of few draws is too large by the variance of that mean
+                between = sum(np.square(moments[0] - first) for moments in part) / max(len(part) * (len(part) - 1), 1)
+                variance[rows] = self.scale_**2 * np.maximum(second - np.square(first) + between, 0.0)
         return (mean, variance) if with_variance else mean
 
     def log_predictive_density(self, X: MatrixLike, held_out: ArrayLike) -> Array:
@@ -315,7 +318,8 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return log_density(view, terms, X[rows], (target[0][rows], target[1][rows]))
 
         parts = self._local(X, GLOBAL_DRAWS, densities, min_samples=DENSITY_SAMPLES)
-        out = np.concatenate([log_mean(np.concatenate(part)) for part in parts])
+        logs = (np.concatenate(part) for part in parts)
+        out = np.concatenate([logsumexp(drawn, axis=0) - np.log(len(drawn)) for drawn in logs])
         return out - target[1].sum(1) * np.log(self.scale_)
 
     def score(self, X: MatrixLike, y: object = None) -> float:
@@ -426,17 +430,20 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
 
-def local_draws(model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool) -> LocalTerms:
+def local_draws(
+    model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool, turn: float = 0.0
+) -> LocalTerms:
     """Terms of the rows under their local posterior: omega are draws, or with random=False E z w if in closed form.
 
-    Every row draws from the same stream, so that results depend on nothing but the row.
+    Every row draws from the same stream, so that results depend on nothing but the row. Views turn its uniform numbers
+    on in equal parts of 1: with few of them each factor is then used about as often as its odds say, under any key.
     """
     batch = model.batch(data, rows)
-    batch.streams = np.zeros_like(batch.streams)
+    batch.streams, batch.turn = np.zeros_like(batch.streams), turn
     terms = model.terms(view, batch, None, np.random.default_rng(key))
     if random and terms.law is not None:
         theta, u, inverse = terms.law
-        rng = np.random.default_rng([key, 1])
+        rng = np.random.default_rng([key, 1, int(2**32 * turn)])
         shape = (model.n_local_samples, 1, theta.shape[1])
         used = rng.random(shape) < theta
         terms.omega = np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)
@@ -458,13 +465,6 @@ def entry_moments(view: Globals, terms: LocalTerms, X: Array) -> Array:
     return out
 
 
-def stored_view(draws: dict[str, Any], i: int, order: Array) -> Globals:
-    """The i-th draw that is stored."""
-    features = draws["features"][i][order]
-    logit, noise = draws["logit"][i][order], draws["noise"][i]
-    return at_values(features, logit, noise, float(draws["weight"][i]), features.shape[1])
-
-
 def log_density(view: Globals, terms: LocalTerms, X: Array, held_out: tuple[Array, Array]) -> Array:
     """Log density of each row's held-out entries (values, mask) given its observed ones and each draw of z, (S, n)."""
     from sksvi.models.beta_process.loops.predictive import held_out_density
@@ -473,11 +473,6 @@ def log_density(view: Globals, terms: LocalTerms, X: Array, held_out: tuple[Arra
     law, out = np.empty((0, 0, 0)) if terms.law is None else terms.law[1:], np.empty(terms.omega.shape[:2])
     held_out_density(terms.omega, y * root, observed, target * root, wanted, view.scaled, view.precision, law, out)
     return out + 0.5 * (wanted @ view.log_noise)
-
-
-def log_mean(logs: Array) -> Array:
-    """Log of the mean of exp(logs) over the first axis."""
-    return logsumexp(logs, axis=0) - np.log(len(logs))
 
 
 def effective_number(shares: Array) -> Array:

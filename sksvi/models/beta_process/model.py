@@ -31,12 +31,6 @@ Array = np.ndarray
 MOST_START_USE, START_NOISE = 0.2, 0.5
 
 
-def random_start(model: Any, n: int) -> dict[str, Any]:
-    """A first q: random features of unit length."""
-    phi = np.random.default_rng([model.seed, 2]).standard_normal(model.shape) / np.sqrt(model.shape[1])
-    return start_at(model, phi, n)
-
-
 def data_start(model: Any, data: Table) -> dict[str, Any]:
     """A first q whose features are rows, chosen at random, with zeros where an entry is missing."""
     K, n = model.shape[0], len(data)
@@ -81,6 +75,7 @@ STEP_RATE = RobbinsMonro(delay=20.0, kappa=0.5)
 #: Of steps on all rows, or on so many parts of them: nearly full ones while features that nothing needs leave, smaller
 #: ones until noise is gone. In images, which have many parts, fine features would leave too.
 WHOLE_RATE, WHOLE_STEPS = RobbinsMonro(scale=10.0, delay=20.0, kappa=0.75), 20
+STEPS = StepTraits(STEP_RATE, WHOLE_RATE, WHOLE_STEPS)
 #: Numbers n K D of a block of rows, about three milliseconds of draws: of less a second thread costs more than it does.
 CHUNK_WORK, MOST_ROWS = 2**22, 1024
 #: Sweeps of coordinate ascent, and the change of a probability at which it ends.
@@ -94,12 +89,16 @@ NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
 
 @dataclass
 class BetaProcessRows:
-    """Rows of a batch: y with 0 where an entry is missing, the mask of observed entries, each row's random stream."""
+    """Rows of a batch: y with 0 where an entry is missing, the mask of observed entries, each row's random stream.
+
+    turn: what is added to the uniform numbers of the streams, modulo 1.
+    """
 
     y: Array
     observed: Array
     streams: Array
     start: Array | None = None
+    turn: float = 0.0
 
 
 @dataclass
@@ -153,9 +152,7 @@ class BetaProcess(Sampleable):
     """
 
     globals = None
-    traits = Traits(
-        steps=StepTraits(STEP_RATE, WHOLE_RATE, WHOLE_STEPS), remedy="Scale the columns, or lower the step size."
-    )
+    traits = Traits(steps=STEPS, remedy="Scale the columns, or lower the step size.")
 
     def __init__(
         self,
@@ -179,8 +176,7 @@ class BetaProcess(Sampleable):
         self.local_step, self.n_burn_in, self.n_local_samples = local_step, n_burn_in, n_local_samples
         # Local variables of the Gibbs step are drawn.
         self.traits = replace(type(self).traits, bound=BoundTraits(noisy=local_step == "gibbs"))
-        self.noise_size, self.start, self.seed = noise_size, start, seed
-        self.start_use = start_use
+        self.noise_size, self.start, self.start_use, self.seed = noise_size, start, start_use, seed
         given = {"noise_precision": noise, "weight_precision": weight_precision}
         self.known = [name for name, value in given.items() if value is not None]
         self._prior = self._make_prior(noise, weight_precision)
@@ -203,8 +199,9 @@ class BetaProcess(Sampleable):
         return self._prior
 
     def begin(self, data: Table, rng: Any, threads: int = 1) -> dict[str, Any]:
-        """The first q: the given start, or a random one."""
-        return dict(self.start if self.start is not None else random_start(self, len(data)))
+        """The first q: the given start, or one about random features of unit length."""
+        phi = np.random.default_rng([self.seed, 2]).standard_normal(self.shape) / np.sqrt(self.shape[1])
+        return dict(start_at(self, phi, len(data)) if self.start is None else self.start)
 
     def sweep(self, data: Table, batch_size: int | None, seed: int, number: int) -> Iterator[Segment]:
         """Shuffled batches; in the first pass the population is the rows visited so far, as in the paper."""
@@ -255,7 +252,7 @@ class BetaProcess(Sampleable):
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
             y, batch.observed, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
-            view.precision, start, key, batch.streams, self.n_burn_in, omega, use, residual, value,
+            view.precision, start, key, batch.turn, batch.streams, self.n_burn_in, omega, use, residual, value,
         )  # fmt: skip
         return self.as_terms(view, omega, use, residual, value)
 

@@ -420,7 +420,7 @@ def test_joint_distribution_of_the_gibbs_sampler(noise_size, global_random_seed)
 
     def from_prior():
         use, weight = prior["probabilities"].sample(1, rng_state(rng))[0], rng.standard_gamma(1.0)
-        noise = rng.standard_gamma(np.ones(noise_size)) / 10.0
+        noise = rng.standard_gamma(prior["noise_precision"].shape) / prior["noise_precision"].rate
         phi = rng.standard_normal((K, D)) / np.sqrt(D)
         omega = np.where(rng.random((n, K)) < use, rng.standard_normal((n, K)) / np.sqrt(weight), 0.0)
         return BetaProcessDraw(phi, np.log(use) - np.log1p(-use), noise, weight, omega)
