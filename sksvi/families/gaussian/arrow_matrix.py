@@ -58,10 +58,9 @@ class ArrowMatrix(NDArrayOperatorsMixin):
 
     #: Set by the module of the structure, which needs this class.
     structure: ClassVar[Any] = None
-    times = 1.0
 
     def __init__(self, diag: Array, border: Array, corner: Array, start: int) -> None:
-        self.diag, self.border, self.corner, self.start = diag, border, corner, start
+        self.diag, self.border, self.corner, self.start, self.times = diag, border, corner, start, 1.0
 
     @cached_property
     def _rows(self) -> list[Any]:
