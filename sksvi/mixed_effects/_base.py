@@ -289,7 +289,8 @@ class MixedEffects(BayesianGLM):
         yield from (ConvergenceWarning(f"{type(self).__name__}: {text}.") for text in self._fitted.undone)
         if self.groups is not None:
             yield from self._slopes_far_from_zero(problem.data)
-        alone = self.likelihood_.scales.noise is not None or self._noisy or self.likelihood_.levels is not None
+        of_levels = self.likelihood_.levels is not None and not self._encoding.overdispersible  # one trial in each row
+        alone = self.likelihood_.scales.noise is not None or self._noisy or of_levels
         if self.groups is None or not alone:
             return
         for name, weights in zip(self._group_names(), problem.data.reduced(level_weights), strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from scipy.stats import kurtosis, norm, rayleigh
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -822,3 +823,15 @@ def test_gradient_steps_with_noise_per_row_end_by_themselves(algorithm, global_r
     model = GMERegressor(algorithm=algorithm, **options).fit(X, y)
     assert model.converged_ and model.n_iter_ < 1000
     assert model.lower_bound_ > best - 1e-3 * abs(best)
+
+
+@pytest.mark.parametrize("trials", [1, 6])
+def test_a_row_id_is_warned_of_where_a_row_says_no_more_than_its_likelihood(trials, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame({"x": rng.normal(size=60), "row": [f"r{i}" for i in range(60)]})
+    successes = rng.binomial(trials, expit(X["x"] + rng.normal(size=60)))
+    model = GMERegressor(likelihood="binomial", groups="row", noise=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, np.column_stack([successes, trials - successes]))
+    assert sum("one row in each level" in str(one.message) for one in caught) == (trials == 1)
