@@ -115,6 +115,11 @@ class Rayleigh(Flat):
         """The distribution at log scale."""
         return type(self)(np.exp(values[0]))
 
+    def standard_gradient(self, prior: Rayleigh, gradient: tuple[Array]) -> Array:
+        """Gradient of the bound, KL included, in the log scale: d/d log s = 4 s² d/d(2 s²) for the data's part."""
+        square = self.scale**2  # of a scale whose natural parameter may be beyond all numbers
+        return 2.0 - 2.0 * square / prior.scale**2 + 4.0 * square * gradient[0]
+
     @staticmethod
     def natural_gradient(gradient: tuple[Array, ...]) -> tuple[Array, ...]:
         """The gradient in the moment; a curvature beside it is for streams."""

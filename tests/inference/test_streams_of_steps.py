@@ -26,7 +26,8 @@ def stood_for(model):
     if isinstance(model, StructuredLDA):
         topics = model.posterior_["topics"].concentration
         return topics.sum() - model.topic_word_prior_ * topics.size
-    return model.posterior_["weights"].concentration.sum() - max(40 / model.n_components, model.n_components / 20)
+    K = model.n_components
+    return model.posterior_["weights"].concentration.sum() - max(min(40 / K, 2 * K), K / 20)
 
 
 @pytest.mark.costly

@@ -39,8 +39,8 @@ Array = np.ndarray
 GROUP_START = 0.5
 #: Distance of slopes' columns from zero, in their units, from which a second start is tried.
 FAR = 2.5
-#: First scale of q(w2), where the prior allows it.
-NOISE_START = 0.5
+#: First scale of q(w2), where the prior allows it, and units of f beyond which the square of a variance is no number.
+NOISE_START, MOST_UNIT = 0.5, 1e75
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,8 @@ class MixedModel(LinearModel):
             values[: self.groups.n_scales] = np.log(GROUP_START * self.unit)
             first["group_std"] = Point(values)
         if self.noise_prior_scale is not None:
+            if self.unit > MOST_UNIT:
+                raise ValueError(f"y varies by {self.unit:g}, too much for noise per row: give y in another unit.")
             most = np.inf if isinstance(self.noise_prior_scale, str) else self.noise_prior_scale
             first["noise"] = Rayleigh(min(most, NOISE_START * self.unit**2))
         return first
