@@ -160,7 +160,7 @@ def test_a_known_precision_of_the_weights_stays(algorithm, problem):
 
 @pytest.mark.costly
 def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, monkeypatch):
-    """Equation 12 with its log: draws of the weights as well agree with their integral, and fewer are never better."""
+    """Equation 12 with its log: draws of the weights, too, agree with their integral, and fewer are worse on average."""
     from sksvi.estimators.completion import halved_entries
 
     X, held_out, _, _ = problem
@@ -176,14 +176,14 @@ def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, 
         [np.concatenate(part) for part in model._local(model._encoding.scaled(model, X), 10, collect, min_samples=300)],
         1,
     )
-    wanted, few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, logs[::100]))
+    wanted, *few = (np.log(np.mean(np.exp(part), 0)) for part in (logs, *(logs[k::100] for k in range(100))))
     monkeypatch.setattr(_beta_process_methods, "DENSITY_SAMPLES", 300)
     found = model.log_predictive_density(X, held_out)
     spread = np.exp(logs - wanted)
     error = np.sqrt(np.sum(np.var(spread, 0, ddof=1) / len(spread)))
     # z are the same draws in both; the log of a noisy mean is half of its relative variance too low.
     assert abs(wanted.sum() + 0.5 * error**2 - found.sum()) < 4 * error
-    assert few.sum() < wanted.sum()
+    assert np.all(np.mean(few, axis=0) <= wanted + 1e-12)  # Jensen's inequality: they are parts of the same draws
     np.testing.assert_array_equal(found[np.isnan(held_out).all(1)], 0.0)
     given, asked = halved_entries(X[:5])
     assert np.array_equal(np.isnan(given) & np.isnan(asked), np.isnan(X[:5]))
