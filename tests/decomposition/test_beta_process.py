@@ -160,7 +160,7 @@ def test_a_known_precision_of_the_weights_stays(algorithm, problem):
 
 @pytest.mark.costly
 def test_log_predictive_density_is_the_log_of_a_mean_over_draws(problem, model, monkeypatch):
-    """Equation 12 with its log: draws of the weights, too, agree with their integral, and fewer are worse on average."""
+    """Equation 12 with its log: draws of the weights agree with their integral, and fewer are worse on average."""
     from sksvi.estimators.completion import halved_entries
 
     X, held_out, _, _ = problem
