@@ -158,7 +158,7 @@ AMONG = {
         for name in ("process", "poisson", "poisson-rows")
     },
     "lda": (
-        made(StructuredLDA, 3, max_iter=2),
+        made(StructuredLDA, 3, max_iter=2, **OF_Q),
         "documents",
         {(anchors, "MOST_DOCUMENTS"): 40, (_structured, "TRIAL_DOCUMENTS"): 50},
     ),
