@@ -128,10 +128,9 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         size, q = len(self.mean_), self._own if self._factors.draws else dict(self.posterior_)
         draws = self._factors.draws
         if draws is not None and self._reads_draws(n_draws):
-            chosen = np.linspace(0, len(draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int)
-            features, logits = draws["features"][:, self._factors.order], draws["logit"][:, self._factors.order]
-            noise, weight = draws["noise"], draws["weight"]
-            return [at_values(features[i], logits[i], noise[i], float(weight[i]), size) for i in np.unique(chosen)]
+            chosen = np.unique(np.linspace(0, len(draws["weight"]) - 1, n_draws or GLOBAL_DRAWS).round().astype(int))
+            phi, logit = draws["features"][:, self._factors.order], draws["logit"][:, self._factors.order]
+            return [at_values(phi[i], logit[i], draws["noise"][i], float(draws["weight"][i]), size) for i in chosen]
         if not n_draws:
             return [expected(q, size)]
         rng = np.random.default_rng(0)
@@ -431,19 +430,19 @@ class BetaProcessMethods(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
 
 def local_draws(
-    model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool, turn: float = 0.0
+    model: BetaProcess, view: Globals, data: Table, rows: slice, key: int, random: bool, rotation: float = 0.0
 ) -> LocalTerms:
     """Terms of the rows under their local posterior: omega are draws, or with random=False E z w if in closed form.
 
-    Every row draws from the same stream, so that results depend on nothing but the row. Views turn its uniform numbers
-    on in equal parts of 1: with few of them each factor is then used about as often as its odds say, under any key.
+    Every row draws from the same stream, so that results depend on nothing but the row. Views rotate its uniform
+    numbers by equal parts of 1 (Cranley and Patterson 1976): of few views, too, a share as its odds say uses a factor.
     """
     batch = model.batch(data, rows)
-    batch.streams, batch.turn = np.zeros_like(batch.streams), turn
+    batch.streams, batch.rotation = np.zeros_like(batch.streams), rotation
     terms = model.terms(view, batch, None, np.random.default_rng(key))
     if random and terms.law is not None:
         theta, u, inverse = terms.law
-        rng = np.random.default_rng([key, 1, int(2**32 * turn)])
+        rng = np.random.default_rng([key, 1, int(2**32 * rotation)])
         shape = (model.n_local_samples, 1, theta.shape[1])
         used = rng.random(shape) < theta
         terms.omega = np.where(used, u + np.sqrt(inverse) * rng.standard_normal(shape), 0.0)

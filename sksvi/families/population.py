@@ -279,6 +279,5 @@ class RegressedPopulation(Population):
         pull = coefficients.T @ product
         about = sums[ahead:, ahead:] - pull - pull.T + coefficients.T @ gram @ coefficients
         in_coefficients = ((product - gram @ coefficients) @ precision).ravel()
-        return np.concatenate(
-            [in_coefficients, self._in_factor(precision @ about @ precision - sums[0, 0] * precision)]
-        )
+        twice = precision @ about @ precision - sums[0, 0] * precision
+        return np.concatenate([in_coefficients, self._in_factor(twice)])

@@ -285,8 +285,8 @@ class GaussianProcess(BaseSVI):
         density, integrates = model.density, self.hyperparameters == "integrated" and not self._record.one_sided
         if density is not None and (problem.deterministic or problem.exact_batches) and integrates:
             self._process = replace(self._process, log_prior=density(state.q))
-            found = explored(model, state.q, data, problem.exact, density, problem.frozen).integrated()
-            self._store_nodes(model, found)
+            about = explored(model, state.q, data, problem.exact, density, problem.frozen)
+            self._store_nodes(model, None if about is None else about.integrated())
         return super()._refine(problem, state, looks)
 
     def _store_nodes(self, model: Any, found: HyperparameterNodes | None) -> None:

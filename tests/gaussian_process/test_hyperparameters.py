@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, RationalQuadra
 import sksvi
 from sksvi import GPClassifier, SparseGPClassifier, SparseGPRegressor
 from sksvi.integrals.nodes import Nodes, design, nodes_about, scattered, shape_about, simplex
-from sksvi.models.gp import integrated
+from sksvi.models.gp import evaluations
 from sksvi.models.gp.hyperpriors import About, Deviation, Length, hyper_prior
 from sksvi.predictive.mixture import normal_quantiles
 from tests.chance import ERRORS
@@ -358,10 +358,20 @@ def test_of_many_rows_the_posterior_of_hyperparameters_is_normal(monkeypatch, gl
     X = rng.uniform(-2, 2, (250, 2))
     y = np.sin(2.0 * X[:, 0]) + np.cos(2.0 * X[:, 1]) + 0.3 * rng.normal(size=250)
     followed = SparseGPRegressor(n_inducing=20, random_state=0).fit(X, y)
-    monkeypatch.setattr(integrated, "NORMAL_NUMBERS", 0)
+    monkeypatch.setattr(evaluations, "NORMAL_NUMBERS", 0)
     normal = SparseGPRegressor(n_inducing=20, random_state=0).fit(X, y)
     one, two = (model.summary().iloc[:4] for model in (followed, normal))
     np.testing.assert_allclose(spread_of_logs(two), spread_of_logs(one), rtol=0.3)
     assert normal.lower_bound_ == pytest.approx(followed.lower_bound_, abs=0.5)
     assert len(normal._process.parts) == 1 < len(followed._process.parts)
     np.testing.assert_allclose(normal.predict(X), followed.predict(X), atol=0.1)
+
+
+@pytest.mark.parametrize("cls", [GPClassifier, SparseGPClassifier])
+def test_of_many_rows_labels_take_the_mode_and_look_at_nothing_more(cls, monkeypatch, global_random_seed):
+    X, _, y = labels(global_random_seed, 60)
+    monkeypatch.setattr(evaluations, "MOST_NUMBERS", 60)
+    for kind in (evaluations.FullEvaluations, evaluations.IterativeEvaluations):
+        monkeypatch.setattr(kind, "__init__", lambda *args: pytest.fail("rows were looked at"))
+    model = cls(random_state=0).fit(X, y)
+    assert np.isnan(model.summary().loc["k1__constant_value", "std"]) and len(model._process.parts) == 1

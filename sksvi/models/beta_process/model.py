@@ -91,14 +91,14 @@ NOISE_PRIOR, WEIGHT_PRIOR = (1.0, 10.0), (1.0, 1.0)
 class BetaProcessRows:
     """Rows of a batch: y with 0 where an entry is missing, the mask of observed entries, each row's random stream.
 
-    turn: what is added to the uniform numbers of the streams, modulo 1.
+    rotation: what is added to the uniform numbers of the streams, modulo 1.
     """
 
     y: Array
     observed: Array
     streams: Array
     start: Array | None = None
-    turn: float = 0.0
+    rotation: float = 0.0
 
 
 @dataclass
@@ -252,7 +252,7 @@ class BetaProcess(Sampleable):
         start = np.empty((0, K)) if batch.start is None else batch.start
         gibbs(
             y, batch.observed, view.scaled, view.columns, view.spread_columns, gram, view.logit + view.slack,
-            view.precision, start, key, batch.turn, batch.streams, self.n_burn_in, omega, use, residual, value,
+            view.precision, start, key, batch.rotation, batch.streams, self.n_burn_in, omega, use, residual, value,
         )  # fmt: skip
         return self.as_terms(view, omega, use, residual, value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import lapack
@@ -13,7 +13,7 @@ from sksvi._runtime import parallel
 from sksvi._runtime.parallel import times_triangle
 from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.integrals.nodes import Rule, corners, curvature_by_slopes, design
+from sksvi.integrals.nodes import Nodes, Rule, corners, curvature_by_slopes, design, normal_about, shape_about
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, factor_of_y, inverse_triangle, noise_of_rows
 from sksvi.models.gp.collapsed import at_best, by_sums, collapsed, summed
@@ -22,8 +22,10 @@ from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.integrated import (
     CORNERS,
     CURVATURE_ROWS,
+    NARROW,
     STEP,
     Explored,
+    HyperparameterNodes,
     best_given,
     block_of,
     over_chunks,
@@ -35,6 +37,9 @@ from sksvi.models.linear.rows import DenseRows
 
 Array = np.ndarray
 
+#: Numbers of a block of all rows by inducing points beyond which the mode is taken, and, times hyperparameters, beyond
+#: which their density is a normal's and the mode predicts, where the bound has a closed form.
+MOST_NUMBERS, NORMAL_NUMBERS = 2**23, 2**24
 #: Natural steps of q at a node, at most, and the gain that is not worth another, nats.
 NODE_STEPS, WORTH = 2, 0.02
 
@@ -66,7 +71,19 @@ class ConjugateEvaluations(_Sparse):
         super().__init__(*args)
         data = self.data
         # With every row an inducing point, in their order, the process has no more points than rows.
-        self.exact = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
+        every_row = self.Z.shape == data.X.shape and np.allclose(self.Z, data.X, rtol=1e-12, atol=0.0)
+        self.exact = every_row or self.model.bound == "optimal"
+
+    def integrated(self) -> HyperparameterNodes | None:
+        """Nodes; of many rows those of the normal with the curvature at the mode, which predicts alone."""
+        mode = self.mode
+        if self.exact or self.numbers * len(mode) <= NORMAL_NUMBERS:
+            return super().integrated() if self.numbers <= MOST_NUMBERS else None
+        low, high = self.ends()
+        curvature = cast(Array, self.curvature(low, high))
+        density = normal_about(mode, self.log_density(mode), curvature)
+        nodes = shape_about(density, mode, curvature, low, high, narrow=NARROW).nodes(self.rule, True).few()
+        return HyperparameterNodes(self.whole(nodes), self.whole(Nodes(mode[None], np.ones(1))), [None])
 
     def parts(self, q: dict[str, Any]) -> tuple[float, Array, Array]:
         """The bound's part of the rows alone, linear and quadratic natural parameter of the best q(v)."""
@@ -93,7 +110,7 @@ class ConjugateEvaluations(_Sparse):
 
     def quick(self, q: dict[str, Any]) -> float:
         """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
-        if self.exact or self.model.bound == "optimal":
+        if self.exact:
             return self.evidence(q)
         return at_best(*self.parts(q))[0]
 
@@ -109,7 +126,7 @@ class ConjugateEvaluations(_Sparse):
 
     def curvature(self, low: Array, high: Array) -> Array | None:
         """By slopes of the bound: of a sample where rows are many, blown up to all of them."""
-        if self.exact or self.model.bound == "optimal":
+        if self.exact:
             return None
         model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False)
         rows = self.data
@@ -308,17 +325,15 @@ def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callabl
 
 def explored(
     model: Any, q: dict[str, Any], data: Any, expect: Any, density: HyperPrior, frozen: frozenset[str]
-) -> Explored:
-    """The function of its hyperparameters that fits this model."""
+) -> Explored | None:
+    """The function of its hyperparameters that fits this model; None where rows are so many that the mode is taken."""
+    kind: Callable[..., Explored]
     if not hasattr(model, "bound"):
-        names = ["kernel"] if model.learned and q["kernel"].value.size else []
-        return FullEvaluations(model, q, data, expect, density, names)
-    names = ["kernel"] if model.learn_kernel else []
-    names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
-    noisy = model.likelihood.noise_variance is not None
-    kind: Callable[..., Explored] = IterativeEvaluations
-    if noisy and model.bound == "v2":
-        kind = V2Evaluations
-    elif noisy:
-        kind = ConjugateEvaluations
-    return kind(model, q, data, expect, density, names)
+        names, kind = ["kernel"] if model.learned and q["kernel"].value.size else [], FullEvaluations
+    else:
+        names = ["kernel"] if model.learn_kernel else []
+        names += ["likelihood"] if "likelihood" in q and "likelihood" not in frozen else []
+        noisy = model.likelihood.noise_variance is not None
+        kind = (V2Evaluations if model.bound == "v2" else ConjugateEvaluations) if noisy else IterativeEvaluations
+    many = len(data) * np.size(q[model.main].mean) > MOST_NUMBERS and kind is not ConjugateEvaluations
+    return None if many else kind(model, q, data, expect, density, names)

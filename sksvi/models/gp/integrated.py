@@ -26,7 +26,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi.algorithms.ascent import StopAscent, ascend
 from sksvi.families import DiagonalGaussian, Free, NotPositiveDefinite, Point
-from sksvi.integrals.nodes import Nodes, Rule, design, normal_about, scattered, shape_about, simplex
+from sksvi.integrals.nodes import Nodes, Rule, design, scattered, shape_about, simplex
 from sksvi.models.base import Fit
 from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import log_evidence
@@ -159,7 +159,7 @@ class CollapsedSearch:
         return np.concatenate([inputs.ravel() if n == "inputs" else np.ones(self.q[n].value.size) for n in self.names])
 
     @property
-    def added(self) -> bool:
+    def has_all_points(self) -> bool:
         """Whether q has all points of a model that begins with fewer."""
         return bool(self.model.n_first) and len(self.q["inputs"].value) == self.model.n_inducing
 
@@ -172,7 +172,7 @@ class CollapsedSearch:
     def climb_adding_points(self, looks: Looks, enough: Callable[[float], float]) -> None:
         """`climb`, and once more with further points where the model may have some and those before leave much open."""
         self.climb(looks, enough)
-        if self.model.n_first and not (self.added or looks.ended) and self.trace_term() > OPEN:
+        if self.model.n_first and not (self.has_all_points or looks.ended) and self.trace_term() > OPEN:
             self.add_points()
             self.climb(looks, enough)
 
@@ -326,7 +326,7 @@ def improved(model: Any, fit: Fit, tol: float) -> tuple[dict[str, Any], bool]:
 
     if model.n_first:
         search.climb_adding_points(looks, lambda value: EARLY * enough(value))
-    if not search.added:
+    if not search.has_all_points:
         search.climb(looks, enough)
     if search.first is None:
         return fit.q, False
@@ -426,10 +426,6 @@ SCATTERED_NUMBERS, SCATTERED = 2500, 32
 #: Most hyperparameters whose corners are looked at, and whose nodes weigh what the density is: of more they lie too far
 #: out for that, and weigh as the normals of their half axes.
 CORNERS, MOST_WEIGHED = 3, 12
-#: Numbers of a block of all rows by inducing points beyond which the mode is taken where curvature has no closed form.
-MOST_NUMBERS = 2**23
-#: The same times hyperparameters beyond which the density is a normal's, where curvature has one: the mode predicts.
-NORMAL_NUMBERS = 2**24
 #: Step of the finite differences in a log parameter.
 STEP = 0.2
 #: Standard deviation of an axis, in every log parameter, below which its middle predicts as well, and a normal stands
@@ -480,6 +476,11 @@ class Explored(ABC):
         self.slots = [
             (owners[path] if path else self.kernel, name, n) for (path, _, name), n in zip(paths, sizes, strict=True)
         ]
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of a block of all rows by inducing points."""
+        return len(self.data) * np.size(self.q[self.main].mean)
 
     @property
     def mode(self) -> Array:
@@ -556,15 +557,9 @@ class Explored(ABC):
         if not len(mode):
             return None
         low, high = self.ends()
-        numbers, curvature = len(self.data) * np.size(self.q[self.main].mean), self.curvature(low, high)
-        if curvature is not None and numbers * len(mode) > NORMAL_NUMBERS:
-            return self._as_normal(mode, curvature, low, high)
-        if numbers > MOST_NUMBERS:
-            return None
-        shape = shape_about(self.log_density, mode, curvature, low, high, step=STEP, narrow=NARROW)
+        shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
         wide = shape.wide(NARROW)
-        few_rows = len(mode) > 1 and numbers <= SCATTERED_NUMBERS
-        rule = scattered(len(mode), SCATTERED) if few_rows else self.rule
+        rule = scattered(len(mode), SCATTERED) if len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS else self.rule
         nodes = shape.nodes(rule, len(mode) > MOST_WEIGHED).few()
         few = wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
@@ -583,12 +578,6 @@ class Explored(ABC):
         nodes = Nodes(nodes.values, nodes.weights, nodes.log_integral + own.log_integral)
         blocks = [block for block, here in zip(blocks, left, strict=True) if here]
         return HyperparameterNodes(self.whole(nodes), self.whole(own), blocks)
-
-    def _as_normal(self, mode: Array, curvature: Array, low: Array, high: Array) -> HyperparameterNodes:
-        """Nodes of the normal with this curvature at the mode, which predicts alone."""
-        density = normal_about(mode, self.log_density(mode), curvature)
-        nodes = shape_about(density, mode, curvature, low, high, narrow=NARROW).nodes(self.rule, True).few()
-        return HyperparameterNodes(self.whole(nodes), self.whole(Nodes(mode[None], np.ones(1))), [None])
 
     def whole(self, nodes: Nodes) -> Nodes:
         """Nodes with the kernel parameters that stay."""

@@ -47,7 +47,7 @@ NEVER, CERTAIN_ODDS = -1e100, 30.0
 #: Exponent of 1 in a number's bits, and a little more than rounding, to single precision, takes from it.
 LINES_AT = 1023.0 + 1e-4
 #: Turn of uniform numbers that leaves them where they are.
-STILL = U(0)
+NO_ROTATION = U(0)
 
 
 @njit(fastmath=FAST)
@@ -93,7 +93,7 @@ def _move(
 
 
 @njit(fastmath=FAST)
-def _least(first: np.uint64, out: Array, turn: np.uint64 = STILL) -> None:
+def _least(first: np.uint64, out: Array, rotation: np.uint64 = NO_ROTATION) -> None:
     """Log odds below which no z of a chunk is 1: of each one's uniform number u a line below log u <= logit u.
 
     The bits of a number are its log by straight lines between powers of 2, and the few z beyond are asked exactly.
@@ -103,14 +103,14 @@ def _least(first: np.uint64, out: Array, turn: np.uint64 = STILL) -> None:
         z = first + U(k) * GOLDEN
         z = (z ^ (z >> S30)) * MIX1
         z = (z ^ (z >> S27)) * MIX2
-        u = (float(((z ^ (z >> S31)) + turn) >> S11) + 0.5) * UNIT
+        u = (float(((z ^ (z >> S31)) + rotation) >> S11) + 0.5) * UNIT
         out[U(k)] = LN2 * (float(np.float64(u).view(np.int64)) * (2.0 * UNIT) - LINES_AT)
 
 
 @njit(inline="always")
-def _logit_of(first: np.uint64, k: int, turn: np.uint64 = STILL) -> float:
+def _logit_of(first: np.uint64, k: int, rotation: np.uint64 = NO_ROTATION) -> float:
     """Log odds beyond which the k-th z of a chunk is 1."""
-    u = (float((mixed(first + np.uint64(k) * GOLDEN) + turn) >> S11) + 0.5) * UNIT
+    u = (float((mixed(first + np.uint64(k) * GOLDEN) + rotation) >> S11) + 0.5) * UNIT
     return log_of(u / (1.0 - u))
 
 
@@ -144,7 +144,7 @@ def _sweep(
     c: Array,
     least: Array,
     first: np.uint64,
-    turn: np.uint64,
+    rotation: np.uint64,
     state: Array,
     spare: Array,
     chosen: Array,
@@ -159,7 +159,7 @@ def _sweep(
         end, stale = begin + CHUNK, 0 if shared else CHUNK
         after = -1
         own_first = first + np.uint64(begin) * GOLDEN
-        _least(own_first, least, turn)
+        _least(own_first, least, rotation)
         while True:
             if stale:
                 _slopes(own, stale, end, n, single, sums, c)
@@ -175,7 +175,7 @@ def _sweep(
             old = omega[k]
             B = (c[k] if shared else _slope(phi, k, index, n, r)) + old * size[k]
             new = 0.0
-            if base[k] + 0.5 * B * B * inverse[k] > _logit_of(own_first, after, turn):
+            if base[k] + 0.5 * B * B * inverse[k] > _logit_of(own_first, after, rotation):
                 new = B * inverse[k] + np.sqrt(inverse[k]) * normal(state, spare)
             chosen[used] = k
             used += new != 0.0
@@ -293,7 +293,7 @@ def gibbs(
     precision: float,
     start: Array,
     key: int,
-    turn: float,
+    rotation: float,
     streams: Array,
     burn_in: int,
     omega: Array,
@@ -306,9 +306,9 @@ def gibbs(
     ``value`` is the mean over draws of log p(y, z, w) plus the entropies of each (z_k, w_k) given the others. The joint
     entropy is at least the sum of these, so that at stationarity it estimates a lower bound on log p(y).
     phi (K, D); phi_t, spread_t (D, K); gram: phi phiᵀ, or (0, K) to do without it. start: (n, K) or, for a greedy one,
-    (0, K). streams (n,): a number per row that names its stream under `key`; turn: what is added to each of its uniform
-    numbers, modulo 1. use (n, K): shares of the draws that use a feature. residual (S, n, D): y - omega phi, 0 where
-    missing. use, omega and residual are 0 at first.
+    (0, K). streams (n,): a number per row that names its stream under `key`; rotation: what is added to each of its
+    uniform numbers, modulo 1. use (n, K): shares of the draws that use a feature. residual (S, n, D): y - omega phi, 0
+    where missing. use, omega and residual are 0 at first.
     """
     n_draws, n_rows, K = omega.shape
     D, none, padded = phi_t.shape[0], np.empty((0, K)), (K + CHUNK - 1) // CHUNK * CHUNK
@@ -318,7 +318,7 @@ def gibbs(
     odds, least, state, spare = np.empty(padded), np.empty(CHUNK), np.empty(1, np.uint64), np.empty(1)
     lacking, single, sums = np.empty((D // NEARLY, K)), np.empty(D + 3, SINGLE), np.empty(padded, SINGLE)
     own[:], r[:], size[:], loose[:], inverse[:], base[:], c[:] = 0.0, 0.0, 0.0, 0.0, 1.0, NEVER, 0.0
-    complete, shift = False, np.uint64(turn * 2.0**63) * np.uint64(2)
+    complete, shift = False, np.uint64(rotation * 2.0**63) * np.uint64(2)
     for i in range(n_rows):
         begin = mixed(np.uint64(key) + GOLDEN * mixed(np.uint64(streams[i]) + GOLDEN))
         state[0], spare[0] = ~(begin ^ shift), 0.0
