@@ -12,13 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from sksvi._ranking import (
-    average_precision_score,
-    catalogue_coverage,
-    ndcg_score,
-    precision_score,
-    recall_score,
-)
+from sksvi._ranking import average_precision_score, catalogue_coverage, ndcg_score, precision_score, recall_score
 from sksvi._typing.arrays import ArrayLike, MatrixLike, PerRow
 from sksvi.estimators.checks import check_numbers, check_row_values
 from sksvi.predictive import log_predictive_density, predict_interval, predict_quantiles

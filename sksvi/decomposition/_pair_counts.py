@@ -19,13 +19,7 @@ from sksvi.decomposition._gamma_counts import CELLS
 from sksvi.decomposition._gamma_fit import PoissonFit
 from sksvi.decomposition._ids import positions
 from sksvi.decomposition._joint_draws import about, cell_variance
-from sksvi.decomposition._pair_count_encoding import (
-    CountRecord,
-    EventRows,
-    PairCountEncoding,
-    checked_counts,
-    items_of,
-)
+from sksvi.decomposition._pair_count_encoding import CountRecord, EventRows, PairCountEncoding, checked_counts, items_of
 from sksvi.decomposition._pairs import QUANTILES, FoldedIds, FoldedPairs, PairMethods, Request, Scored
 from sksvi.estimators.checks import check_count, check_flag, check_levels, check_row_values, check_seed, n_rows
 from sksvi.estimators.draws import NodeDraws, PosteriorDraws, Variable

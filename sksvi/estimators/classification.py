@@ -16,10 +16,7 @@ from sksvi.estimators.class_counts import class_counts, counts_classes
 from sksvi.estimators.encoding import GivenRows
 from sksvi.estimators.fit_warnings import other_order, warn_all
 from sksvi.estimators.levels import check_labels, is_text
-from sksvi.estimators.targets import (
-    balanced,
-    codes_of_labels,
-)
+from sksvi.estimators.targets import balanced, codes_of_labels
 from sksvi.estimators.validation import StrOptions
 from sksvi.likelihoods import Likelihood
 from sksvi.partitions.collections import is_collection

@@ -16,12 +16,7 @@ from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.checks import check_choice, check_count, check_flag, check_row_values
 from sksvi.estimators.summaries import exponentiated
 from sksvi.inspection._answers import ROUNDING, SIMULTANEOUS, ChangedLevels, identity_link, intervals_table
-from sksvi.inspection._changed_rows import (
-    ChangedRowMeans,
-    constant,
-    groups_of,
-    with_column,
-)
+from sksvi.inspection._changed_rows import ChangedRowMeans, constant, groups_of, with_column
 from sksvi.inspection._grid import compared_levels, rows_to_average
 from sksvi.predictive.plain import tail_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -25,16 +24,16 @@ from sksvi.estimators.summaries import COLUMNS, node_table
 from sksvi.estimators.tables import as_table
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions
-from sksvi.families import InUnits, Marginal
+from sksvi.families import Marginal
 from sksvi.families.gaussian.mixture import NodeMixture
 from sksvi.inference.search import Ended, EvaluationBudget, profile
 from sksvi.linear_model._base import COVARIANCES, BayesianGLM
+from sksvi.linear_model._columns import SPREAD
 from sksvi.linear_model._groups import OTHERS
 from sksvi.linear_model._integrated import NodeFit, integrates
 from sksvi.mixed_effects._encoding import GroupedEncoding, arrow_of
 from sksvi.mixed_effects._included import including
 from sksvi.mixed_effects._levels import factor_name, level_column, levels_of
-from sksvi.models.base import summed
 from sksvi.models.data import Table
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.mixed.covariances import Groups, LogScales
@@ -48,9 +47,11 @@ Array = np.ndarray
 
 #: What "auto" is in a fit, where all rows are at hand, and in a stream, which has to absorb what each portion said.
 FIT_ALGORITHM, STREAM_ALGORITHM = "mc-ssvi", "cvi"
-#: Standard deviations from 0 beyond which a column's slopes and intercepts are told to be badly placed: there the model
-#: itself is, whose best optimum may have no slopes at all (40 nats lost at 10 of them, 100 and more at 200).
-FAR = 10.0
+#: Standard deviations from 0 beyond which a column's slopes are told to be badly placed, if independent of intercepts:
+#: lines that differ among the rows by level and slope alike would need intercepts three times as wide, and more.
+FAR = 3.0
+#: Correlation whose z is a number, by rounding.
+MOST_CORRELATION = 1.0 - 2.0**-53
 #: Of the intervals of `group_effects_`.
 COVERAGE = 0.9
 #: Times as much is held where hyperparameters are integrated and q of a node has to be fitted.
@@ -156,8 +157,8 @@ class MixedEffects(BayesianGLM):
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._fitted = replace(self._fitted, subspace=None, shapes=None, undone=())
-        means = () if self.groups is None else slope_means(data, self._encoding.factors)
         precision = self._precision(len(self._encoding.columns.scale))
+        means = self._encoding.means_in_units
         return self._model(data.X.shape[1], self.likelihood_, precision, slope_means=means).tabulated(data.y)
 
     # ---- the posterior that q stands for
@@ -241,9 +242,7 @@ class MixedEffects(BayesianGLM):
         if self.groups is None:
             return views
         effects = Marginal(weights, np.arange(model.n_fixed, model.n_features))
-        pairs = zip(self._encoding.slope_scales, self._encoding.factors, strict=True)
-        scale = np.concatenate([np.tile(own, factor.size) for own, factor in pairs])
-        return views | {"groups": InUnits(effects, np.zeros(len(scale)), scale)}
+        return views | {"groups": self._encoding.effects_in_units(effects)}
 
     @property
     def _messages_tell_scales(self) -> bool:
@@ -288,7 +287,7 @@ class MixedEffects(BayesianGLM):
         yield from super()._fit_warnings(problem, state)
         yield from (ConvergenceWarning(f"{type(self).__name__}: {text}.") for text in self._fitted.undone)
         if self.groups is not None:
-            yield from self._slopes_far_from_zero(problem.data)
+            yield from self._slopes_far_from_zero()
         of_levels = self.likelihood_.levels is not None and not self._encoding.overdispersible  # one trial in each row
         alone = self.likelihood_.scales.noise is not None or self._noisy or of_levels
         if self.groups is None or not alone:
@@ -301,22 +300,18 @@ class MixedEffects(BayesianGLM):
                     f"their priors. Leave {name!r} out of groups, or name a column whose levels have several rows."
                 )
 
-    def _slopes_far_from_zero(self, data: Any) -> Iterator[str]:
+    def _slopes_far_from_zero(self) -> Iterator[str]:
         """Columns whose effects and those of the intercept, at 0, can only meet in each other's tails."""
-        factors = self._encoding.factors
-        means = slope_means(data, factors)
-        spreads = [np.sqrt(square) for square in slope_means(data, factors, means)]
-        for group, factor, *moments in zip(self._group_names(), factors, means, spreads, strict=True):
-            for name, centre, spread in zip(factor.slopes[not factor.intercept :], *moments, strict=True):
-                if not abs(centre) > FAR * spread > 0:
-                    continue
-                yield (
-                    f"random_slopes of {name!r}: its values are {abs(centre) / spread:.0f} standard deviations from 0, "
-                    f"where the slopes of the levels of {group!r} and their intercepts are "
-                    f"{'hardly so correlated as that needs' if factor.correlated else 'independent'} a priori; "
-                    f"group_std_ and the effect of {name!r} cannot be trusted. Subtract a typical value of {name!r} "
-                    "from it first."
-                )
+        parts = zip(self._group_names(), self._encoding.factors, self._encoding.means_in_units, strict=False)
+        for group, factor, means in parts:
+            for name, off in zip(factor.effects, SPREAD * np.abs(means), strict=True):
+                if off > FAR:
+                    yield (
+                        f"random_slopes of {name!r}: its values are {off:.0f} standard deviations from 0, where the "
+                        f"slopes of the levels of {group!r} and their intercepts are independent a priori; group_std_ "
+                        f"and the effect of {name!r} cannot be trusted. Subtract a typical value of {name!r} from it "
+                        "first, or set correlated=True."
+                    )
 
     def _names_of_columns(self) -> list[str]:
         names = super()._names_of_columns()
@@ -416,12 +411,12 @@ class MixedEffects(BayesianGLM):
         rows = [(group, effect) for group, factor in pairs for effect in factor.effects]
         index = pd.MultiIndex.from_tuples(rows, names=["group", "effect"])
         scales = self._user_scales
-        return pd.DataFrame({"mean": scales.mean, "std": scales.std}, index=index)
+        return pd.DataFrame({"mean": scales.mean[: len(rows)], "std": scales.std[: len(rows)]}, index=index)
 
     @property
     def _user_scales(self) -> LogScales:
-        """The posterior of the groups' standard deviations in the units of X."""
-        return self._fitted.group_scales.of_deviations(self._layout.n_scales, self._encoding.effect_scales)
+        """The posterior of what the groups' covariances are made of, in the units of X."""
+        return self._fitted.group_scales.mapped(self._layout, self._encoding.effect_maps)
 
     @property
     def group_covariance_(self) -> DataFrame:
@@ -432,11 +427,9 @@ class MixedEffects(BayesianGLM):
         import pandas as pd
 
         self._check_groups()
-        covariances = self._fitted.group_scales.mean_covariances(self._layout)
-        found = {}
-        parts = zip(self._group_names(), self._encoding.factors, self._encoding.slope_scales, covariances, strict=True)
-        for group, factor, scale, covariance in parts:
-            found[group] = pd.DataFrame(covariance / np.outer(scale, scale), factor.effects, factor.effects)
+        covariances = self._user_scales.mean_covariances(self._layout)
+        parts = zip(self._group_names(), self._encoding.factors, covariances, strict=True)
+        found = {group: pd.DataFrame(own, factor.effects, factor.effects) for group, factor, own in parts}
         return pd.concat(found, names=["group", "effect"])
 
     def _correlation_columns(self, values: Array) -> dict[str, Array]:
@@ -450,10 +443,10 @@ class MixedEffects(BayesianGLM):
 
     def _correlation_table(self, coverage: float) -> DataFrame:
         """Rows of `summary`: intervals are of a normal of Fisher's z, the inverse hyperbolic tangent."""
-        own = self._fitted.group_scales
+        own = self._user_scales
         values = self._correlation_columns(own.nodes)
         within = np.broadcast_to(own.within, own.nodes.shape[1:])[self._layout.n_scales :]
-        on = {name: np.arctanh(value) for name, value in values.items()}
+        on = {name: np.arctanh(np.clip(value, -MOST_CORRELATION, MOST_CORRELATION)) for name, value in values.items()}
         table = node_table(on, own.weights, coverage, False, within)
         for at, (name, value) in enumerate(values.items()):
             mean = own.weights @ value
@@ -470,7 +463,8 @@ class MixedEffects(BayesianGLM):
         own = self._fitted.values_of("group_std", values)
         if own is None:
             return columns
-        scales = np.exp(own[:, : self._layout.n_scales] - np.log(self._encoding.effect_scales))
+        own = np.reshape([self._layout.mapped(one, self._encoding.effect_maps) for one in own], np.shape(own))
+        scales = np.exp(own[:, : self._layout.n_scales])
         pairs = zip(self._group_names(), self._encoding.factors, strict=True)
         names = [f"std({group}, {effect})" for group, factor in pairs for effect in factor.effects]
         return {**dict(zip(names, scales.T, strict=True)), **self._correlation_columns(own), **columns}
@@ -499,8 +493,10 @@ class MixedEffects(BayesianGLM):
         if self.groups is not None:
             names = [f"std({group}, {effect})" for group, effect in self.group_std_.index]
             scales = self._user_scales
-            values = dict(zip(names, np.exp(scales.nodes).T, strict=True))
-            tables.insert(0, node_table(values, scales.weights, coverage, within=scales.within * np.ones(len(names))))
+            values = dict(zip(names, np.exp(scales.nodes).T, strict=False))
+            tables.insert(
+                0, node_table(values, scales.weights, coverage, within=np.asarray(scales.within)[: len(names)])
+            )
             tables.insert(1, self._correlation_table(coverage))
         if self.noise_scale_:
             tail = tail_of(coverage)
@@ -508,24 +504,6 @@ class MixedEffects(BayesianGLM):
             row = [self.noise_variance_, float(self.posterior_["noise"].std[0]), *ends]
             tables.append(pd.DataFrame([row], index=["noise variance"], columns=COLUMNS))
         return tables
-
-
-def slope_means(data: Any, factors: Any, about: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
-    """Mean of each column that has slopes beside another effect, by grouping column; 0 where that is no intercept.
-
-    `about` means: of the square of what is off them.
-    """
-    sums, n = data.reduced(partial(slope_sums, [factor.intercept for factor in factors], about))
-    return tuple(total / n for total in sums)
-
-
-def slope_sums(intercepts: list[bool], about: tuple[Array, ...] | None, data: Table) -> tuple[tuple[Array, ...], float]:
-    """Sums over rows of the columns that `slope_means` averages, and the weight of the rows."""
-    pairs = zip(intercepts, data.X.values, strict=True)
-    slopes = [np.zeros((len(data), 0)) if values is None else values[:, 1:] * one for one, values in pairs]
-    if about is not None:
-        slopes = [np.square(values - mean) for values, mean in zip(slopes, about, strict=True)]
-    return tuple(summed(values.T, data.weight) for values in slopes), data.total_weight
 
 
 def level_weights(data: Table) -> tuple[Array, ...]:

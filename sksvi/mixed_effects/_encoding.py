@@ -15,6 +15,7 @@ from sksvi.estimators.encoding import GivenRows, Part
 from sksvi.estimators.tables import Levels, as_table, fixed_columns
 from sksvi.estimators.targets import GivenTarget, TargetRows
 from sksvi.estimators.validation import validate_data
+from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelEffects
 from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._design import NUMBERS, DesignReader
 from sksvi.linear_model._encoding import GLMEncoding, LinearRows
@@ -98,6 +99,11 @@ class GroupingColumn:
         return len(self.slopes) + self.intercept
 
     @property
+    def centred(self) -> bool:
+        """Whether columns of slopes may be taken about their means: effects are correlated with an intercept's."""
+        return self.correlated and self.intercept
+
+    @property
     def effects(self) -> tuple[Any, ...]:
         """Names of the effects of a level: its intercept, then the slopes."""
         return (*[own_name("intercept", self.slopes)] * self.intercept, *self.slopes)
@@ -119,8 +125,8 @@ class GroupedEncoding(GLMEncoding):
     ----------
     factors : tuple of GroupingColumn
         Empty where no column groups rows.
-    slope_scales : tuple of ndarray
-        What each effect of a level is divided by, by factor.
+    slope_scales, slope_means : tuple of ndarray
+        What each effect of a level is divided by, and the mean of its column, by factor. No means: files of before.
     constant : ndarray of bool, shape (F, D), or None
         Columns that do not vary within the levels of each factor.
     overdispersible : bool
@@ -140,12 +146,14 @@ class GroupedEncoding(GLMEncoding):
         factors items F where len({f.source for f in it}) == F and (F == 0 or self.constant is not None)
         factors[*] GroupingColumn where max(it.at, default=-1) < c
         slope_scales items F where [len(s) for s in it] == [f.n_effects for f in self.factors]
+        slope_means where [len(m) for m in it] in ([], [f.n_effects for f in self.factors]); slope_means[*] (_) f
         slope_scales[*] (_) f >0; constant? (F,c) b; kinds_before? (c) i; overdispersible flag
     """
     )
 
     factors: tuple[GroupingColumn, ...] = ()
     slope_scales: tuple[Array, ...] = ()
+    slope_means: tuple[Array, ...] = ()
     constant: Array | None = None
     overdispersible: bool = False
     kinds_before: Array | None = None
@@ -224,7 +232,7 @@ class GroupedEncoding(GLMEncoding):
             own[f"values {f}"] = LevelValues.of(factor.names, codes, rows.X.X)
             if fixed is None:
                 own[f"levels {f}"] = rows.levels[f]
-                own[f"slopes {f}"] = ColumnStats.of(rows.X.X[:, factor.at], rows.weight, np.zeros(len(factor.at)))
+                own[f"slopes {f}"] = ColumnStats.about_means(rows.X.X[:, factor.at], rows.weight, True)
         return own
 
     @classmethod
@@ -242,12 +250,12 @@ class GroupedEncoding(GLMEncoding):
         # Indicators of missing values that no row has are no columns.
         stays = summary.own["columns"].stays(base.prior.kind == "flat")
         read = factors_of(estimator, levels, summary.own["columns"].categories)
+        slopes = [(summary.own[f"slopes {f}"].take(stays[one.at]), one) for f, one in enumerate(read)]
         return replace(
             base,
             factors=factors_of(estimator, levels, base.categorical),
-            slope_scales=tuple(
-                _scale_by(summary.own[f"slopes {f}"], stays[one.at], one.intercept) for f, one in enumerate(read)
-            ),
+            slope_scales=tuple(_scale_by(stats, one.intercept) for stats, one in slopes),
+            slope_means=tuple(_means_of(stats, one) for stats, one in slopes),
             constant=constant[:, stays],
             alone=alone,
         )
@@ -283,8 +291,8 @@ class GroupedEncoding(GLMEncoding):
         """Rows of a design in the coordinates of the fit."""
         if not self.factors:
             return super().in_units(X)
-        pairs = zip(X.values, self.slope_scales, strict=True)
-        values = tuple(None if value is None else value / scale for value, scale in pairs)
+        parts = zip(X.values, self.slope_centres, self.slope_scales, strict=True)
+        values = tuple(None if value is None else (value - centre) / scale for value, centre, scale in parts)
         return GroupedDesign(super().in_units(X.X), X.codes, values, X.levels, X.arrow)
 
     @staticmethod
@@ -323,9 +331,32 @@ class GroupedEncoding(GLMEncoding):
         return Groups(starts, sizes, effects, any(one.correlated for one in self.factors))
 
     @property
-    def effect_scales(self) -> Array:
-        """What each effect of a level is divided by, one after the other."""
-        return np.concatenate(self.slope_scales)
+    def slope_centres(self) -> tuple[Array, ...]:
+        """Mean that the column of each effect is taken about, where 0 is far from its values, else 0, by factor."""
+        means = self.slope_means or [0.0 * scale for scale in self.slope_scales]
+        parts = zip(self.factors, means, self.slope_scales, strict=True)
+        return tuple(mean * (one.centred & (np.abs(mean) > scale)) for one, mean, scale in parts)
+
+    @property
+    def means_in_units(self) -> tuple[Array, ...]:
+        """Means of columns with slopes beside an intercept, 0 of itself, in the coordinates of the fit, by factor."""
+        parts = zip(self.factors, self.slope_means, self.slope_centres, self.slope_scales, strict=False)
+        return tuple(one.intercept * (mean - centre) / scale for one, mean, centre, scale in parts)
+
+    @property
+    def effect_maps(self) -> list[Array]:
+        """Map (r, r) to the effects of a level in the user's units from those of the fit, by factor."""
+        maps = [np.diag(1.0 / scale) for scale in self.slope_scales]
+        for own, centre, scale in zip(maps, self.slope_centres, self.slope_scales, strict=True):
+            own[0] -= centre / scale
+        return maps
+
+    def effects_in_units(self, effects: Any) -> Any:
+        """View of the effects of all levels in the user's units."""
+        sizes, maps = [one.size for one in self.factors], tuple(self.effect_maps)
+        diag = np.concatenate([np.tile(np.diagonal(own), n) for own, n in zip(maps, sizes, strict=True)])
+        starts = np.cumsum([0, *self.sizes[:-1]]).tolist()
+        return LevelEffects(effects, LevelBlocks(diag, tuple(zip(starts, sizes, strict=True)), maps))
 
     def kinds(self, n_columns: int) -> tuple[Array, Array]:
         """Kind of each column that has a coefficient, and the most rows that inform each kind."""
@@ -405,7 +436,13 @@ def arrow_of(estimator: Any, factors: tuple[GroupingColumn, ...], n_fixed: int) 
     return int(np.argmax(counts)) if natural and sum(counts) + n_fixed > DENSE_WEIGHTS else None
 
 
-def _scale_by(stats: ColumnStats, stays: Array, intercept: bool) -> Array:
+def _scale_by(stats: ColumnStats, intercept: bool) -> Array:
     """What each effect of a level is divided by: 1 for its intercept, the spread of its column for a slope."""
-    spread = stats.spread[stays]
-    return np.append(np.ones(int(intercept)), np.where(spread > 0, spread, 1.0))
+    return np.append(np.ones(int(intercept)), np.where(stats.spread > 0, stats.spread, 1.0))
+
+
+def _means_of(stats: ColumnStats, factor: GroupingColumn) -> Array:
+    """Mean of the column of each effect, 0 of an intercept; a constant column that keeps its units is not off zero."""
+    constant = stats.low if factor.centred else np.zeros(len(stats.low))
+    means = np.where(stats.low < stats.high, stats.centre + stats.mean, constant)
+    return np.append(np.zeros(int(factor.intercept)), means)

@@ -52,8 +52,9 @@ class GMERegressor(MixedEffects, BayesianGLMRegressor):
         slopes alone, which lme4 writes ``(0 + x | g)``.
     correlated : bool, default=True
         Whether the intercept and slopes of a level are correlated a priori: standard deviations and correlations are
-        learned, under a prior of correlations that is wide about 0 (LKJ with shape 2). False: they are independent,
-        each with its own standard deviation. Of a group without slopes nothing changes.
+        learned, under a prior of correlations that is wide about 0 (LKJ with shape 2) where columns are 0, or at their
+        means if these are more than 2 standard deviations from 0. False: they are independent where columns are 0, each
+        with its own standard deviation. Of a group without slopes nothing changes.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
         What is said of levels to be predicted that the fit did not have. "warn": a warning, with levels of both sides,
         where a column has several and none of them is known, or one of another type than all of the fit ("501" where

@@ -116,6 +116,7 @@ REGISTRY: dict[str, str] = {
     "CategoricalColumns": "sksvi.estimators.categories:CategoricalColumns",
     "ColumnStats": "sksvi.linear_model._columns:ColumnStats",
     "Marginal": "sksvi.families.gaussian.views:Marginal",
+    "LevelEffects": "sksvi.families.gaussian.level_blocks:LevelEffects",
     "ArrowGaussian": "sksvi.families.gaussian.arrow:ArrowGaussian",
     "ArrowMatrix": "sksvi.families.gaussian.arrow:ArrowMatrix",
     "LevelBlocks": "sksvi.families.gaussian.level_blocks:LevelBlocks",

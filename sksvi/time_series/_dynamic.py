@@ -53,13 +53,7 @@ from sksvi.time_series._level import (
 )
 from sksvi.time_series._online import Online
 from sksvi.time_series._panel import SeriesPanel, answering, fit_with_groups, forget, of_one_series, with_groups
-from sksvi.time_series._rows import (
-    count_warnings,
-    noise_taken_in,
-    shown,
-    steps_of_a_quantile,
-    unobserved_seasons,
-)
+from sksvi.time_series._rows import count_warnings, noise_taken_in, shown, steps_of_a_quantile, unobserved_seasons
 
 if TYPE_CHECKING:
     from sksvi._typing.arrays import Index

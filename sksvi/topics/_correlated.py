@@ -28,13 +28,7 @@ from sksvi.models.base import Blocks
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
 from sksvi.models.topics.anchors import first_counts
-from sksvi.models.topics.correlated import (
-    BATCH_STEPS,
-    BATCH_VISIT,
-    PORTION_VISIT,
-    CorrelatedTopics,
-    judging_nodes,
-)
+from sksvi.models.topics.correlated import BATCH_STEPS, BATCH_VISIT, PORTION_VISIT, CorrelatedTopics, judging_nodes
 from sksvi.models.topics.correlated_chain import CorrelatedSampler, drawn_population
 from sksvi.models.topics.scores import log_odds_ratios
 from sksvi.topics._base import BATCHES, correlations

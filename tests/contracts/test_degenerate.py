@@ -217,12 +217,12 @@ def test_slopes_need_groups(X):
     assert not hasattr(model, "n_features_in_")
 
 
-def test_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
+def test_independent_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
     """A calendar year: levels' intercepts are their lines at year 0, two thousand years from the data."""
     rng = np.random.default_rng(global_random_seed)
     g, year = rng.integers(0, 20, 300), rng.integers(1990, 2020, 300).astype(float)
     y = rng.normal(size=20)[g] + (0.3 + 0.1 * rng.normal(size=20)[g]) * (year - 2005) + 0.5 * rng.normal(size=300)
-    model = GMERegressor(groups="g", random_slopes="year", max_iter=5)
+    model = GMERegressor(groups="g", random_slopes="year", correlated=False, max_iter=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         with pytest.warns(UserWarning, match="random_slopes of 'year'.*Subtract a typical value"):
@@ -231,13 +231,14 @@ def test_slopes_of_a_column_far_from_zero_are_told(global_random_seed):
             warnings.simplefilter("error", UserWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(pd.DataFrame({"year": year - 2005, "g": g}), y)
+            model.set_params(correlated=True).fit(pd.DataFrame({"year": year, "g": g}), y)
 
 
 def test_how_far_a_column_lies_is_said_of_rows_as_they_weigh():
     """Few rows at 0 beside many that one row stands for: as among copies of it."""
     x, g = np.append(np.zeros(4), 100.0 + np.arange(8.0) % 3), np.arange(12) % 4
     weight = np.repeat([1.0, 500.0], [4, 8])
-    model = GMERegressor(groups="g", random_slopes="x", max_iter=1)
+    model = GMERegressor(groups="g", random_slopes="x", correlated=False, max_iter=1)
     with pytest.warns(UserWarning, match="random_slopes of 'x': its values are 31 standard deviations"):
         model.fit(pd.DataFrame({"x": x, "g": g}), np.sin(x), sample_weight=weight)
 

@@ -141,14 +141,36 @@ def test_files_have_the_covariance(fit, table, tmp_path):
     np.testing.assert_array_equal(again.predict(table[0]), fit.predict(table[0]))
 
 
-def test_slopes_far_from_zero_find_their_covariance(table, fit):
-    """Moved by 6 standard deviations, the same lines: intercepts are elsewhere, and correlated with the slopes."""
-    X, _, y, _ = table
-    moved = GMERegressor(groups="site", random_slopes="x").fit(X.assign(x=X["x"] + 6.0), y)
-    shift = np.array([[1.0, -6.0], [0.0, 1.0]])
+@pytest.mark.parametrize("settings", [{}, {"covariance": "diag"}, {"likelihood": "poisson"}])
+@pytest.mark.parametrize("by", [6.0, -2000.0])
+def test_how_far_zero_is_changes_no_line(by, settings, table, tmp_path):
+    """Far from zero a column has the lines of levels, known and new, that it has about its mean."""
+    X, f, y, _ = table
+    y = np.round(np.exp(f)) if settings.get("likelihood") else y
+    X = X.assign(x=X["x"] - X["x"].mean())
+    fit = GMERegressor(groups="site", random_slopes="x", **settings).fit(X, y)
+    there = X.assign(x=X["x"] + by)
+    moved = GMERegressor(groups="site", random_slopes="x", **settings).fit(there, y)
+    shift = np.array([[1.0, -by], [0.0, 1.0]])
+    one, other = (model.group_effects_["mean"].unstack("effect") for model in (fit, moved))
+    np.testing.assert_allclose(other, one @ shift.T, rtol=1e-4, atol=1e-4)
+    for table_of in (lambda model: model.group_effects_["std"].xs("x", level="effect"), rows_of_slopes):
+        np.testing.assert_allclose(table_of(moved), table_of(fit), rtol=1e-4)
     expected = shift @ fit.group_covariance_.to_numpy() @ shift.T
-    np.testing.assert_allclose(moved.group_covariance_, expected, rtol=0.35)
-    assert moved.summary().loc[NAME, "mean"] < -0.8
+    np.testing.assert_allclose(moved.group_covariance_, expected, rtol=0.02)
+    drawn = moved.posterior_["groups"].sample(4000, 0)
+    np.testing.assert_allclose(drawn.std(0), moved.posterior_["groups"].std, rtol=0.1)
+    new = [rows.assign(site="new") for rows in (X[:5], there[:5])]
+    moved.save(tmp_path / "moved.sksvi")
+    again = sksvi.load(tmp_path / "moved.sksvi")
+    for before, after in ((X, there), new):
+        for a, b in zip(fit.predict_latent(before), again.predict_latent(after), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-6)
+    assert -np.sign(by) * moved.summary().loc[NAME, "mean"] > 0.8
+
+
+def rows_of_slopes(model):
+    return model.summary().loc[["x", "std(site, x)"], ["mean", "std", "lower", "upper"]]
 
 
 def test_many_effects_are_refused_by_name(table):

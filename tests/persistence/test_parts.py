@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from sksvi._runtime.layout import Malformed, check
-from sksvi.families import Gaussian
+from sksvi.families import Gaussian, Marginal
 from sksvi.families.base import Message
 from sksvi.families.gaussian.arrow_matrix import ArrowMatrix
 from sksvi.families.gaussian.chain import Chain
+from sksvi.families.gaussian.level_blocks import LevelBlocks
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.inference import wide_stream
 from sksvi.persistence import REGISTRY
@@ -74,6 +75,7 @@ RIGHT = {
     "ArrowGaussian": {"mean": THREE, "precision": arrow()},
     "InUnits": {"scale": TWO, "centre": TWO, "inner": BLOCK},
     "Marginal": {"index": ROWS, "joint": BLOCK},
+    "LevelEffects": {"lift": LevelBlocks(TWO, ((0, 1),), (EYE,)), "inner": Marginal(BLOCK, ROWS)},
     "ClassGaussian": {"n_classes": 3, "joint": BLOCK},
     "ProjectedGaussian": {"scale": np.ones(5), "basis": np.ones((5, 2)), "inner": BLOCK, "off_std": 1.0},
     "SpectralPrior": {"squares": TWO},
@@ -320,6 +322,9 @@ WRONG = [
     ("InUnits", "centre", THREE),
     ("InUnits", "inner", Gaussian(np.zeros(1), np.eye(1))),
     ("InUnits", "inner", Gaussian(np.zeros(4), np.eye(4))),
+    ("LevelEffects", "lift", EYE),
+    ("LevelEffects", "lift", LevelBlocks(THREE, ((0, 1),), (EYE,))),
+    ("LevelEffects", "inner", Gaussian(np.zeros(2), EYE)),
     ("Marginal", "index", np.array([-1])),
     ("Marginal", "index", np.array([3])),
     ("Marginal", "index", TWO),

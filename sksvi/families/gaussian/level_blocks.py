@@ -1,6 +1,7 @@
-"""A Gaussian prior of weights whose precision is a diagonal, but for the effects of each level of grouping factors.
+"""Matrices that are a diagonal, but for one small block of the effects of each level of grouping factors; their uses.
 
-These have one small block, the same for all levels of a factor: effects of a level are correlated, levels independent.
+As the precision of a Gaussian prior they make effects of a level correlated, and levels independent. As a map they make
+effects in the units of the user's columns of those about the columns' means, which a fit has.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.families.gaussian.dense import PreciseGaussian
+from sksvi.families.gaussian.normal import InUnits
 from sksvi.families.gaussian.structures import Structure
 
 Array = np.ndarray
@@ -183,3 +185,55 @@ class LevelGaussian(PreciseGaussian):
     LAYOUT = "precision LevelBlocks; precision.diag (p) f; mean (p) f"
 
     structure = LEVELS
+
+
+class LevelEffects(InUnits):
+    """The effects of levels in the units of the user's columns, for a posterior of those that the fit has.
+
+    Parameters
+    ----------
+    inner : Marginal
+        Of the effects that the fit has, of each factor level by level.
+    lift : LevelBlocks
+        Map to those in the user's units: each is a multiple, but the first of a level, which is made of all of its.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sksvi.families import Gaussian, Marginal
+    >>> from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelEffects
+    >>> inner = Marginal(Gaussian(np.array([1.0, 2.0]), np.diag([1.0, 4.0])), np.arange(2))
+    >>> lift = LevelBlocks(np.array([1.0, 0.5]), ((0, 1),), (np.array([[1.0, -5.0], [0.0, 0.5]]),))
+    >>> LevelEffects(inner, lift).mean, LevelEffects(inner, lift).variance
+    (array([-9.,  1.]), array([7.25  , 0.0625]))
+    """
+
+    LAYOUT = "lift LevelBlocks; lift.diag (d) f; inner Marginal; inner.mean (d) f"
+
+    def __init__(self, inner: Any, lift: LevelBlocks) -> None:
+        self.inner, self.lift = inner, lift
+
+    def around(self, block: Any, prior_std: float = 1.0) -> LevelEffects:
+        """The view of another block in the same units."""
+        return LevelEffects(self.inner.around(block, prior_std), self.lift)
+
+    def _lift(self, z: Array) -> Array:
+        """Effects (..., P) that the fit has in the user's units."""
+        return LEVELS.dot(self.lift, z)
+
+    def inner_rows(self, rows: Array) -> Array:
+        """Rows a (n, P) as those c for which aᵀ times effects in the user's units is cᵀ times those of the fit."""
+        return LEVELS.coloured(self.lift, rows)
+
+    @property
+    def variance(self) -> Array:
+        """Diagonal of S, (P,)."""
+        inner = self.inner.variance
+        own = np.square(self.lift.diag) * inner
+        for part, block in self.lift.factors:
+            first, *others = (slice(part.start + k, part.stop, len(block)) for k in range(len(block)))
+            for k, other in enumerate(others, 1) if block[0, 1:].any() else ():
+                own[first] += block[0, k] ** 2 * inner[other]
+                for j, before in enumerate((first, *others)[:k]):
+                    own[first] += 2.0 * block[0, j] * block[0, k] * self.inner.between(other, before)
+        return own

@@ -71,6 +71,11 @@ class Marginal(Normal):
         """x S xᵀ for each row x of (n, P), without an inverse of S: levels that are nearly known leave it none."""
         return np.square(self._half(rows)).sum(-1)
 
+    def between(self, a: slice, b: slice) -> Array:
+        """S of pairs, the first coordinates of `a` and `b`, the second ones and so on, of coordinates in a row."""
+        moved = (slice(self.index[0] + one.start, self.index[0] + one.stop, one.step) for one in (a, b))
+        return np.asarray(self.joint.structure.between(self.joint.root, *moved))
+
     def crossed(self, rows: Array) -> Array:
         """Covariance (1, m, 1, m) of A w for rows A (m, P): the axes of one class."""
         half = self._half(rows)

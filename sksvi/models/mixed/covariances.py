@@ -69,6 +69,8 @@ class SquaredDeviation(Rayleigh):
 
 #: Shape of the prior of correlations: 1 would be uniform over correlation matrices.
 ETA = 2.0
+#: Of differences that stand for slopes.
+STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,15 @@ class Groups:
             total -= float(np.sum(2.0 * (shapes(r) - ETA + 1.0) * log_cosh(values[own])))
         return total
 
-    def independent_at(self, values: Array, means: tuple[Array, ...]) -> Array:
-        """The values under which intercepts and slopes are as independent where slopes' columns have these means.
-
-        Without correlations intercepts are as wide as that makes them.
-        """
-        first, out = np.cumsum([0, *self.effects]), values.copy()
-        out[first[:-1]] += 0.5 * np.log1p([np.sum(np.square(mean)) for mean in means])
+    def mapped(self, values: Array, maps: list[Array]) -> Array:
+        """The values of effects that a matrix (r, r) of each factor makes of these, a diagonal of independent ones."""
+        out = values.copy()
+        out[: self.n_scales] += np.log(np.concatenate([np.diagonal(own) for own in maps]))
         for f, r, scales, own in self.correlated_factors:
-            moved = np.eye(r)
-            moved[0, 1:] = -means[f]
-            root = moved * np.exp(values[scales])
-            out[scales], out[own] = 0.5 * np.log(np.sum(np.square(root), axis=1)), partial_coordinates(root @ root.T)
+            root = maps[f] @ (np.exp(values[scales])[:, None] * correlation_root(values[own], r))
+            upper = np.asarray(np.linalg.qr(root.T, mode="r"))
+            root = upper.T * np.sign(np.diagonal(upper))
+            out[scales], out[own] = 0.5 * np.log(np.sum(np.square(root), axis=1)), partial_coordinates(root)
         return out
 
     def correlations(self, values: Array) -> list[Array]:
@@ -179,13 +178,11 @@ def correlation_root(z: Array, size: int) -> Array:
     return root
 
 
-def partial_coordinates(covariance: Array) -> Array:
-    """z of the correlations of a covariance matrix."""
-    std = np.sqrt(np.diagonal(covariance))
-    root = np.linalg.cholesky(covariance / np.outer(std, std))
-    rows, columns = np.tril_indices(len(std), -1)
+def partial_coordinates(root: Array) -> Array:
+    """z of the correlations of a covariance L Lᵀ, from its lower triangular L."""
+    rows, columns = np.tril_indices(len(root), -1)
     left = np.sqrt(np.cumsum(np.square(root[:, ::-1]), axis=1)[:, ::-1])  # of a row's square, from each column on
-    return np.arctanh(root[rows, columns] / left[rows, columns])
+    return np.arcsinh(root[rows, columns] / left[rows, columns + 1])  # a correlation that rounds to 1 has its z, too
 
 
 def root_slopes(z: Array, root: Array) -> Array:
@@ -270,10 +267,15 @@ class LogScales:
     weights: Array
     within: Array | float = 0.0
 
-    def of_deviations(self, n: int, scale: Array) -> LogScales:
-        """Nodes of the first n values alone, which are deviations, divided by a scale (n,)."""
-        within = np.broadcast_to(self.within, self.nodes.shape[1:])[:n]
-        return LogScales(self.nodes[:, :n] - np.log(scale), self.weights, within)
+    def mapped(self, groups: Groups, maps: list[Array]) -> LogScales:
+        """Nodes of effects that a matrix of each factor makes of these; what is within follows in first order."""
+        nodes = np.stack([groups.mapped(values, maps) for values in self.nodes])
+        within = np.zeros(nodes.shape[1]) + self.within
+        if within.any():
+            steps = self.weights @ self.nodes + STEP * np.vstack([np.eye(len(within)), -np.eye(len(within))])
+            ends = np.stack([groups.mapped(values, maps) for values in steps]).reshape(2, *[len(within)] * 2)
+            within = within @ np.square((ends[0] - ends[1]) / (2.0 * STEP))
+        return LogScales(nodes, self.weights, within)
 
     @property
     def mean(self) -> Array:

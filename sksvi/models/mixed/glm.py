@@ -45,7 +45,7 @@ NOISE_START, MOST_UNIT = 0.5, 1e75
 
 @dataclass(frozen=True)
 class SlopeStarts(Starts):
-    """Levels whose lines differ in slope far from zero differ as much more there: intercepts that allow for it.
+    """Independent effects of columns far from zero: intercepts that allow for lines that differ as much more there.
 
     Else slopes of moderate size look impossible from the first rows on, and vanish before intercepts have grown.
     """
@@ -54,10 +54,13 @@ class SlopeStarts(Starts):
     means: tuple[Array, ...]
 
     def others(self, q: dict[str, Any]) -> list[dict[str, Any]]:
-        """Deviations of groups that allow for it, and correlations where there are any."""
-        if self.groups is None or not max((float(np.linalg.norm(mean)) for mean in self.means), default=0.0) > FAR:
+        """Deviations of intercepts that allow for it."""
+        off = [float(np.linalg.norm(mean)) for mean in self.means]
+        if self.groups is None or not max(off, default=0.0) > FAR:
             return []
-        return [{"group_std": Point(self.groups.independent_at(q["group_std"].value, self.means))}]
+        values = q["group_std"].value.copy()
+        values[np.cumsum([0, *self.groups.effects[:-1]])] += 0.5 * np.log1p(np.square(off))
+        return [{"group_std": Point(values)}]
 
 
 class MixedModel(LinearModel):
@@ -72,7 +75,7 @@ class MixedModel(LinearModel):
         Of the Rayleigh prior of w2; "auto": its root has the prior of groups' deviations; None: no noise.
     groups : Groups or None
     slope_means : tuple of ndarray, optional
-        By factor the means of the columns that have slopes, in the units that they are in.
+        By factor the means of the columns that have slopes beside an intercept, in the units that they are in.
     unseen : list of ndarray of shape (r, r), optional
         Covariance of the effects of a level that the fit did not have, by factor, for predictions; None: not counted
         in.

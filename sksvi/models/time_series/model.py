@@ -17,13 +17,7 @@ from sksvi.models.data import Table
 from sksvi.models.per_latent import MeanTrial, PerLatent
 from sksvi.models.time_series.components import Dynamics
 from sksvi.models.time_series.population import PopulationPrior
-from sksvi.models.time_series.search import (
-    ConjugateOptimum,
-    Optimum,
-    SeriesSearch,
-    closed_messages,
-    first_messages,
-)
+from sksvi.models.time_series.search import ConjugateOptimum, Optimum, SeriesSearch, closed_messages, first_messages
 from sksvi.models.time_series.weak_prior import WeakPrior
 from sksvi.models.traits import Traits
 

@@ -7,14 +7,15 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from sksvi.families import DiagonalGaussian, Gaussian, Point
+from sksvi.families import DiagonalGaussian, Gaussian, Marginal, Point
 from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
-from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelGaussian
+from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelEffects, LevelGaussian
 from sksvi.likelihoods import Gaussian as Normal
 from sksvi.models.linear.hyperposterior import LinearHyperposterior
 from sksvi.models.mixed.covariances import (
     ETA,
     Groups,
+    LogScales,
     correlation_root,
     drawn_correlations,
     log_correlation_density,
@@ -61,7 +62,46 @@ def test_coordinates_go_both_ways(rng):
         root = correlation_root(z, size)
         std = rng.uniform(0.5, 2.0, size)
         np.testing.assert_allclose(np.linalg.norm(root, axis=1), 1.0)
-        np.testing.assert_allclose(partial_coordinates(np.outer(std, std) * (root @ root.T)), z, rtol=1e-9)
+        np.testing.assert_allclose(partial_coordinates(np.diag(std) @ root), z, rtol=1e-9)
+
+
+def test_maps_of_effects_move_their_covariance(rng):
+    values = rng.standard_normal(LAYOUT.n_values)
+    maps = [np.diag(rng.uniform(0.5, 2.0, r)) for r in LAYOUT.effects]
+    maps[0][0, 1:], maps[1][0, 1:] = rng.standard_normal(2), 3.0
+    moved, before = (LAYOUT.covariances(one) for one in (LAYOUT.mapped(values, maps), values))
+    for own, map_, covariance in zip(moved, maps, before, strict=True):
+        np.testing.assert_allclose(own, map_ @ covariance @ map_.T, rtol=1e-10)
+    maps[1][0, 1] = 1e12
+    back = [np.linalg.inv(map_) for map_ in maps]
+    np.testing.assert_allclose(LAYOUT.mapped(LAYOUT.mapped(values, maps), back)[:3], values[:3], rtol=1e-10)
+    assert np.all(np.isfinite(LAYOUT.mapped(values, maps)))
+
+
+def test_what_is_within_nodes_is_moved(rng):
+    """In first order: as draws about the node are."""
+    layout, maps = Groups((0,), (4,), (2,), correlated=True), [np.array([[1.0, -1.5], [0.0, 0.5]])]
+    node, within = rng.standard_normal(3), np.full(3, 1e-4)
+    moved = LogScales(node[None], np.ones(1), within).mapped(layout, maps)
+    draws = [layout.mapped(node + 1e-2 * z, maps) for z in rng.standard_normal((2000, 3))]
+    np.testing.assert_allclose(moved.within, np.var(draws, axis=0), rtol=0.2)
+    np.testing.assert_array_equal(LogScales(node[None], np.ones(1)).mapped(layout, maps).within, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "dense", "arrow"])
+def test_effects_in_users_units_have_the_moments_of_their_draws(rng, kind):
+    joint, index = block_of(kind, rng), np.arange(2, 30)
+    maps = np.array([[1.0, -2.0, 0.5], [0.0, 0.5, 0.0], [0.0, 0.0, 2.0]]), np.diag([1.0, 3.0]), np.eye(1)
+    diag = np.concatenate([np.tile(np.diagonal(own), n) for own, n in zip(maps, LAYOUT.levels, strict=True)])
+    view = LevelEffects(Marginal(joint, index), LevelBlocks(diag, ((0, 4), (12, 5), (22, 6)), maps))
+    A = view.inner_rows(np.eye(28))
+    z = rng.standard_normal((3, 28))
+    np.testing.assert_allclose(view.lifted(z), z @ A.T)
+    np.testing.assert_allclose(view.mean, A @ view.inner.mean)
+    np.testing.assert_allclose(view.cov, A @ view.inner.cov @ A.T, atol=1e-12)
+    np.testing.assert_allclose(view.variance, np.diagonal(view.cov))
+    np.testing.assert_allclose(view.spread(z), np.einsum("ij,jk,ik->i", z, view.cov, z))
+    np.testing.assert_array_equal(view.around(joint).variance, view.variance)
 
 
 def test_prior_of_correlations_is_a_power_of_the_determinant(rng):

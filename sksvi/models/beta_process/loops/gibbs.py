@@ -13,21 +13,7 @@ import numpy as np
 
 from sksvi._runtime.compiled import entry, njit
 from sksvi.models.beta_process.loops.variational import FAST, axpy, observed_columns
-from sksvi.models.numbers import (
-    GOLDEN,
-    LN2,
-    MIX1,
-    MIX2,
-    S11,
-    S27,
-    S30,
-    S31,
-    UNIT,
-    exp_minus,
-    log_of,
-    mixed,
-    normal,
-)
+from sksvi.models.numbers import GOLDEN, LN2, MIX1, MIX2, S11, S27, S30, S31, UNIT, exp_minus, log_of, mixed, normal
 
 Array = np.ndarray
 U = np.uint64

@@ -13,14 +13,7 @@ import numpy as np
 from sksvi._runtime.compiled import entry
 from sksvi.families.implicit_loops import digamma, tetragamma
 from sksvi.models.numbers import FLOAT
-from sksvi.models.topics.loops.algebra import (
-    LDA_DOCUMENTS,
-    compiled,
-    gathered,
-    scaled_proportions,
-    smallest,
-    sum_of,
-)
+from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled, gathered, scaled_proportions, smallest, sum_of
 
 # ---- mean field
 Array = np.ndarray
