@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import difflib
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sksvi.estimators.checks import LEAST_SPREAD
 from sksvi.formulas._terms import formulaic, plain, quoted, tokens_of
 
 INTERCEPT = "Intercept"
@@ -27,6 +29,8 @@ CONTRASTS = set("Treatment Poly Sum Helmert Diff treatment poly sum helmert diff
 OF_NUMPY = {"where", "clip", "round", "isin", "pi", "e", "inf", "nan"}
 #: Largest whole number among the options of a function: knots, degrees, levels.
 MOST = 10_000
+#: Standard deviations from 0 beyond which a column makes its products and powers nearly multiples of other columns.
+FAR = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,17 @@ class FixedColumns:
         )
         return matrix_of(spec, data, " + ".join(self.terms))[self.names]
 
+    def far_from_zero(self, data: Any) -> Iterator[tuple[str, str, float]]:
+        """Products and powers, a number in each that is far from 0 in these rows, and by how many deviations."""
+        for term in formulaic().Formula(self.terms):
+            numbers = [_marked(factor) for factor in term.factors if self.levels.get(factor.expr, ()) is None]
+            powers = [f"`{name}`" for name in self.variables if re.search(rf"\b{re.escape(name)}`?\s*\*\*", str(term))]
+            for name in numbers if len(term.factors) > 1 else powers:
+                values = np.asarray(matrix_of(formulaic().Formula(f"0 + {name}"), data, name), float)
+                off = np.min(np.abs(values.mean(axis=0)) / np.maximum(values.std(axis=0), LEAST_SPREAD))
+                if off > FAR and len(np.unique(values)) > 2:
+                    yield str(term), re.sub(r"^`(\w+)`$", r"\1", name.strip("{}")), float(off)
+
     @property
     def written(self) -> list[str]:
         """The terms; ValueError unless each is a product of columns and expressions that files may hold."""
@@ -99,8 +114,13 @@ class FixedColumns:
 
 def _written(term: Any) -> str:
     """A term as formulaic reads it again."""
+    return ":".join(map(_marked, term.factors))
+
+
+def _marked(factor: Any) -> str:
+    """A factor of a term as formulaic reads it again."""
     marks = {"lookup": "`{}`", "python": "{{{}}}", "literal": "{}"}
-    return ":".join(marks[factor.eval_method.value].format(factor.expr) for factor in term.factors)
+    return marks[factor.eval_method.value].format(factor.expr)
 
 
 # ---- names and values

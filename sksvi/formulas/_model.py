@@ -16,7 +16,7 @@ from sksvi import likelihoods
 from sksvi._typing.arrays import ArrayLike, DataFrame, PathLike, PerRow, Series
 from sksvi._typing.parameters import LikelihoodLike
 from sksvi.estimators.checks import check_flag
-from sksvi.formulas._design import FormulaTransformer
+from sksvi.formulas._design import FormulaTransformer, frame_of
 from sksvi.formulas._expressions import INTERCEPT
 from sksvi.linear_model import BayesianGLMClassifier, BayesianGLMRegressor
 from sksvi.mixed_effects import GMEClassifier, GMERegressor
@@ -87,7 +87,8 @@ def from_formula(
     Warns
     -----
     UserWarning
-        Where ``(1 + z || g)`` of a categorical column has independent effects, and in lme4 correlated ones.
+        Where ``(1 + z || g)`` of a categorical column has independent effects, and in lme4 correlated ones; of
+        interactions and powers of a column whose values are far from 0, such as years.
 
     Examples
     --------
@@ -123,6 +124,7 @@ def from_formula(
     if design.smooth_keys and isinstance(precision, Mapping):
         chosen["prior_precision"] = {**precision, **{key: "auto" for key in design.smooth_keys if key not in precision}}
     _tell_of_levels_apart(design)
+    _tell_of_products(design, data)
     estimator = ESTIMATORS[_is_for_labels(likelihood), has_groups](likelihood=likelihood, **chosen)
     return FormulaModel([("design", FormulaTransformer(formula, maps)), ("model", estimator)])
 
@@ -137,6 +139,18 @@ def _tell_of_levels_apart(design: FormulaTransformer) -> None:
                 "has correlated effects of all levels of a categorical column there. Write | for correlated ones.",
                 stacklevel=3,
             )
+
+
+def _tell_of_products(design: FormulaTransformer, data: DataFrame) -> None:
+    """Warn of interactions and powers of columns far from 0, whose own part in the rows the prior cannot tell."""
+    for term, name, off in design.fixed_.far_from_zero(frame_of(data)):
+        warnings.warn(
+            f"term {term!r} of the formula: values of {name!r} are {off:.0f} standard deviations from 0, so that its "
+            "column is nearly a multiple of others, and the prior, which goes by how far a column spreads, draws its "
+            f"coefficient to zero. Write center({name}) for {name} in all terms: those without it are then effects at "
+            f"the mean of {name}.",
+            stacklevel=3,
+        )
 
 
 def _is_for_labels(likelihood: Any) -> bool:

@@ -39,10 +39,7 @@ def _inner(A: Array, at: Array, indices: Array, data: Array, row: Array) -> floa
     return total
 
 
-@entry(
-    *ROWS,
-    "out (n) f",
-)
+@entry(*ROWS, "out (n) f")
 @njit()
 def form(
     A: Array,
@@ -83,10 +80,7 @@ def _scatter(scale: float, A: Array, at: Array, indices: Array, data: Array, row
         row[at[j]] += scale * A[j]
 
 
-@entry(
-    *ROWS,
-    "gamma (n) f",
-)
+@entry(*ROWS, "gamma (n) f")
 @njit()
 def gram(
     A: Array,

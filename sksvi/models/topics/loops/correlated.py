@@ -124,10 +124,7 @@ def settle_root(
     return repairs
 
 
-@entry(
-    *DOCUMENTS,
-    "state (n, 2*P) f",
-)
+@entry(*DOCUMENTS, "state (n, 2*P) f")
 @compiled
 def newton_documents(
     corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
@@ -250,10 +247,7 @@ def gradient_documents(
     return repairs
 
 
-@entry(
-    *DOCUMENTS,
-    "state (n, 2*P+P^) f",
-)
+@entry(*DOCUMENTS, "state (n, 2*P+P^) f")
 @compiled
 def hybrid_documents(
     corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
@@ -263,10 +257,7 @@ def hybrid_documents(
     return gradient_documents(False, corpus, topics, prior, bound, full, effort, state, roots)
 
 
-@entry(
-    *DOCUMENTS,
-    "state (n, 2*P+2*P^) f",
-)
+@entry(*DOCUMENTS, "state (n, 2*P+2*P^) f")
 @compiled
 def standard_documents(
     corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
@@ -347,10 +338,7 @@ def message_steps(
     return repairs
 
 
-@entry(
-    *DOCUMENTS,
-    "state (n, 2*P+P^) f",
-)
+@entry(*DOCUMENTS, "state (n, 2*P+P^) f")
 @compiled
 def message_documents(
     corpus: Corpus, topics: Array, prior: LogOddsPopulation, bound: int, full: bool, effort: Effort, state: Array,
