@@ -332,7 +332,8 @@ def _of_array(X: Array, weight: Array, centre: Array, threads: int) -> list[Arra
         part = np.asarray(X[rows])
         low, high = _folded(np.minimum, part), _folded(np.maximum, part)
         off = np.subtract(part, centre, order="C")  # the same sums for every layout of X
-        return low, high, _two(part, low, high), np.dot(weight[rows], off), np.dot(weight[rows], np.square(off))
+        two, sums = _two(part, low, high), np.dot(weight[rows], off)
+        return low, high, two, sums, np.dot(weight[rows], np.square(off, out=off))  # a new array would take longer
 
     blocks = zip(*parallel.in_order(of_block, _blocks(X), threads), strict=True)
     lows, highs, two, sums, squares = (np.array(own) for own in blocks)
@@ -364,22 +365,12 @@ def _two(X: Array, low: Array, high: Array) -> Array:
 
 def _of_stored(X: Any, weight: Array, centre: Array, threads: int) -> list[Array]:
     """What `_of_array` says, of a sparse matrix."""
-    columns = X.tocsc()
-    values, stored = columns.data.astype(float, copy=False), np.diff(columns.indptr)
-    here, zeros = np.flatnonzero(stored), stored < X.shape[0]
+    from sksvi.models.linear.sparse_loops import add_to_columns
 
-    def reduced(function: np.ufunc, each: Array) -> Array:
-        """A reduction of what is stored in each column, 0 where nothing is."""
-        out = np.zeros(len(stored), each.dtype)
-        out[here] = function.reduceat(each, columns.indptr[here])
-        return out
-
-    low, high = reduced(np.minimum, values), reduced(np.maximum, values)
-    low, high = np.where(zeros, np.minimum(low, 0.0), low), np.where(zeros, np.maximum(high, 0.0), high)
-    of_ends = (values == np.repeat(low, stored)) | (values == np.repeat(high, stored))
-    two = (reduced(np.logical_and, of_ends) | (stored == 0)) & ~(zeros & (low < 0) & (high > 0))
-    own, off = weight[columns.indices], values - np.repeat(centre, stored)
-    missing = float(weight.sum()) - reduced(np.add, own)
-    sums = reduced(np.add, own * off) - missing * centre
-    squares = reduced(np.add, own * np.square(off)) + missing * np.square(centre)
-    return [low, high, two, sums, squares]
+    zeros, out = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0], np.zeros((6, X.shape[1]))
+    out[0, ~zeros], out[1, ~zeros] = np.inf, -np.inf
+    add_to_columns(X.indptr, X.indices, X.data.astype(float, copy=False), weight, centre, out)
+    low, high, stored, sums, squares, between = out
+    missing = weight.sum() - stored
+    two = (between == 0) & ~(zeros & (low < 0) & (high > 0))
+    return [low, high, two, sums - missing * centre, squares + missing * np.square(centre)]

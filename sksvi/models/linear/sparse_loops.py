@@ -57,3 +57,25 @@ def gram(indptr: Array, indices: Array, values: Array, gamma: Array, intercept: 
     for a in range(out.shape[0]):
         for b in range(a):
             out[b, a] = out[a, b]
+
+
+@entry("weight (n) f", "centre (D) f", "out (6, D) f", "indptr (n+1) u cuts e", "indices (e) u < D", "values (e) f")
+@njit()
+def add_to_columns(indptr: Array, indices: Array, values: Array, weight: Array, centre: Array, out: Array) -> None:
+    """Add what is stored to the extremes of each column, its weight, sums of w (x - centre) and w (x - centre)².
+
+    The last row counts values between the extremes.
+    """
+    for i in range(len(weight)):
+        for e in range(indptr[i], indptr[i + 1]):
+            j, x = indices[e], values[e]
+            off = x - centre[j]
+            out[0, j] = min(out[0, j], x)
+            out[1, j] = max(out[1, j], x)
+            out[2, j] += weight[i]
+            out[3, j] += weight[i] * off
+            out[4, j] += weight[i] * (off * off)
+    for e in range(len(values)):
+        j = indices[e]
+        if out[0, j] < values[e] < out[1, j]:
+            out[5, j] += 1.0
