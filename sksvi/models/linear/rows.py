@@ -190,10 +190,12 @@ class RescaledRows(_RowBlock):
         """diag(A S Aᵀ): one triangular product."""
         d = len(self.inverse)
         of_x, constant = self._split(q.root.T)
-        Z = times_triangle(self.X, of_x[:, :d].T)
-        Z += constant[:d]
+        Z, constant, last = times_triangle(self.X, of_x[:, :d].T), constant[:d], constant[d:]
+        # |z + c|² without an addition to each entry of z
         out = np.einsum("ij,ij->i", Z, Z)
-        return out + np.square(np.dot(self.X, of_x[:, d]) + constant[d]) if self.intercept else out
+        out += np.dot(self.X, 2.0 * np.dot(of_x[:, :d], constant))
+        out += constant @ constant
+        return out + np.square(np.dot(self.X, of_x[:, d]) + last) if self.intercept else out
 
     def pull(self, alpha: Array) -> Array:
         """Aᵀ alpha."""
@@ -211,9 +213,10 @@ class RescaledRows(_RowBlock):
         out[d:, :d] = pulled - total * self.shift
         out[:d, d:] = out[d:, :d].T
         out[d:, d:] = total
-        off = np.multiply.outer(half, self.shift)
-        np.multiply(_gram(self.X, gamma), np.multiply.outer(self.inverse, self.inverse), out=out[:d, :d])
-        out[:d, :d] -= off + off.T
+        both = np.stack([half, self.shift])
+        np.multiply(_gram(self.X, gamma), self.inverse, out=out[:d, :d])
+        out[:d, :d] *= self.inverse[:, None]
+        out[:d, :d] -= np.dot(both.T, both[::-1])
         return out
 
 
