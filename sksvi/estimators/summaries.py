@@ -250,7 +250,7 @@ CHANGES = {"hyperparameters": UNCHECKED}
 
 
 def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: bool = True, within: Any = None) -> Any:
-    """Rows of a summary of hyperparameters with nodes: moments, and intervals of a normal of their logarithms.
+    """Rows of a summary of hyperparameters with nodes: moments, and intervals of their logarithms by `node_ends`.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: 
     coverage : float
         Of the equal-tailed interval.
     positive : bool, default=True
-        Whether values are positive: else the normal is one of the values.
+        Whether values are positive: else intervals are of the values.
     within : array-like, one per value, optional
         Variance about every node, of logarithms where values are positive.
 
@@ -271,16 +271,45 @@ def node_table(values: dict[str, Any], weights: Any, coverage: float, positive: 
     """
     import pandas as pd
 
-    half, rows = ndtri(1.0 - tail_of(coverage)), {}
+    tail, rows = tail_of(coverage), {}
     for at, (name, value) in enumerate(values.items()):
         beside = 0.0 if within is None else within[at]
         mean = weights @ value
         std = np.sqrt(max(weights @ np.square(value - mean), 0.0) + beside * (mean**2 if positive else 1.0))
-        on = np.log(value) if positive else value
-        centre = weights @ on
-        ends = centre + half * np.sqrt(max(weights @ np.square(on - centre), 0.0) + beside) * np.array([-1.0, 1.0])
+        ends = node_ends(np.log(value) if positive else value, weights, tail, beside)
         rows[name] = [mean, std, *(np.exp(ends) if positive else ends)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+
+
+#: Values of nodes that differ by this share of their range have the same.
+ALIKE = 1e-9
+
+
+def node_ends(values: Array, weights: Array, tail: float, within: float = 0.0) -> Array:
+    """Ends of the equal-tailed interval of a normal about the median of nodes that has a width of its own to each side.
+
+    Parameters
+    ----------
+    values, weights : ndarray of shape (k,)
+    tail : float
+        Probability beyond either end.
+    within : float, default=0.0
+        Variance about every node.
+
+    Returns
+    -------
+    ndarray of shape (2,)
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    centre = values[order[np.searchsorted(below, [0.5 - ALIKE, 0.5 + ALIKE])]].mean()
+    off, ends = values - centre, np.empty(2)
+    off[np.abs(off) <= ALIKE * np.ptp(values)] = 0.0
+    for at, side in enumerate((-1.0, 1.0)):
+        beyond = weights * (side * off > 0.0)
+        share = beyond.sum() + 0.5 * weights[off == 0.0].sum()
+        ends[at] = centre + side * np.sqrt(beyond @ np.square(off) / share + within) * ndtri(1.0 - 0.5 * tail / share)
+    return ends
 
 
 def posterior_of_nodes(nodes_of: Callable[[Any], Any], columns_of: Callable[[Any, Any], dict[str, Any]]) -> property:

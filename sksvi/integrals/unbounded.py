@@ -101,11 +101,14 @@ class Unbounded:
         ended = (np.isfinite(low) | np.isfinite(high)) & (low < high)
         directions, lines = regression(curvature, ended, least), {}
         for k in np.flatnonzero(ended):
-            rooms = [_length(end[k] - mode[k], directions[:, k]) for end in (low, high) if np.isfinite(end[k])]
+            rooms = sorted((end[k] - mode[k] for end in (low, high) if np.isfinite(end[k])), key=abs)
+            # Where others follow the density may fall more than where they stay, by a regression that leads far.
+            ways = [directions[:, k]] + [np.eye(len(mode))[k]] * bool(np.any(np.delete(directions[:, k], k)))
+            moves = (_length(room, way) * way for way in ways for room in rooms)
             if curvature[k, k] * narrow**2 >= 1.0:
-                falls = (0.5 * curvature[k, k] * room**2 for room in rooms)
+                falls = (0.5 * curvature[k, k] * move[k] ** 2 for move in moves)
             else:
-                falls = (peak - density(mode + room * directions[:, k]) for room in sorted(rooms, key=abs))
+                falls = (peak - density(mode + move) for move in moves)
             ended[k] = any(fall < NEGLIGIBLE for fall in falls)
         directions = regression(curvature, ended, least)
         for k in np.flatnonzero(ended):

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import expit, logit, ndtr
 
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.posterior import Posterior
+from sksvi.estimators.summaries import node_ends
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.mixture import sample_mixture
 from sksvi.inference.records import replace
@@ -415,16 +416,13 @@ def node_rows(values: dict[str, Array], weights: Array, coverage: float) -> Any:
     """
     import pandas as pd
 
-    half, rows = ndtri(1.0 - tail_of(coverage)), {}
+    tail, rows = tail_of(coverage), {}
     for name, column in values.items():
         mean = float(weights @ column)
         if np.ptp(column) == 0.0:
             rows[name] = [float(column[0]), np.nan, np.nan, np.nan]
             continue
         to, back = (logit, expit) if name.endswith("damping") else (np.log, np.exp)
-        z = to(column)
-        centre = float(weights @ z)
-        spread = half * float(np.sqrt(weights @ np.square(z - centre)))
         std = float(np.hypot.reduce(np.sqrt(weights) * (column - mean)))  # whose squares may be no numbers
-        rows[name] = [mean, std, float(back(centre - spread)), float(back(centre + spread))]
+        rows[name] = [mean, std, *back(node_ends(to(column), weights, tail))]
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "std", "lower", "upper"])

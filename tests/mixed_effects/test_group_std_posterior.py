@@ -118,7 +118,7 @@ def test_learned_parameters_of_the_likelihood_are_held():
     X, crossed = X.assign(h=np.tile(list("abcde"), 18)), {"groups": ["g", "h"], "tol": 1e-8}
     learned = model(likelihood="negative-binomial", **crossed).fit(X, y)
     fixed = model(likelihood=NegativeBinomial(dispersion=learned.noise_), **crossed).fit(X, y)
-    np.testing.assert_allclose(learned.group_std_["mean"], fixed.group_std_["mean"], rtol=2e-2)
+    assert np.all(np.abs(learned.group_std_["mean"] - fixed.group_std_["mean"]) < 0.05 * fixed.group_std_["std"])
     np.testing.assert_allclose(learned.group_std_["std"], fixed.group_std_["std"], rtol=5e-2)
 
 

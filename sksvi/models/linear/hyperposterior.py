@@ -20,6 +20,7 @@ from sksvi.families import NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeBlocks
 from sksvi.integrals.nodes import Nodes, nodes_about, scattered, shape_about
+from sksvi.integrals.unbounded import NEGLIGIBLE
 from sksvi.models.linear.scales import log_half_cauchy
 
 Array = np.ndarray
@@ -31,6 +32,9 @@ SHARP_OF_LEVELS = 0.04
 #: Unit of the search for the highest density, which its first step moves by at most, in logarithms; in these units the
 #: step of differences, the slope and the relative gain at which it ends, and its trials along a line.
 UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
+#: Deviation of effects, in the unit of f, of levels that are as good as alike; share of what the density may fall by
+#: towards an end that matters; and how far from the mode, in logarithms, that end is at least.
+LEAST_GROUP_STD, SHARE_OF_END, CLEARLY_APART = 1e-3, 0.95, 2.0
 #: Rows for each weight, of which fewer look at the weights that a node has, whose bound they give: to first order about
 #: those of the fit the density of parameters of their likelihood may grow without end.
 FEW_ROWS = 5.0
@@ -115,7 +119,24 @@ class LinearHyperposterior:
         if "prior_precision" in self.places:
             at = self.places["prior_precision"]
             low[at], high[at] = self.model.scales.lowest, self.model.scales.highest
+        if "group_std" in self.places:
+            low[self.places["group_std"]] = self._lowest_group_std()
         return low, high
+
+    def _lowest_group_std(self) -> Array:
+        """Where the support of each log deviation of effects ends, (V,): -inf where they clearly vary.
+
+        Towards none the density falls as slowly as the deviation itself: it ends where it has fallen enough to be left
+        out, and little enough that nodes follow it up to there.
+        """
+        groups, at = self.model.groups, self.places["group_std"]
+        mode, out = self.mode[at], np.full(groups.n_values, -np.inf)
+        for k in range(groups.n_scales):
+            h = self.mode.copy()
+            h[at][k] = least = min(np.log(LEAST_GROUP_STD * self.model.unit), mode[k])
+            end = least + max(self(self.mode) - self(h) - SHARE_OF_END * NEGLIGIBLE, 0.0)
+            out[k] = end if end < mode[k] - CLEARLY_APART else -np.inf
+        return out
 
     def blocks_at(self, h: Array) -> dict[str, Any]:
         """The blocks of q with the hyperparameters h."""
