@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from sksvi.estimators.summaries import node_table
+from sksvi.estimators.summaries import node_ends, node_table
 from sksvi.families import Gaussian, Point
 from sksvi.integrals.nodes import Nodes
 from sksvi.models.data import Table
@@ -165,6 +165,16 @@ def test_moments_and_table():
     np.testing.assert_allclose(table.loc["a", ["mean", "std"]].astype(float), [scales.mean[0], scales.std[0]])
     np.testing.assert_allclose(table.loc["a", ["lower", "upper"]].astype(float), np.exp([-1.0, 1.0]))
     np.testing.assert_allclose(table.loc["b", ["lower", "upper"]].astype(float), 1.0)
+
+
+def test_ends_are_quantiles_of_two_halves_of_normals():
+    """Of widths 1 and 3 about their median, 2; of nodes at one place with a variance within, of a normal."""
+    grid = np.linspace(-4.0, 20.0, 4801)
+    width = np.where(grid < 2.0, 1.0, 3.0)
+    weights = np.exp(-0.5 * np.square((grid - 2.0) / width)) / width
+    ends = node_ends(grid, weights / weights.sum(), ndtr(-1.5))
+    np.testing.assert_allclose(ends, [2.0 - 1.5, 2.0 + 1.5 * 3.0], atol=0.02)
+    np.testing.assert_allclose(node_ends(np.full(2, 5.0), np.array([0.3, 0.7]), ndtr(-1.5), 4.0), [2.0, 8.0])
 
 
 @pytest.mark.parametrize("name", ["poisson", "logit"])
