@@ -102,9 +102,10 @@ class Unbounded:
         directions, lines = regression(curvature, ended, least), {}
         for k in np.flatnonzero(ended):
             rooms = sorted((end[k] - mode[k] for end in (low, high) if np.isfinite(end[k])), key=abs)
-            # Where others follow the density may fall more than where they stay, by a regression that leads far.
-            ways = [directions[:, k]] + [np.eye(len(mode))[k]] * bool(np.any(np.delete(directions[:, k], k)))
-            moves = (_length(room, way) * way for way in ways for room in rooms)
+            # By a regression that leads far the density may fall more where others follow than where they stay.
+            following, alone = directions[:, k], np.eye(len(mode))[k]
+            both = [following] if np.array_equal(following, alone) else [following, alone]
+            moves = (_length(room, direction) * direction for direction in both for room in rooms)
             if curvature[k, k] * narrow**2 >= 1.0:
                 falls = (0.5 * curvature[k, k] * move[k] ** 2 for move in moves)
             else:
