@@ -36,9 +36,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         time_series as time_series,
         topics as topics,
     )
-    from sksvi._versions import (
-        show_versions as show_versions,
-    )
+    from sksvi._versions import show_versions as show_versions
     from sksvi.decomposition import (
         BetaProcessFA as BetaProcessFA,
         GammaFactorModel as GammaFactorModel,
@@ -68,9 +66,7 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         TopicGraphDisplay as TopicGraphDisplay,
         TopicWordsDisplay as TopicWordsDisplay,
     )
-    from sksvi.formulas import (
-        from_formula as from_formula,
-    )
+    from sksvi.formulas import from_formula as from_formula
     from sksvi.gaussian_process import (
         GPClassifier as GPClassifier,
         SparseGPClassifier as SparseGPClassifier,
@@ -80,17 +76,9 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         BayesianGLMClassifier as BayesianGLMClassifier,
         BayesianGLMRegressor as BayesianGLMRegressor,
     )
-    from sksvi.mixed_effects import (
-        GMEClassifier as GMEClassifier,
-        GMERegressor as GMERegressor,
-    )
-    from sksvi.mixture import (
-        BernoulliMixture as BernoulliMixture,
-        CategoricalMixture as CategoricalMixture,
-    )
-    from sksvi.persistence import (
-        load as load,
-    )
+    from sksvi.mixed_effects import GMEClassifier as GMEClassifier, GMERegressor as GMERegressor
+    from sksvi.mixture import BernoulliMixture as BernoulliMixture, CategoricalMixture as CategoricalMixture
+    from sksvi.persistence import load as load
     from sksvi.predictive import (
         log_predictive_density as log_predictive_density,
         predict_interval as predict_interval,
@@ -101,13 +89,8 @@ if TYPE_CHECKING:  # what type checkers and editors see in the place of __getatt
         summary as summary,
         summary_text as summary_text,
     )
-    from sksvi.time_series import (
-        DynamicGLM as DynamicGLM,
-    )
-    from sksvi.topics import (
-        CorrelatedTopicModel as CorrelatedTopicModel,
-        StructuredLDA as StructuredLDA,
-    )
+    from sksvi.time_series import DynamicGLM as DynamicGLM
+    from sksvi.topics import CorrelatedTopicModel as CorrelatedTopicModel, StructuredLDA as StructuredLDA
 
 __version__ = "0.1.0.dev0"
 

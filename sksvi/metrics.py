@@ -81,12 +81,7 @@ def crps(y_true: ArrayLike, draws: ArrayLike, *, sample_weight: PerRow | None = 
 
 
 def interval_score(
-    y_true: ArrayLike,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    *,
-    coverage: float = 0.9,
-    sample_weight: PerRow | None = None,
+    y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, coverage: float = 0.9, sample_weight: PerRow | None = None
 ) -> float:
     """Width of intervals plus what they miss by, times 2 / (1 - coverage), in the units of y; less is better.
 
@@ -124,12 +119,7 @@ def interval_score(
 
 
 def coverage_error(
-    y_true: ArrayLike,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    *,
-    coverage: float = 0.9,
-    sample_weight: PerRow | None = None,
+    y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, coverage: float = 0.9, sample_weight: PerRow | None = None
 ) -> float:
     """Share of y in their intervals, less what these claim: below 0 they are too narrow.
 

@@ -161,14 +161,7 @@ def secant_step(q: Any, prior: Any, gradient: Any, damping: float, memory: Any) 
 
 
 def hybrid_step(
-    q: Any,
-    prior: Any,
-    gradient: Any,
-    rate: float,
-    memory: AdaGradMemory,
-    adagrad: AdaGrad,
-    n: float,
-    most: float = 1.0,
+    q: Any, prior: Any, gradient: Any, rate: float, memory: AdaGradMemory, adagrad: AdaGrad, n: float, most: float = 1.0
 ) -> tuple[Any, AdaGradMemory]:
     """AdaGrad on the Gaussian mean, no number of it further than a natural step of rate `most`; natural on S."""
     in_mean = prior.dot(prior.mean - q.mean) + gradient[0]

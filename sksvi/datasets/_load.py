@@ -25,10 +25,7 @@ BIKE_LEVELS: dict[str, tuple[Any, ...]] = {
     "holiday": ("no", "yes"),
     "weather": ("clear", "mist", "light rain or snow", "heavy rain or snow"),
 }
-EPILEPSY_LEVELS: dict[str, tuple[Any, ...]] = {
-    "treatment": ("placebo", "progabide"),
-    "subject": tuple(range(1, 60)),
-}
+EPILEPSY_LEVELS: dict[str, tuple[Any, ...]] = {"treatment": ("placebo", "progabide"), "subject": tuple(range(1, 60))}
 OCCUPATIONS = (
     "armed forces", "clerical", "craft and repair", "farming and fishing", "handlers and cleaners",
     "machine operators", "managers", "other services", "private households", "professionals",

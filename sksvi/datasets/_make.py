@@ -330,12 +330,7 @@ def make_pmf(
         part = pairs[start : start + 100_000]
         f[start : start + 100_000] = np.einsum("ij,ij->i", users[part[:, 0]], items[part[:, 1]])
     return Bunch(
-        data=pairs,
-        target=model.sample(f, rng),
-        latent=f,
-        user_factors=users,
-        item_factors=items,
-        likelihood=model,
+        data=pairs, target=model.sample(f, rng), latent=f, user_factors=users, item_factors=items, likelihood=model
     )
 
 

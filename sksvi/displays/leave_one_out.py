@@ -175,12 +175,7 @@ class LooDisplay:
 
     @classmethod
     def from_result(
-        cls,
-        result: ElpdResult,
-        *,
-        axes: ManyAxes | None = None,
-        random_state: RandomState = 0,
-        **scatter_kwargs: Any,
+        cls, result: ElpdResult, *, axes: ManyAxes | None = None, random_state: RandomState = 0, **scatter_kwargs: Any
     ) -> LooDisplay:
         """Draw what `sksvi.inspection.loo` found.
 

@@ -120,10 +120,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {
         "algorithm": [StrOptions(set(algorithms.VARIATIONAL)), algorithms.Algorithm],
-        "expectation": [
-            StrOptions({"auto", "quadrature", "gauss-hermite", "monte-carlo"}),
-            expectations.Expectation,
-        ],
+        "expectation": [StrOptions({"auto", "quadrature", "gauss-hermite", "monte-carlo"}), expectations.Expectation],
         "covariance": [StrOptions({"full", "diag"})],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -88,10 +88,7 @@ def slope(a: float, log_g: float, large: float) -> float:
     return np.nan
 
 
-@entry(
-    "shape (n) f",
-    "log_draw (n) f",
-)
+@entry("shape (n) f", "log_draw (n) f")
 @njit()
 def series(shape: Array, log_draw: Array, large: float) -> Array:
     """Σ t_n (ψ(a + n + 1) - log g), t_0 = 1/a, t_n = t_{n-1} g / (a + n)."""
@@ -101,12 +98,7 @@ def series(shape: Array, log_draw: Array, large: float) -> Array:
     return out
 
 
-@entry(
-    "shape (n) f",
-    "log_draw (S, n) f",
-    "scaled (S, n) f",
-    "weight (S, n) f",
-)
+@entry("shape (n) f", "log_draw (S, n) f", "scaled (S, n) f", "weight (S, n) f")
 @njit()
 def moments_with_slope(shape: Array, log_draw: Array, scaled: Array, weight: Array, large: float) -> Array:
     """Per column of draws g, numbers s and weights of sum 1: E s, E g, Cov(s, p), Cov(g, p), (n, 4)."""
@@ -133,11 +125,7 @@ def beyond_inverse(x: float) -> float:
     return 0.5 - 1.0 / (12.0 * x) if x > NEARLY_HALF else x - 1.0 / trigamma(x)
 
 
-@entry(
-    "concentration (P, V) f",
-    "log_gamma (P, V) f",
-    "counts (P, V) f",
-)
+@entry("concentration (P, V) f", "log_gamma (P, V) f", "counts (P, V) f")
 @njit()
 def corrected(concentration: Array, log_gamma: Array, counts: Array, large: float) -> Array:
     """V n of Hoffman and Blei 2015, plate by plate."""

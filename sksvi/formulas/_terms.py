@@ -19,10 +19,7 @@ SMOOTH_OPTIONS = {"k": "n_basis", "n_basis": "n_basis", "degree": "degree"}
 SMOOTH, PAIR, SURFACE, PROCESS, MAP, OFFSET = "s", "ti", "te", "gp", "mrf", "offset"
 ALONE = {SMOOTH, PAIR, SURFACE, PROCESS, MAP, OFFSET}
 #: How many columns a term is of, least and most, and its options with the parameters that they are.
-VALUED = {
-    PROCESS: ((1, 3), {"kernel": "kernel", "length_scale": "length_scale"}),
-    MAP: ((1, 1), {"k": "n_components"}),
-}
+VALUED = {PROCESS: ((1, 3), {"kernel": "kernel", "length_scale": "length_scale"}), MAP: ((1, 1), {"k": "n_components"})}
 
 
 @dataclass(frozen=True)

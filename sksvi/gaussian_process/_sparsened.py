@@ -98,11 +98,7 @@ def _classifier(
 ) -> SparseGPClassifier:
     shared = {name: getattr(model, name) for name in ("likelihood", "class_weight", "n_jobs", "verbose")}
     new = SparseGPClassifier(
-        kernel=model.kernel_,
-        n_inducing=n_inducing,
-        optimize_hyperparameters=False,
-        random_state=random_state,
-        **shared,
+        kernel=model.kernel_, n_inducing=n_inducing, optimize_hyperparameters=False, random_state=random_state, **shared
     )
     parameters = new.get_params(deep=False)
     for name, value in vars(regression).items():

@@ -169,16 +169,7 @@ OF_ALL_ROWS = 10.0
 
 
 def numbers_held(
-    n: int,
-    m: int,
-    latents: int,
-    *,
-    full: bool,
-    kmeans: bool,
-    optimal: bool,
-    learns: bool,
-    nodes: bool,
-    closed: bool,
+    n: int, m: int, latents: int, *, full: bool, kmeans: bool, optimal: bool, learns: bool, nodes: bool, closed: bool
 ) -> float:
     """Numbers that a fit of n rows with m inducing points holds at once, those of the exact process of a few too."""
     if optimal:

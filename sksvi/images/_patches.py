@@ -247,13 +247,7 @@ THINLY_SEEN = {"n_burn_in": 3, "n_local_samples": 3, "weight_precision": 1.0, "a
 #: The richness and the weights that all courses without checks fill pixels in with.
 FILLED: dict[str, Any] = {"stops": False, "richer": ((5.0, 1.0),), "sharpness": 1.5, "cosines": True}
 THIN_COURSE = Course(
-    **FILLED,
-    sweeps=(0, 1),
-    draws=4,
-    most_drawn=1_200_000,
-    most_patches=125_000,
-    passes=40,
-    most_steps=5000,
+    **FILLED, sweeps=(0, 1), draws=4, most_drawn=1_200_000, most_patches=125_000, passes=40, most_steps=5000
 )
 #: What holds in colour images that are not thinly seen: patches of so many numbers say what they use by a short search.
 COLOUR = {"n_burn_in": 1, "n_local_samples": 2, "init_factors": 5.0}

@@ -18,12 +18,7 @@ Array = np.ndarray
 
 
 def n_components_curve(
-    estimator: BaseEstimator,
-    X: MatrixLike,
-    n_components: Iterable[int],
-    *,
-    cv: int = 5,
-    random_state: RandomState = 0,
+    estimator: BaseEstimator, X: MatrixLike, n_components: Iterable[int], *, cv: int = 5, random_state: RandomState = 0
 ) -> DataFrame:
     """What speaks for each number of classes of a mixture, or of topics.
 

@@ -388,10 +388,7 @@ class StudentT(Likelihood):
         log_square = np.log1p(square)
         digammas = 0.5 * df * (digamma(0.5 * (df + 1)) - digamma(0.5 * df))
         trigammas = 0.25 * df**2 * (polygamma(1, 0.5 * (df + 1)) - polygamma(1, 0.5 * df))
-        first = {
-            "scale": (df + 1) * share - 1.0,
-            "df": digammas - 0.5 - 0.5 * df * log_square + 0.5 * (df + 1) * share,
-        }
+        first = {"scale": (df + 1) * share - 1.0, "df": digammas - 0.5 - 0.5 * df * log_square + 0.5 * (df + 1) * share}
         # of the scale that exp moves, the part above the least one
         part = 1.0 - self.least / self._number("scale")
         first["scale"] = part * first["scale"]

@@ -359,13 +359,7 @@ def _pulled(
             pull[j, i] += total
 
 
-@entry(
-    "linear (T) f",
-    "weights (T) f",
-    "mean (T) f",
-    "variance (T) f",
-    "out (>=5) f",
-)
+@entry("linear (T) f", "weights (T) f", "mean (T) f", "variance (T) f", "out (>=5) f")
 @njit()
 def smooth_level(
     noise: float, a: float, P: float, linear: Array, weights: Array, mean: Array, variance: Array, out: Array

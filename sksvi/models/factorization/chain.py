@@ -130,9 +130,7 @@ class FactorChain(ConditionalDraws[FactorPoint]):
         if not prior.by_coordinate:
             drawn[:k] = drawn[0]
         return replace(
-            point,
-            coefficients={**point.coefficients, side: coefficients},
-            precision={**point.precision, side: drawn},
+            point, coefficients={**point.coefficients, side: coefficients}, precision={**point.precision, side: drawn}
         )
 
     def _likelihood(self, point: FactorPoint, rng: np.random.Generator) -> Any:

@@ -8,13 +8,7 @@ from sksvi._runtime.compiled import entry, njit
 from sksvi.models.factorization.loops import SUMS, unpack
 
 
-@entry(
-    "own (p, W) f",
-    "other (q, W) f",
-    "starts (p+1) i cuts e",
-    "others (e) i < q",
-    "f (e) f",
-)
+@entry("own (p, W) f", "other (q, W) f", "starts (p+1) i cuts e", "others (e) i < q", "f (e) f")
 @njit()
 def latent_values(starts, others, own, other, f):
     """f = xᵀz of each entry."""
@@ -80,14 +74,7 @@ def gaussian_steps(curvature, precision, slope, noise, there, step, log_step, lo
         log_step[p], log_there[p] = log_det - 0.5 * squares, log_det - 0.5 * gaps
 
 
-@entry(
-    "users (p, S, F) f",
-    "items (q, S, F) f",
-    "of_user (e) i < p",
-    "of_item (e) i < q",
-    "mean (e) f",
-    "out (e) f",
-)
+@entry("users (p, S, F) f", "items (q, S, F) f", "of_user (e) i < p", "of_item (e) i < q", "mean (e) f", "out (e) f")
 @njit(fastmath=SUMS)
 def squared_spreads(users, items, of_user, of_item, mean, shared, out):
     """Mean of (f - mean)² over draws of each pair's columns, f of products of the first `shared` and sums of others."""

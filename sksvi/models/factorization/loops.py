@@ -39,14 +39,7 @@ def unpack(values, matrix):
             s += 1
 
 
-@entry(
-    "mean (p, W) f",
-    "out (p, R) f",
-    "cov (p, S) f",
-    "rows (R) i < W",
-    "cols (R) i < W",
-    "place (S) i < R",
-)
+@entry("mean (p, W) f", "out (p, R) f", "cov (p, S) f", "rows (R) i < W", "cols (R) i < W", "place (S) i < R")
 @njit()
 def second_moments(mean, cov, rows, cols, place, out):
     """E x_a x_b for each packed pair: products of the means, and the covariance of the free coordinates."""

@@ -315,10 +315,7 @@ def _exp_sine_squared(kernel: Any) -> Radial:
     def shape(s: Array) -> dict[str, Array]:
         angle = np.pi / period * np.sqrt(np.maximum(s, 0.0))
         sine = np.sin(angle)
-        return {
-            "length_scale": 4.0 / scale**2 * sine**2,
-            "periodicity": 4.0 / scale**2 * angle * np.cos(angle) * sine,
-        }
+        return {"length_scale": 4.0 / scale**2 * sine**2, "periodicity": 4.0 / scale**2 * angle * np.cos(angle) * sine}
 
     return Radial(_free(kernel, "length_scale", "periodicity"), 1.0, value, slope, shape)
 

@@ -9,13 +9,7 @@ from sksvi._runtime.compiled import entry, njit
 Array = np.ndarray
 
 
-@entry(
-    "cov (P, P) f",
-    "out (n) f",
-    "indptr (n+1) u cuts e",
-    "indices (e) u < P",
-    "values (e) f",
-)
+@entry("cov (P, P) f", "out (n) f", "indptr (n+1) u cuts e", "indices (e) u < P", "values (e) f")
 @njit()
 def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: bool, out: Array) -> None:
     """out[i] = x S xᵀ for rows [x, 1] (or x)."""
@@ -33,13 +27,7 @@ def spread(indptr: Array, indices: Array, values: Array, cov: Array, intercept: 
         out[i] = total
 
 
-@entry(
-    "out (P, P) f",
-    "gamma (n) f",
-    "indptr (n+1) u cuts e",
-    "indices (e) u < P",
-    "values (e) f",
-)
+@entry("out (P, P) f", "gamma (n) f", "indptr (n+1) u cuts e", "indices (e) u < P", "values (e) f")
 @njit()
 def gram(indptr: Array, indices: Array, values: Array, gamma: Array, intercept: bool, out: Array) -> None:
     """out += Σ γ_i h_i h_iᵀ for rows h = [x, 1] (or x); `out` is (P, P), indices sorted within a row."""

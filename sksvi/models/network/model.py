@@ -179,12 +179,7 @@ class NetworkModel(Model):
     """
 
     def __init__(
-        self,
-        priors: Blocks,
-        factors: Any,
-        starts: Blocks | None = None,
-        n_rows: int = 0,
-        in_turn: bool = True,
+        self, priors: Blocks, factors: Any, starts: Blocks | None = None, n_rows: int = 0, in_turn: bool = True
     ) -> None:
         self.priors, self.first, self.n_rows, self.turns = priors, {**priors, **(starts or {})}, n_rows, in_turn
         self.by_row = [factor for factor in factors if n_rows and factor.n_rows]

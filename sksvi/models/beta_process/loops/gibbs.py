@@ -388,14 +388,7 @@ def _constants(size: Array, loose: Array, logit: Array, precision: float, base: 
         base[k] = logit[k] + 0.5 * log_of(precision * inverse[k])
 
 
-@entry(
-    "omega (n, K) f",
-    "residual (n, D) f",
-    "observed (n, D)",
-    "noise (D) f",
-    "normals (K, D) f",
-    "phi (K, D) f",
-)
+@entry("omega (n, K) f", "residual (n, D) f", "observed (n, D)", "noise (D) f", "normals (K, D) f", "phi (K, D) f")
 @njit()
 def draw_features(
     omega: Array, residual: Array, observed: Array, noise: Array, prior: float, normals: Array, phi: Array

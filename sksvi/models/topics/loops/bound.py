@@ -184,14 +184,7 @@ def look(bound: int, document: Document, mean: Array, root: Array, work: Work) -
 
 @compiled
 def curvature(
-    bound: int,
-    document: Document,
-    each: bool,
-    newton: bool,
-    diagonal: bool,
-    work: Work,
-    out: Array,
-    safe: Array,
+    bound: int, document: Document, each: bool, newton: bool, diagonal: bool, work: Work, out: Array, safe: Array
 ) -> None:
     """out (P, P): minus the Hessian of E log p(words | η) after `look`, `safe` a convex part of it.
 

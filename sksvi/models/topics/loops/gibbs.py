@@ -207,14 +207,7 @@ def _add_logs(alpha: Array, topic_counts: Array, share: float, logs: Array) -> N
         logs[k] += share * (digamma(alpha[k] + topic_counts[k]) - common)
 
 
-@entry(
-    *LDA_DOCUMENTS,
-    "rest (V) f",
-    "streams (n) i",
-    "squares (n|0, K) f",
-    "logs (n|0, K) f",
-    "word_counts (V|0, K) f",
-)
+@entry(*LDA_DOCUMENTS, "rest (V) f", "streams (n) i", "squares (n|0, K) f", "logs (n|0, K) f", "word_counts (V|0, K) f")
 @compiled
 def gibbs_documents(
     indptr: Array,
