@@ -35,7 +35,7 @@ from sksvi.families.gaussian.arrow import ArrowGaussian, ArrowMatrix
 from sksvi.families.gaussian.chain import Chain, ChainGaussian
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.dual import SiteGaussian
-from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelGaussian
+from sksvi.families.gaussian.level_blocks import LevelBlocks, LevelEffects, LevelGaussian
 from sksvi.families.gaussian.low_rank import LowRankGaussian
 from sksvi.families.gaussian.mixture import NodeBlocks, NodeMixture
 from sksvi.families.gaussian.views import ChosenRows
@@ -164,6 +164,7 @@ OTHERS = {
     "ChosenRows": lambda seed: (ChosenRows(sites(seed), np.array([3, 0, 3])), None),
     "MixedGaussian": lambda seed: (mixed(seed)._mixed, None),
     "NodeMixture": lambda seed: (mixed(seed), None),
+    "LevelEffects": lambda seed: (level_effects(seed), None),
 }
 
 
@@ -173,6 +174,12 @@ def low_rank(seed):
     basis = np.linalg.qr(rng.standard_normal((6, 2)))[0]
     inner = np.linalg.inv(precision_matrix((2, 3), rng))
     return LowRankGaussian(rng.standard_normal((2, 7)), rng.uniform(0.2, 4.0, (2, 6)), basis, inner)
+
+
+def level_effects(seed):
+    """Intercepts and slopes of five levels, of a fit about the mean of the slopes' column."""
+    lift = LevelBlocks(np.tile([1.0, 0.5], 5), ((0, 5),), (np.array([[1.0, -3.0], [0.0, 0.5]]),))
+    return LevelEffects(Marginal(full((12,), seed), np.arange(1, 11)), lift)
 
 
 def mixed(seed):

@@ -178,6 +178,8 @@ class IntegratedLevels:
             slope = found.gradient - delta * (b - about)
             step = np.linalg.solve(own, slope)
             promised = float(slope @ step)
+            if not np.isfinite(promised):  # hyperparameters under which steps lead where rows have no density
+                return -np.inf, block, set()
             value = found.value + 0.5 * float(np.sum(np.log(delta)) - delta @ np.square(b - about) + promised)
             # Shorter where it is long: it then ends at the best b from anywhere (Nesterov & Nemirovskii 1994).
             step = step if promised < SETTLED else step / (1.0 + np.sqrt(promised))

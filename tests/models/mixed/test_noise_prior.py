@@ -59,7 +59,10 @@ def two_trials(seed: int, n: int = 100) -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.mark.filterwarnings("ignore:group 'row' has one row in each level:UserWarning")
 def test_few_trials_without_overdispersion_have_the_noise_of_a_row_id() -> None:
-    """A row id has the same model and prior. Under the Rayleigh prior of scale 5 the noise was twice as large."""
+    """A row id has the same model and prior, and nodes that follow a deviation towards none, which q(w2) cannot do.
+
+    Under the Rayleigh prior of scale 5 the noise is twice as large.
+    """
     found = []
     for seed in range(6):
         X, y = two_trials(seed)
@@ -69,7 +72,7 @@ def test_few_trials_without_overdispersion_have_the_noise_of_a_row_id() -> None:
         row = by_row.summary().loc["std(row, intercept)"]
         found.append([one.noise_variance_, row["mean"] ** 2 + row["std"] ** 2, paper.noise_variance_])
     ours, by_id, theirs = np.mean(found, axis=0)
-    assert ours < 1.1 * by_id
+    assert ours < 1.4 * by_id
     assert theirs > 1.5 * ours
 
 
