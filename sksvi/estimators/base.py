@@ -517,7 +517,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         coefficient      mean    std   lower  upper  direction
         x0              2.015  0.044   1.943  2.087      1.000
         intercept      -0.138  0.489  -0.937  0.662      0.616
-        std(residual)   1.118  0.197   0.829  1.464          -
+        std(residual)   1.118  0.197   0.842  1.485          -
         """
         check_is_fitted(self)
         rows = {"X": X, "y": y, "sample_weight": sample_weight, "offset": offset, "exposure": exposure}
