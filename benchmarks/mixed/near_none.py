@@ -12,33 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib import Array
 from benchmarks._lib.tables import arguments, progress, report
+from support.group_posterior import posterior_below
 
 SETS, STEPS = 100, 60
 #: Likelihood, levels, rows of each; "series" has steps.
 CASES = [("gaussian", 10, 10), ("gaussian", 40, 5), ("logit", 10, 20), ("poisson", 10, 10), ("series", 0, STEPS)]
 STDS = (0.05, 0.1, 0.4, 1.0)
-
-
-def posterior_below(ends: Array, x: Array, y: Array, levels: int) -> Array:
-    """Posterior probability that the deviation of levels with equally many Gaussian rows each is below some ends."""
-    n, unit = len(y), np.std(y)
-    columns = np.column_stack([np.ones(n), x, y])
-    means = np.repeat(columns.reshape(levels, -1, 3).mean(axis=1), n // levels, axis=0)
-    log_std = np.linspace(np.log(1e-4 * unit), np.log(20.0 * unit), 500)
-    log_noise = np.log(unit) + np.linspace(-1.2, 0.8, 120)
-    noise = np.exp(2.0 * log_noise)
-    level = noise + n / levels * np.exp(2.0 * log_std[:, None])
-    sums = means.T @ means / level[..., None, None]
-    sums = sums + (columns - means).T @ (columns - means) / noise[:, None, None]
-    A, b = sums[..., :2, :2] + 1e-4 * np.eye(2), sums[..., :2, 2]
-    left = sums[..., 2, 2] - np.einsum("...i,...i", b, np.linalg.solve(A, b[..., None])[..., 0])
-    log = -0.5 * (levels * np.log(level) + (n - levels) * np.log(noise) + np.linalg.slogdet(A)[1] + left)
-    log += (log_std - 2.0 * np.log1p(np.exp(2.0 * log_std) / (2.5 * unit) ** 2 / 3.0))[:, None]
-    log += log_noise - np.log1p(noise / unit**2)
-    share = np.cumsum(np.exp(log - log.max()).sum(axis=1))
-    return np.asarray(np.interp(np.log(ends), log_std, share / share[-1]))
 
 
 def judged(seed: int, kind: str, levels: int, rows: int, std: float) -> list[float]:

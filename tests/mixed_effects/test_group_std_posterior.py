@@ -11,6 +11,7 @@ from sksvi import GMERegressor, load
 from sksvi.algorithms import CVI
 from sksvi.callbacks import Checkpoint
 from sksvi.schedules import Constant
+from support.group_posterior import posterior_below
 
 
 def counts(seed):
@@ -169,26 +170,6 @@ def test_parameters_of_the_likelihood_have_nodes_beside_the_groups(likelihood, r
     assert np.all(at.loc[rows, "mean"] < table.loc[rows, "upper"])
 
 
-def shares_below(ends, x, y, levels):
-    """Posterior probability that the deviation of levels with equally many rows each, in order, is below some ends."""
-    n, unit = len(y), np.std(y)
-    B = np.column_stack([np.ones(n), x, y])
-    means = np.repeat(B.reshape(levels, -1, 3).mean(axis=1), n // levels, axis=0)
-    across, within = means.T @ means, (B - means).T @ (B - means)
-    log_std = np.linspace(np.log(1e-4 * unit), np.log(20.0 * unit), 400)
-    log_noise = np.log(unit) + np.linspace(-1.0, 0.7, 80)
-    noise = np.exp(2.0 * log_noise)
-    level = noise + n / levels * np.exp(2.0 * log_std[:, None])
-    sums = across / level[..., None, None] + within / noise[:, None, None]
-    A, b = sums[..., :2, :2] + 1e-4 * np.eye(2), sums[..., :2, 2]
-    left = sums[..., 2, 2] - np.einsum("...i,...i", b, np.linalg.solve(A, b[..., None])[..., 0])
-    log = -0.5 * (levels * np.log(level) + (n - levels) * np.log(noise) + np.linalg.slogdet(A)[1] + left)
-    log += (log_std - 2.0 * np.log1p(np.exp(2.0 * log_std) / (2.5 * unit) ** 2 / 3.0))[:, None]
-    log += log_noise - np.log1p(noise / unit**2)
-    share = np.cumsum(np.exp(log - log.max()).sum(axis=1))
-    return np.interp(np.log(ends), log_std, share / share[-1])
-
-
 @pytest.mark.parametrize("std", [0.0, 0.3])
 @pytest.mark.parametrize("levels", [6, 10])
 def test_intervals_of_deviations_near_none_are_those_of_the_posterior(std, levels, global_random_seed):
@@ -198,4 +179,4 @@ def test_intervals_of_deviations_near_none_are_those_of_the_posterior(std, level
     y = 0.5 * x + std * rng.standard_normal(levels)[group] + rng.standard_normal(len(x))
     fit = GMERegressor(groups="g").fit(pd.DataFrame({"x": x, "g": group.astype(str)}), y)
     ends = fit.summary().loc["std(g, intercept)", ["lower", "upper"]].to_numpy(float)
-    np.testing.assert_allclose(shares_below(ends, x, y, levels), [0.05, 0.95], atol=0.03)
+    np.testing.assert_allclose(posterior_below(ends, x, y, levels), [0.05, 0.95], atol=0.03)

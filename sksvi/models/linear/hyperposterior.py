@@ -130,11 +130,11 @@ class LinearHyperposterior:
         out, and little enough that nodes follow it up to there.
         """
         groups, at = self.model.groups, self.places["group_std"]
-        mode, out = self.mode[at], np.full(groups.n_values, -np.inf)
+        mode, top, out = self.mode[at], self(self.mode), np.full(groups.n_values, -np.inf)
         for k in range(groups.n_scales):
             h = self.mode.copy()
             h[at][k] = least = min(np.log(LEAST_GROUP_STD * self.model.unit), mode[k])
-            end = least + max(self(self.mode) - self(h) - SHARE_OF_END * NEGLIGIBLE, 0.0)
+            end = least + max(top - self(h) - SHARE_OF_END * NEGLIGIBLE, 0.0)
             out[k] = end if end < mode[k] - CLEARLY_APART else -np.inf
         return out
 
