@@ -15,7 +15,7 @@ from sksvi.estimators.base import BaseSVI
 from sksvi.estimators.checks import interval_table
 from sksvi.estimators.draws import PosteriorDraws
 from sksvi.estimators.offsets import checked_offset
-from sksvi.estimators.summaries import node_ends, posterior_of_nodes
+from sksvi.estimators.summaries import posterior_of_nodes
 from sksvi.estimators.validation import validate_data
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._prior_draws import prior_draws
@@ -169,7 +169,9 @@ class ProcessFit:
         """A table of hyperparameters with mean, std and interval over the nodes, in the rows that these move."""
         if self.nodes is None:
             return table
-        tail, weights = tail_of(coverage), self.nodes.weights
+        from scipy.special import ndtri
+
+        half, weights = ndtri(1.0 - tail_of(coverage)), self.nodes.weights
         found = self.hyperparameter_columns(self.nodes.values, columns)
         if "noise_variance" in found:
             found["std(residual)"] = np.sqrt(found["noise_variance"])
@@ -182,9 +184,11 @@ class ProcessFit:
             unit = np.max(np.abs(values))  # of a target of 1e150 a variance has no square
             std = unit * np.sqrt(weights @ np.square((values - mean) / unit))
             # Positive numbers are nearly normal in their logarithm.
-            positive = np.all(values > 0)
-            ends = node_ends(np.log(values) if positive else values, weights, tail)
-            low, high = np.exp(ends) if positive else ends
+            logs = np.log(values) if np.all(values > 0) else values
+            centre = weights @ logs
+            spread = np.sqrt(weights @ np.square(logs - centre))
+            ends = centre - half * spread, centre + half * spread
+            low, high = np.exp(ends) if np.all(values > 0) else ends
             table.loc[name, ["mean", "std", "lower", "upper"]] = mean, std, low, high
         return table
 
