@@ -36,6 +36,7 @@ LIMITS = {
     "class names that stand for several classes": 10,
     "modules in import circles, type checking included": 0,
     "names in words that say nothing": 2,
+    "names with words that none has": 0,
     "docstrings that cannot stand alone": 0,
     "our classes in an estimator's MRO": 6,
     "private attributes of a fitted estimator": 4,
@@ -48,6 +49,8 @@ VAGUE = {
     "said", "told", "known", "kept", "held", "seen", "heard", "past", "met", "sure", "far", "near", "looked", "joined",
     "parted", "asked", "reached", "came", "begun",
 }  # fmt: skip
+#: Words that no name has, alone or among others.
+NEVER = re.compile(r"(^|_)(said|told|past|kept|strangers|findings|of_rows)(_|$)", re.IGNORECASE)
 #: First words of a docstring that go on from another one.
 LEANING = re.compile(r"(Of|Those|That|These|The same|What is|Whose)\b")
 #: Methods that an estimator overrides to steer the training of its base.
@@ -160,6 +163,7 @@ def counted() -> dict[str, int]:
             text = docstring(node)
             count["docstrings that cannot stand alone"] += bool(text and LEANING.match(str(text.value).strip()))
             count["names in words that say nothing"] += sum(name in VAGUE for name in names(node))
+            count["names with words that none has"] += sum(bool(NEVER.search(name)) for name in names(node))
             if isinstance(node, Function):
                 count["functions of more than 40 lines"] += length(node) > 40
             elif isinstance(node, ast.ClassDef):

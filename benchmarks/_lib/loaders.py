@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks._lib import HERE, Array
 
 #: Small tables that are kept beside the benchmarks, so that the tests need no download.
-KEPT = HERE / "data"
-RANDHIE = KEPT / "randhie_500.csv"
+STORED_DATA = HERE / "data"
+RANDHIE = STORED_DATA / "randhie_500.csv"
 
 
 def data_folder() -> Path:
@@ -86,7 +86,7 @@ def epil_data() -> tuple[Any, Array]:
     """
     import pandas as pd
 
-    raw = pd.read_csv(KEPT / "epil.csv")
+    raw = pd.read_csv(STORED_DATA / "epil.csv")
     frame = pd.DataFrame({"base": np.log(raw["base"] / 4), "trt": (raw["trt"] == "progabide").astype(float)})
     frame["base"] -= frame["base"].mean()
     frame["base:trt"] = frame["base"] * frame["trt"]

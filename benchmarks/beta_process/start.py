@@ -33,7 +33,7 @@ def of_image(factors: float, quick: bool) -> dict[str, Any]:
     return row | {"PSNR": psnr(estimate, truth), "used": float(model.feature_probability_.sum())}
 
 
-def of_rows(name: str, factors: float, quick: bool) -> dict[str, Any]:
+def judged_rows(name: str, factors: float, quick: bool) -> dict[str, Any]:
     """Held-out entries of the synthetic data (a = 10) or of NCI60."""
     from sksvi import BetaProcessFA
     from sksvi.datasets import make_beta_process
@@ -66,7 +66,7 @@ def main(quick: bool = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in ("synthetic",) if quick else ("house", "synthetic", "nci60"):
         for factors in FACTORS[-1:] if quick else FACTORS:
-            row = of_image(factors, quick) if name == "house" else of_rows(name, factors, quick)
+            row = of_image(factors, quick) if name == "house" else judged_rows(name, factors, quick)
             rows.append(row | {"init_factors": factors})
             progress(rows[-1])
             table = [{key: row.get(key) for key in columns} for row in rows]

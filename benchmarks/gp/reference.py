@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.draws import rounded, summary
-from benchmarks._lib.loaders import KEPT, epil_data, load_npz
+from benchmarks._lib.loaders import STORED_DATA, epil_data, load_npz
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
 
 #: A long run: done anew only when it is named.
@@ -24,7 +24,7 @@ N_CHAINS, N_DRAWS, N_WARM_UP, SEED = 4, 5000, 1500, 20261122
 N_ROWS = 120
 #: Added to the diagonal, in units of the prior variance, for the Cholesky factor alone.
 JITTER = 1e-10
-IONOSPHERE = KEPT / "ionosphere_120.csv"
+IONOSPHERE = STORED_DATA / "ionosphere_120.csv"
 
 
 def ionosphere_data() -> tuple[Array, Array]:

@@ -47,10 +47,10 @@ NOTES = [
 
 def drawn(name: str, seed: int) -> tuple[Array, Array, Array]:
     """Counts, others at the same rates, and the bases."""
-    n, F, bases, _, of_rows, of_bases = TABLES[name]
+    n, F, bases, _, row_prior, of_bases = TABLES[name]
     rng = np.random.default_rng([seed, list(TABLES).index(name)])
     W = rng.gamma(*of_bases, (bases, F))
-    rates = rng.gamma(*of_rows, (n, bases)) @ W
+    rates = rng.gamma(*row_prior, (n, bases)) @ W
     return rng.poisson(rates).astype(float), rng.poisson(rates), W
 
 

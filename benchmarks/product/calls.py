@@ -24,7 +24,7 @@ PARTS = {
     "rows": ("estimators/base.py", "_encoded"),
     "passes": ("estimators/base.py", "_run"),
     "nodes": ("linear/hyperposterior.py", "nodes"),
-    "score": ("estimators/base.py", "_score_of_rows"),
+    "score": ("estimators/base.py", "_training_score"),
 }
 
 

@@ -106,7 +106,7 @@ def _of_process() -> float:
 
 
 #: Bytes up to which glibc keeps what was let go, and up to which an array comes from what it keeps (its largest).
-KEPT, FROM_KEPT = 2**28, 2**25
+TRIM_BYTES, MMAP_BYTES = 2**28, 2**25
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt(3)
 
 
@@ -116,7 +116,7 @@ def keep_freed() -> None:
     Dask's workers run under ``MALLOC_TRIM_THRESHOLD_=65536``, so that partitions that are let go are seen to go; every
     temporary of every chunk is fetched from the system anew there, which makes a fit three times as long.
     """
-    _set_thresholds(KEPT, FROM_KEPT)
+    _set_thresholds(TRIM_BYTES, MMAP_BYTES)
 
 
 def give_back_freed() -> None:
@@ -127,7 +127,7 @@ def give_back_freed() -> None:
 
 def _set_thresholds(trim: int, mmap: int) -> bool:
     """Set the thresholds of glibc; False where the environment sets none, since glibc then finds good ones itself."""
-    if _environment_thresholds()[0] >= KEPT or _libc() is None:
+    if _environment_thresholds()[0] >= TRIM_BYTES or _libc() is None:
         return False
     _libc().mallopt(_TRIM_THRESHOLD, trim)
     _libc().mallopt(_MMAP_THRESHOLD, mmap)
@@ -152,7 +152,7 @@ def _environment_thresholds() -> tuple[int, int]:
         value = os.environ.get(name, "")
         return int(value) if value.isdecimal() else unless
 
-    return number("MALLOC_TRIM_THRESHOLD_", KEPT), number("MALLOC_MMAP_THRESHOLD_", 2**17)
+    return number("MALLOC_TRIM_THRESHOLD_", TRIM_BYTES), number("MALLOC_MMAP_THRESHOLD_", 2**17)
 
 
 # ---- rows appended to arrays

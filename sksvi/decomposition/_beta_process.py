@@ -37,7 +37,7 @@ BATCHES = BatchRule(whole=500, smallest=250, largest=250)
 #: Most passes when the user leaves them to us, and sweeps of the full sampler, which no rule ends.
 PASSES, SWEEPS = 1000, 100
 #: Draws kept of the full sampler.
-KEPT_DRAWS = 50
+MOST_DRAWS = 50
 #: Most and fewest sweeps of a chain that begins at q, and numbers n K D that all of them may visit whatever a fit took.
 MOST_SWEEPS, LEAST_SWEEPS, LITTLE = 300, 60, 5e8
 #: Rows and sweeps of the Gibbs run that ``init="gibbs"`` starts from.
@@ -356,7 +356,7 @@ class BetaProcessFA(BetaProcessMethods):
             if most >= LEAST_SWEEPS:
                 sampler = BetaProcessSampler(model, data, problem.threads)
                 draws = sampled_from(sampler, state.shown, min(MOST_SWEEPS, most))
-                self._factors = replace(self._factors, draws=thinned(draws, KEPT_DRAWS))
+                self._factors = replace(self._factors, draws=thinned(draws, MOST_DRAWS))
                 self.posterior_ = Posterior(self._drawn)
         return super()._refine(problem, state, budget)
 
@@ -365,4 +365,4 @@ class BetaProcessFA(BetaProcessMethods):
         if not (state.finished and isinstance(state.progress, SamplingState)):
             return None
         self.state_ = replace(self.state_, progress=START)
-        return thinned(state.progress.draws or [state.progress.draw.globals], KEPT_DRAWS)
+        return thinned(state.progress.draws or [state.progress.draw.globals], MOST_DRAWS)

@@ -404,5 +404,5 @@ class GammaFactorModel(GammaFactorMethods):
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from noise_warnings(self)
 
-    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+    def _stream_warnings(self, data: Any, first: bool) -> Iterator[str]:
         yield from noise_warnings(self)

@@ -362,8 +362,8 @@ class PoissonFit(GammaFit):
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str]:
         yield from unit_warnings(problem.data, self._fractions)
 
-    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
-        yield from super()._portion_findings(data, first)
+    def _stream_warnings(self, data: Any, first: bool) -> Iterator[str]:
+        yield from super()._stream_warnings(data, first)
         if first:
             yield from unit_warnings(data, self._fractions)
 

@@ -69,14 +69,14 @@ class EventRows(Table):
 
 @dataclass(frozen=True)
 class CountedPairs(Table):
-    """Counts by user and item; weight_of_rows: that of the rows which were counted."""
+    """Counts by user and item; counted_weight: that of the rows which were counted."""
 
-    weight_of_rows: float = 0.0
+    counted_weight: float = 0.0
 
     @property
     def total_weight(self) -> float:
         """Weight of the rows that were counted."""
-        return self.weight_of_rows
+        return self.counted_weight
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class PairCountEncoding(Encoding):
     def encode(self, estimator: Any, rows: EventRows, part: Part) -> CountedPairs:
         """Counts by user and item."""
         data = table(rows.cells(self.ids["users"], self.ids["items"]))
-        return CountedPairs(data.X, data.y, weight_of_rows=rows.total_weight)
+        return CountedPairs(data.X, data.y, counted_weight=rows.total_weight)
 
 
 def items_of(found: CountMatrix) -> tuple[Array, Array]:

@@ -29,8 +29,8 @@ from sksvi.estimators.refit import (
     LIKELIHOOD,
     STREAMED,
     UNCHECKED,
+    fixed_choices,
     given_or_not,
-    kept_choices,
     stays,
 )
 from sksvi.estimators.unseen import ON_UNSEEN
@@ -350,7 +350,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             self._check_zeros(given, part)
         data = super()._encoded(given, fresh, part)
         if fresh:
-            self._record = replace(self._record, choices=kept_choices(self))
+            self._record = replace(self._record, choices=fixed_choices(self))
         self._remember_seen(data, fresh)
         if part.whole and data.at_hand:
             rows = self._encoding.stored(data)

@@ -106,7 +106,7 @@ def to_arviz(
     draws = estimator._posterior_draws(n, rng)
     groups: dict[str, dict[str, Variable]] = {"posterior": draws.variables}
     if X is not None or _holds_rows(estimator):
-        groups |= _of_rows(estimator, draws, X, y, with_exposure(estimator, offset, exposure, X, y=y), rng)
+        groups |= _row_groups(estimator, draws, X, y, with_exposure(estimator, offset, exposure, X, y=y), rng)
     elif y is not None or prior:
         raise ValueError(f"{'y' if y is not None else 'prior=True'} without X: give the rows of the fit.")
     if prior:
@@ -145,7 +145,7 @@ def _row_axis(X: Any, n: int) -> dict[str, Any]:
     return {ROW: np.arange(n) if index is None else np.asarray(index)}
 
 
-def _of_rows(
+def _row_groups(
     estimator: Any, draws: PosteriorDraws, X: Any, y: Any, offset: Any, rng: Any
 ) -> dict[str, dict[str, Variable]]:
     """Groups that rows of the fit add to the posterior."""

@@ -28,10 +28,10 @@ from sksvi.estimators import fit_warnings, fitting
 from sksvi.estimators.checks import check_count, check_flag, check_seed, n_rows
 from sksvi.estimators.draws import PosteriorDraws, block_draws, drawn_from_prior, rows_from_prior
 from sksvi.estimators.encoding import PARTITION, Encoding, GivenRows, Part, check_in_memory
-from sksvi.estimators.fitting import SCORE, score_of_rows
+from sksvi.estimators.fitting import SCORE, training_score
 from sksvi.estimators.offsets import remember_offset
 from sksvi.estimators.published import check_parameters
-from sksvi.estimators.refit import NO_FIT, SHARED, FitRecord, ParameterChange, check_changes, kept_choices
+from sksvi.estimators.refit import NO_FIT, SHARED, FitRecord, ParameterChange, check_changes, fixed_choices
 from sksvi.estimators.summary_text import counted, summary_text
 from sksvi.estimators.targets import name_of_target
 from sksvi.estimators.validation import StrOptions
@@ -391,7 +391,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         self.converged_ = bool(state.converged)
         # Where noisy steps go on, users see their average.
         self._show(model, replace(state, q=state.shown))
-        self._record = replace(self._record, score=None, choices=kept_choices(self))
+        self._record = replace(self._record, score=None, choices=fixed_choices(self))
 
     def _show(self, model: Any, state: State) -> None:
         """`_expose`, or what lets it wait until somebody asks."""
@@ -434,7 +434,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """Raise where the arrays of a step on a chunk of a stream exceed the memory that is available."""
         self._check_memory(data)
 
-    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
+    def _stream_warnings(self, data: Any, first: bool) -> Iterator[str]:
         """Warnings about a stream, after a chunk."""
         yield from ()
 
@@ -531,9 +531,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         """Header lines about the question that the rows of `summary` answer, given its options."""
         return []
 
-    def _score_of_rows(self, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
+    def _training_score(self, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
         """`score` of rows of a fit, and how many were scored, or None where it says nothing."""
-        return score_of_rows(self, X, y, **beside)
+        return training_score(self, X, y, **beside)
 
     @property
     def _doc_link_template(self) -> str:

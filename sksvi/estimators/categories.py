@@ -203,7 +203,7 @@ class CategoricalColumns:
             new = codes < 0 if counted is None else (codes < 0) & counted
             if policy != "ignore" and new.any():
                 name = repr(j if column.name is None else column.name)
-                faults.append(f"column {name} has {_strangers(column[new])} in {int(new.sum()):,} of {len(new):,} rows")
+                faults.append(f"column {name} has {_unseen(column[new])} in {int(new.sum()):,} of {len(new):,} rows")
             found.append(np.maximum(codes, 0) if self.reference else codes)
         if faults:
             self._tell("; ".join(faults), policy)
@@ -217,7 +217,7 @@ class CategoricalColumns:
         warn_user(f"{text}. Such rows are read {rest}.")
 
 
-def _strangers(column: Any) -> str:
+def _unseen(column: Any) -> str:
     """Levels that are not known, the first few."""
     gaps = column.isna()
     others = column[~gaps].astype(object).drop_duplicates().to_numpy()

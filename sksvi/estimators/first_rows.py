@@ -81,8 +81,8 @@ class FirstRows(BaseSVI):
         """The state at the end of a fit to the stored rows, as it is saved on the estimator."""
         return state
 
-    def _portion_findings(self, data: Any, first: bool) -> Iterator[str]:
-        yield from super()._portion_findings(data, first)
+    def _stream_warnings(self, data: Any, first: bool) -> Iterator[str]:
+        yield from super()._stream_warnings(data, first)
         began, total = self._record.began_among, self.n_samples_seen_
         due = not first and total - data.total_weight < self._outgrown_at * began <= total
         # First rows of a stream from its beginning, or of a wide one, have been stored.

@@ -23,9 +23,9 @@ Array = np.ndarray
 PER_ROW = ("sample_weight", "offset", "exposure")
 
 
-def warn_all(findings: Iterable[str | Warning]) -> None:
+def warn_all(warnings: Iterable[str | Warning]) -> None:
     """Issue each finding, a text as a `UserWarning`."""
-    for found in findings:
+    for found in warnings:
         warn_user(str(found), UserWarning if isinstance(found, str) else type(found))
 
 

@@ -89,7 +89,7 @@ def _trained(
     with interruption.heeded():
         undone = _refined(estimator, problem, passes, monitor)
         beside = {"sample_weight": given.sample_weight, "offset": given.offset}
-        score = estimator._score_of_rows(given.X, given.y, **beside)
+        score = estimator._training_score(given.X, given.y, **beside)
         estimator._record = replace(estimator._record, score=score)
     return state, undone
 
@@ -143,7 +143,7 @@ def how_it_ended(state: State, passes: int, interrupted: bool) -> str:
 SCORE = "score"
 
 
-def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
+def training_score(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float, int] | None:
     """`score` of the rows of a fit and how many were scored: a sample of many, as a pass over all would cost a third.
 
     None where `score` is none of predictions, and where rows are not in memory.
@@ -153,17 +153,17 @@ def score_of_rows(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float,
     beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
     given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
     if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
-        given = _of_rows(np.flatnonzero(weight > 0), given)
+        given = _taken(np.flatnonzero(weight > 0), given)
     n, most = _num_samples(given["X"]), estimator._most_scored
     if n > most:
-        given = _of_rows(parallel.sample(n, most, 0), given)
+        given = _taken(parallel.sample(n, most, 0), given)
     if n <= 1:
         return None
     with np.errstate(all="ignore"):
         return float(estimator.score(**given)), min(n, most)
 
 
-def _of_rows(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
+def _taken(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
     """Arrays with an entry per row, restricted to some rows; None and scalars as they are."""
     return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 
@@ -195,7 +195,7 @@ def partial_fit(estimator: Any, given: GivenRows) -> Any:
         estimator._record = replace(estimator._record, one_sided=one_sided)
         estimator._finish(model, state, total_weight)
         found = list(fit_warnings.other_order(X=X, **beside))
-        found += estimator._portion_findings(data, first)
+        found += estimator._stream_warnings(data, first)
     fit_warnings.warn_all(found)
     return estimator
 

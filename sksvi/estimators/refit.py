@@ -115,7 +115,7 @@ COMPONENTS = stays("q has that many components")
 
 def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
     """Raise where a parameter differs from that of the fit and a continued fit cannot change it."""
-    now = kept_choices(estimator)
+    now = fixed_choices(estimator)
     for name, was in fitted.items():
         if name not in now or now[name] == was:
             continue
@@ -126,7 +126,7 @@ def check_changes(estimator: Any, fitted: dict[str, Any]) -> None:
         )
 
 
-def kept_choices(estimator: Any) -> dict[str, Any]:
+def fixed_choices(estimator: Any) -> dict[str, Any]:
     """By name, the part of each parameter that a continued fit may not change."""
     return {name: change.must_match(estimator, name) for name, change in estimator._changes.items() if change.why}
 

@@ -41,20 +41,18 @@ def check_predicted_ids(policy: str, what: str, column: Any, matched: Array, fit
     new = ~matched & column.notna().to_numpy()
     if policy == "ignore" or not new.any():
         return
-    strangers = _distinct(column[new])
+    unseen = _distinct(column[new])
     if policy == "error":
         raise ValueError(
-            f"{what} that the fit has not seen, the first in row {int(np.argmax(new))}: {_both(strangers, fitted)} "
+            f"{what} that the fit has not seen, the first in row {int(np.argmax(new))}: {_both(unseen, fitted)} "
             "Leave such rows out, or set on_unseen='warn' to predict them as unknown ones."
         )
-    fault = f"none of the {len(strangers)} {what} was seen in the fit"
-    if len(strangers) == 1 or matched.any():
+    fault = f"none of the {len(unseen)} {what} was seen in the fit"
+    if len(unseen) == 1 or matched.any():
         fault = f"some of the {what} are of another type than those of the fit"
-        strangers, fitted = _mistyped(strangers, fitted, not matched.any())
-    if len(strangers):
-        warn_user(
-            f"{fault}; they are predicted as unknown ones. {_both(strangers, fitted)} {_remedy(strangers, fitted)}"
-        )
+        unseen, fitted = _mistyped(unseen, fitted, not matched.any())
+    if len(unseen):
+        warn_user(f"{fault}; they are predicted as unknown ones. {_both(unseen, fitted)} {_remedy(unseen, fitted)}")
 
 
 def check_added_ids(policy: str, what: str, column: Any, matched: Array, fitted: Array) -> None:
@@ -70,10 +68,10 @@ def check_added_ids(policy: str, what: str, column: Any, matched: Array, fitted:
     new = ~matched & column.notna().to_numpy()
     if policy == "ignore" or not new.any():
         return
-    strangers, fitted = _mistyped(_distinct(column[new]), fitted, not matched.any())
-    if len(strangers):
+    unseen, fitted = _mistyped(_distinct(column[new]), fitted, not matched.any())
+    if len(unseen):
         fault = f"some of the {what} are of another type than those of the fit so far, and are added as new ones"
-        _tell(policy, f"{fault}. {_both(strangers, fitted)} {_remedy(strangers, fitted)}")
+        _tell(policy, f"{fault}. {_both(unseen, fitted)} {_remedy(unseen, fitted)}")
 
 
 def check_table(policy: str, name: str, what: str, index: Array, fitted: Array, found: Array) -> None:
@@ -142,13 +140,13 @@ def _text(value: Any) -> str:
     return str(int(value)) if whole else str(value)
 
 
-def _mistyped(strangers: Array, fitted: Array, alone: bool) -> tuple[Array, Array]:
-    """Strangers of a type that no id of the fit has, and ids of the fit to compare them with.
+def _mistyped(unseen: Array, fitted: Array, alone: bool) -> tuple[Array, Array]:
+    """Unseen ids of a type that no id of the fit has, and ids of the fit to compare them with.
 
     Those written as an id of the fit is; where no id is known (`alone`) and nothing is written so, all of them.
     """
     kinds = set(_kinds(fitted))
-    others = strangers[[bool(kinds) and _kind(value) not in kinds for value in strangers]]
+    others = unseen[[bool(kinds) and _kind(value) not in kinds for value in unseen]]
     if not len(others):
         return others, fitted
     written = {_text(value): at for at, value in enumerate(fitted)}
@@ -158,10 +156,10 @@ def _mistyped(strangers: Array, fitted: Array, alone: bool) -> tuple[Array, Arra
     return (others if alone else others[:0]), fitted
 
 
-def _both(strangers: Array, fitted: Array, here: str = "X has", there: str = "the fit had") -> str:
+def _both(unseen: Array, fitted: Array, here: str = "X has", there: str = "the fit had") -> str:
     """Examples from both sides, and of which kind they are."""
     parts = []
-    for side, ids in ((here, strangers), (there, fitted)):
+    for side, ids in ((here, unseen), (there, fitted)):
         if not len(ids):
             parts.append(f"{side} none")
             continue
@@ -169,8 +167,8 @@ def _both(strangers: Array, fitted: Array, here: str = "X has", there: str = "th
     return ", ".join(parts) + "."
 
 
-def _remedy(strangers: Array, fitted: Array) -> str:
-    convert = "Give both one type" if _kinds(strangers) != _kinds(fitted) else "Look what they mean"
+def _remedy(unseen: Array, fitted: Array) -> str:
+    convert = "Give both one type" if _kinds(unseen) != _kinds(fitted) else "Look what they mean"
     return f"{convert}, or set on_unseen='ignore' where new ones are meant."
 
 

@@ -17,7 +17,7 @@ from sksvi.families.implicit import LARGE_SHAPE, gamma_nodes, log_slope, moments
 Array = np.ndarray
 
 #: Least share of the smaller of old and new parameters that a step beyond the new ones leaves.
-KEPT = 0.3
+LEAST_LEFT = 0.3
 #: Fewest draws that a Fisher matrix is estimated from, and log of the least value of a draw: x f'(x) is a number there.
 LEAST_DRAWS, LEAST_LOG = 4, -690.0
 #: Determinant of a Fisher matrix from draws, as a share of the exact one, below which it is all rounding.
@@ -120,10 +120,10 @@ class Gamma(Flat):
         return gain
 
     def beyond(self, before: Gamma, share: float) -> Gamma:
-        """Shape and rate a share further than from `before`, at least `KEPT` of the smaller of old and new."""
+        """Shape and rate a share further than from `before`, at least `LEAST_LEFT` of the smaller of old and new."""
         return type(self)(
             *(
-                np.maximum(new + share * (new - old), KEPT * np.minimum(new, old))
+                np.maximum(new + share * (new - old), LEAST_LEFT * np.minimum(new, old))
                 for new, old in ((self.shape, before.shape), (self.rate, before.rate))
             )
         )

@@ -65,7 +65,7 @@ from sksvi.models.gp.bounds import left_over
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.integrated import MANY_ROWS
-from sksvi.models.gp.sparse import KEPT_NUMBERS, SparseGPModel
+from sksvi.models.gp.sparse import CACHED_NUMBERS, SparseGPModel
 from sksvi.partitions.data import cut, gathered
 from sksvi.predictive import Predictive
 from sksvi.predictive.plain import check_latents, tail_of
@@ -249,7 +249,7 @@ class SparseGP(GaussianProcess):
             learn_inputs=self.optimize_inducing,
             by=by,
             unit=encoding.target_unit,
-            keep=data.at_hand or len(data) * self._most_points <= KEPT_NUMBERS,
+            keep=data.at_hand or len(data) * self._most_points <= CACHED_NUMBERS,
             density=density,
             n_first=self._most_points if more else None,
         )
@@ -442,7 +442,7 @@ class SparseGP(GaussianProcess):
         messages = algorithms.resolve(self.algorithm).spec.messages
         return stream_state.faded(fade).everything() if messages and isinstance(stream_state, StreamState) else None
 
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
+    def _stream_warnings(self, data: Table, first: bool) -> Iterator[str]:
         """Fewer inducing points than were asked for, once they cannot become more."""
         learned, most = self._points.learned_rows, self._most_points
         if first or learned is None or learned >= most or self._rows_at_hand(1.0) is not None:

@@ -56,20 +56,20 @@ def process_draws(
     if values.shape[1] == process.kernel.n_dims:
         variables |= likelihood_draws(process.likelihood, estimator.state_.q.get("likelihood"), n, rng)
     nodes = [
-        NodeDraws(own, part.likelihood, _of_rows(estimator, latents))
+        NodeDraws(own, part.likelihood, _latents_of(estimator, latents))
         for own, part, (_, latents) in zip(at, parts, found, strict=True)
     ]
     return PosteriorDraws(n, variables, nodes)
 
 
-def _of_rows(estimator: Any, latents: Callable[[Array], tuple[Array, Array]]) -> Any:
-    def of_rows(X: Any, offset: Any) -> tuple[Array, Array]:
+def _latents_of(estimator: Any, latents: Callable[[Array], tuple[Array, Array]]) -> Any:
+    def latents_at(X: Any, offset: Any) -> tuple[Array, Array]:
         given, X = X, validate_data(estimator, X, reset=False, dtype=np.float64)
         offset = checked_offset(estimator, offset, given)
         f, left = latents(X)
         return (f if offset is None else f + offset.reshape(-1, *[1] * (f.ndim - 1))), left
 
-    return of_rows
+    return latents_at
 
 
 def at_points(part: Any, points: Array, values: Array, mean: float = 0.0) -> Callable[[Array], tuple[Array, Array]]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sksvi._typing.arrays import RandomState
 from sksvi.estimators.checks import check_count, check_seed
-from sksvi.estimators.refit import FitRecord, kept_choices
+from sksvi.estimators.refit import FitRecord, fixed_choices
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.gaussian_process._encoding import LabelProcessEncoding
 from sksvi.gaussian_process._sparse import SparseGPClassifier, SparseGPRegressor
@@ -117,5 +117,5 @@ def _classifier(
     new.lower_bound_, new.lower_bounds_ = bound, np.array([bound])
     state = regression.state_.without_rows
     new.state_ = replace(state, bound=bound, bounds=[bound], history=[{**state.history[-1], "bound": bound}])
-    new._record = FitRecord(choices=kept_choices(new), had_offset=model._record.had_offset)
+    new._record = FitRecord(choices=fixed_choices(new), had_offset=model._record.had_offset)
     return new

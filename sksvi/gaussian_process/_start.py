@@ -15,7 +15,7 @@ from sksvi.models.gp import kernels
 from sksvi.models.gp.bounds import JITTERS
 from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
 from sksvi.models.gp.integrated import CANDIDATES, EXACT_ROWS, MANY_ROWS
-from sksvi.models.gp.sparse import KEPT_NUMBERS
+from sksvi.models.gp.sparse import CACHED_NUMBERS
 from sksvi.models.linear.glm import best_constant
 
 Array = np.ndarray
@@ -176,7 +176,7 @@ def numbers_held(
         return OF_LATENTS * m**2 + BETWEEN_ROWS * float(n) ** 2
     settled = COVARIANCES * float(latents * m) ** 2 if full else OF_LATENTS * latents * float(m) ** 2
     chunk = CHUNKS * min(n, parallel.chunk_rows(m, False)) * m
-    rows = ROWS * n * m if n * m <= KEPT_NUMBERS else chunk
+    rows = ROWS * n * m if n * m <= CACHED_NUMBERS else chunk
     searched = VECTORS * n + (settled + rows) * (1.0 if learns else ALONE)
     at_start = DISTANCES * min(n, max(LEAST_ROWS, ROWS_PER_CENTRE * m)) * m if kmeans else 0.0
     of_nodes = (OF_CLOSED_NODES if closed and full else OF_NODES) * float(m) ** 2

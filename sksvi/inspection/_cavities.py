@@ -38,7 +38,7 @@ class LeaveOut:
         self.fit, self.folds = fit, folds
         #: Rows that are left out, and the fold of each.
         self.rows = np.concatenate(folds.rows)
-        self.fold = folds.of_rows
+        self.fold = folds.of_each_row
         self.copies = np.concatenate(folds.copies)
         #: Tail of the weights of each fold; NaN: not looked at.
         self.k_hat = np.full(folds.size, np.nan)

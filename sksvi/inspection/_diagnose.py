@@ -16,8 +16,8 @@ from sksvi._runtime import parallel
 from sksvi._typing.arrays import DataFrame, MatrixLike, PerRow, RandomState
 from sksvi.estimators.base import drawn_seed
 from sksvi.estimators.tables import framed
-from sksvi.inspection import _findings as findings
-from sksvi.inspection._findings import Finding, absent
+from sksvi.inspection import _diagnoses as diagnoses
+from sksvi.inspection._diagnoses import Finding, absent
 from sksvi.inspection._fitted_rows import FittedRows
 from sksvi.inspection._hyperparameters import Hyperparameters, hyperparameters
 from sksvi.inspection._loo import ElpdResult, loo
@@ -150,7 +150,7 @@ def diagnose(
             fit.check_score()  # else the bound at the rows has been compared
     if all(one.state == "not applicable" for one in found):
         raise TypeError(f"{fit.name}: no part of a diagnosis applies: {found[0].text}.")
-    found.sort(key=lambda one: (one.state != "alarm", findings.ORDER.index(one.part)))
+    found.sort(key=lambda one: (one.state != "alarm", diagnoses.ORDER.index(one.part)))
     columns = {"state": "state", "found": "text", "alarm": "alarm", "remedy": "remedy"}
     table = pd.DataFrame(
         {name: [getattr(one, of) for one in found] for name, of in columns.items()}, index=[one.part for one in found]
@@ -178,7 +178,7 @@ class _Look:
         """All of them."""
         return [
             self.posterior(), self.plates(), self.influence(), self.autocorrelation(), self.calibration(),
-            self.dispersion(), self.separation(), self.hyperparameters(), findings.convergence(self.inner),
+            self.dispersion(), self.separation(), self.hyperparameters(), diagnoses.convergence(self.inner),
         ]  # fmt: skip
 
     def posterior(self) -> Finding:
@@ -192,7 +192,7 @@ class _Look:
             )
         except TypeError as error:
             return absent("posterior", _reason(error))
-        return findings.posterior(self.check, diagonal)
+        return diagnoses.posterior(self.check, diagonal)
 
     def plates(self) -> Finding:
         """k-hat by plate, or groups of a mixture."""
@@ -201,17 +201,17 @@ class _Look:
             self.k_hats = {"documents": inner.proportion_k_hat(self.X)}
             if getattr(inner, "uncertainty", None) == "corrected":
                 return Finding("plates", _share(self.k_hats) + "; proportions are of a chain that begins at q")
-            return findings.plates(self.k_hats, {}, inner.n_components)
+            return diagnoses.plates(self.k_hats, {}, inner.n_components)
         k_hats = getattr(getattr(inner, "draws_", None), "k_hats", None)
         if k_hats:
             self.k_hats = dict(k_hats)
             X = np.asarray(self.X) if not hasattr(self.X, "tocsr") else np.empty((0, 0))
             if X.ndim == 2 and X.shape[1] == 2 and set(k_hats) == {"users", "items"}:
                 cells = {s: np.unique(X[:, at], return_counts=True)[1] for at, s in enumerate(("users", "items"))}
-                return findings.plates(self.k_hats, cells, inner.n_components)
+                return diagnoses.plates(self.k_hats, cells, inner.n_components)
             return Finding("plates", _share(self.k_hats) + "; variances are of a chain that begins at q")
         if hasattr(inner, "weights_") and hasattr(inner, "predict_proba"):
-            return findings.groups(inner.predict_proba(self.X))
+            return diagnoses.groups(inner.predict_proba(self.X))
         return absent("plates", "there are no plates with draws of their own")
 
     def influence(self) -> Finding:
@@ -222,7 +222,7 @@ class _Look:
             self.left_out = loo(self.inner, self.X, self.y, **self.beside)
         except TypeError as error:
             return absent("influence", _reason(error))
-        return findings.influence(self.left_out)
+        return diagnoses.influence(self.left_out)
 
     def _predictive(self) -> Any:
         """Distribution of y at the rows of the fit; None where there is none with a mean."""
@@ -250,7 +250,7 @@ class _Look:
         pit, _, source = self.pit
         if not source:
             return absent("calibration", NO_TRANSFORMS)
-        return findings.calibration(pit, source, self.inner.likelihood_.traits)
+        return diagnoses.calibration(pit, source, self.inner.likelihood_.traits)
 
     def autocorrelation(self) -> Finding:
         """Neighbours in time, or in the order of the rows where y is not in order itself."""
@@ -258,18 +258,18 @@ class _Look:
         if not source:
             return absent("autocorrelation", NO_TRANSFORMS)
         if hasattr(self.inner, "_steps_ahead"):
-            return findings.autocorrelation(pit, "time", "a learned level, trend, seasonal or autoregressive=True")
+            return diagnoses.autocorrelation(pit, "time", "a learned level, trend, seasonal or autoregressive=True")
         index = self.index[rows] if isinstance(self.index, DATES) else None
         if index is not None:
-            return findings.autocorrelation(pit[np.argsort(index, kind="stable")], "the order of dates", IN_TIME)
+            return diagnoses.autocorrelation(pit[np.argsort(index, kind="stable")], "the order of dates", IN_TIME)
         targets = pd.DataFrame(np.asarray(self.y)[rows])  # times beside truth values are objects, without np.unique
-        if findings.in_order(targets.groupby(list(targets), dropna=False).ngroup().to_numpy()):
+        if diagnoses.in_order(targets.groupby(list(targets), dropna=False).ngroup().to_numpy()):
             return absent("autocorrelation", "rows are in the order of y, or of what nearly is y")
         remedy, column = f"a group or column that neighbours share; in time {IN_TIME}", self._sorted_column(rows)
         if column is None:
-            return findings.autocorrelation(pit, "the order of rows, as in time", remedy)
+            return diagnoses.autocorrelation(pit, "the order of rows, as in time", remedy)
         order = f"the order of rows, in which {column!r} rises or falls"
-        return findings.autocorrelation(pit, order, f"a bend of {column!r}, or {remedy}")
+        return diagnoses.autocorrelation(pit, order, f"a bend of {column!r}, or {remedy}")
 
     def _sorted_column(self, rows: Array) -> str | None:
         """A column of numbers in whose order the rows are."""
@@ -281,7 +281,7 @@ class _Look:
         numbers = table.iloc[rows].select_dtypes("number")
         for name, values in numbers.items():
             changes = values[values.diff() != 0].to_numpy()  # of a patient's column its rows have one value
-            if values.nunique() > 2 and findings.in_order(changes):
+            if values.nunique() > 2 and diagnoses.in_order(changes):
                 return str(name)
         return None
 
@@ -293,10 +293,10 @@ class _Look:
             return absent("dispersion", "there is no number per row to simulate")
         beside = {name: self.beside[name] for name in ("offset", "exposure") if self.beside[name] is not None}
         mean, std = inner.predict(self.X, return_std=True, **beside)
-        draws = inner.sample_y(self.X, findings.SIMULATED, self.seed, **beside)
+        draws = inner.sample_y(self.X, diagnoses.SIMULATED, self.seed, **beside)
         likelihood = getattr(inner, "likelihood_", None)
         count = likelihood is not None and type(likelihood).__name__ in ("Poisson", "NegativeBinomial")
-        return findings.dispersion(values.astype(float), mean, std**2, draws, count, type(likelihood).__name__)
+        return diagnoses.dispersion(values.astype(float), mean, std**2, draws, count, type(likelihood).__name__)
 
     def separation(self) -> Finding:
         """Labels that the columns separate."""
@@ -308,7 +308,7 @@ class _Look:
             return absent("separation", "as many columns as rows separate any labels")
         if table.dtype.kind not in "biuf" or not 0 < table.size <= SEPARATED or not np.all(np.isfinite(table)):
             return absent("separation", "only looked at in dense columns of numbers, of a million at most")
-        return findings.separation(table.astype(float), np.searchsorted(inner.classes_, np.asarray(self.y)))
+        return diagnoses.separation(table.astype(float), np.searchsorted(inner.classes_, np.asarray(self.y)))
 
     def hyperparameters(self) -> Finding:
         """Their posterior, or what a point can say."""

@@ -83,7 +83,7 @@ class FittedRows:
         stored, weight = self.estimator._record.score, self.beside["sample_weight"]
         if stored is None:
             return
-        found = self.estimator._score_of_rows(self.X, self.y, sample_weight=weight, offset=self.full_offset)
+        found = self.estimator._training_score(self.X, self.y, sample_weight=weight, offset=self.full_offset)
         if found is None or not np.isclose(found[0], stored[0], rtol=ROUNDING, atol=ROUNDING, equal_nan=True):
             score = self.estimator._score_name
             warn_user(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sksvi.estimators.summaries import learned_rows
-from sksvi.inspection._findings import Finding, absent
+from sksvi.inspection._diagnoses import Finding, absent
 
 Array = np.ndarray
 

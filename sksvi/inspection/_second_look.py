@@ -50,7 +50,7 @@ class Folds:
         return all(len(part) == 1 for part in self.rows)
 
     @property
-    def of_rows(self) -> Array:
+    def of_each_row(self) -> Array:
         """Fold of each left-out row, those of one fold after those of another."""
         return np.repeat(np.arange(self.size), [len(part) for part in self.rows])
 
@@ -180,7 +180,7 @@ class SecondLook:
             H = node.half(np.arange(len(node.mean)))
             mean, cov, _ = self._latents(node, H, products(H))
         for place, f in enumerate(self.which):
-            rows, at = self.folds.rows[f], self.folds.of_rows == f
+            rows, at = self.folds.rows[f], self.folds.of_each_row == f
             found.mean[at], found.cov[at] = mean[place, rows], cov[place, rows]
 
     # ---- how good that is

@@ -154,7 +154,7 @@ def over_mean(
         write(
             out,
             quadrature.expect(
-                _of_rows(function, plain), m[plain], v[plain], width[plain], lambda: likelihood.centre(y[plain])
+                _at_rows(function, plain), m[plain], v[plain], width[plain], lambda: likelihood.centre(y[plain])
             ),
             plain,
             len(m),
@@ -168,12 +168,12 @@ def over_mean(
         step = min(0.6, 0.95 / edge)
         nodes = np.arange(-6.5, 6.5 + edge * widest + step, step)
         weights = np.exp(-0.5 * nodes**2)
-        parts = quadrature.expect_at(_of_rows(function, own), m[own], v[own], nodes, weights / weights.sum())
+        parts = quadrature.expect_at(_at_rows(function, own), m[own], v[own], nodes, weights / weights.sum())
         write(out, parts, own, len(m))
     return out
 
 
-def _of_rows(function: quadrature.Integrand, rows: Array) -> quadrature.Integrand:
+def _at_rows(function: quadrature.Integrand, rows: Array) -> quadrature.Integrand:
     return lambda u, at: function(u, rows[at])
 
 

@@ -53,7 +53,7 @@ from sksvi.linear_model._combinations import LinearEffects
 from sksvi.linear_model._design import in_basis, in_subspace, informed, with_equal_prior
 from sksvi.linear_model._draws import posterior_draws, posterior_target, weight_axes
 from sksvi.linear_model._encoding import GLMEncoding
-from sksvi.linear_model._fit_warnings import check_determined, findings, stream_findings
+from sksvi.linear_model._fit_warnings import check_determined, glm_warnings, stream_warnings
 from sksvi.linear_model._integrated import (
     FittedWeights,
     NodeFit,
@@ -457,10 +457,10 @@ class BayesianGLM(BaseSVI):
         return None
 
     def _fit_warnings(self, problem: Problem, state: State) -> Iterator[str | Warning]:
-        yield from findings(self, problem, state)
+        yield from glm_warnings(self, problem, state)
 
-    def _portion_findings(self, data: Table, first: bool) -> Iterator[str]:
-        return stream_findings(self, data, first)
+    def _stream_warnings(self, data: Table, first: bool) -> Iterator[str]:
+        return stream_warnings(self, data, first)
 
     # ---- names
     def _coordinate_name(self, coordinate: int) -> str:

@@ -43,9 +43,9 @@ ROUNDED = 1e-6
 UNEVEN = 100.0
 
 
-def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
+def glm_warnings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     """Warnings about a finished fit that other models do not have."""
-    yield from names_of_rows(estimator, problem)
+    yield from row_identifiers(estimator, problem)
     if covariance_of(estimator) != "low-rank":  # where one scale is for columns as they are
         yield from uneven(estimator)
         yield from contradicted(estimator, cast(LinearModel, problem.model), state.q)
@@ -58,7 +58,7 @@ def findings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
     yield from more_variance(estimator, problem, state)
 
 
-def names_of_rows(estimator: Any, problem: Problem) -> Iterator[str]:
+def row_identifiers(estimator: Any, problem: Problem) -> Iterator[str]:
     """Categorical columns with as many levels as there are rows."""
     own, n = estimator._encoding.categorical, max(len(problem.data), problem.data.total_weight)
     for j, size in () if own is None else zip(own.columns, own.sizes, strict=True):
@@ -84,7 +84,7 @@ def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[st
         yield varies_more(likelihood, estimator.likelihood, found)
 
 
-def stream_findings(estimator: Any, data: Table, first: bool) -> Iterator[str]:
+def stream_warnings(estimator: Any, data: Table, first: bool) -> Iterator[str]:
     """Warning, once, that rows of one target value were summarized before another value came."""
     fitted, stream_state = estimator._fitted, estimator.state_.messages
     before = data.y[:1] if first else fitted.only_target

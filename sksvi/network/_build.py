@@ -74,7 +74,7 @@ class Built:
         """Add the factor of an observed node: its data given their parameters."""
         self._check_parents(name, node)
         size_of(f"data[{name!r}]", parameter_sizes(f"node {name!r}", node, self.sizes), len(y))
-        for extra in node.of_rows:
+        for extra in node.per_row:
             values = np.asarray(getattr(node, extra), float)
             if values.size not in (1, len(y)) or not np.all(np.isfinite(values)):
                 raise ValueError(f"node {name!r}: {extra} must be finite numbers, 1 or {len(y)}; found {values.shape}.")

@@ -91,7 +91,7 @@ class Portion:
                 goes_on = key in self.row_factors and name not in self.local and key in before.get(name, {})
                 found[name][key] = before[name][key].plus(message) if goes_on else message
         value -= sum(q[name].kl(self.priors[name]) for name in self.local if name in q)
-        by_block = {**earlier.by_block, **{name: self._of_rows(found[name]) for name in q.keys() - self.local}}
+        by_block = {**earlier.by_block, **{name: self._row_message(found[name]) for name in q.keys() - self.local}}
         now = StreamState({name: m for name, m in by_block.items() if m}, 0.0, earlier.weight + self.n_rows)
         now.constant = value + earlier.expected_log_message(q)[1] - now.expected_log_message(q)[1]
         return replace(state, messages=now, memory={}, progress=START), found
@@ -101,7 +101,7 @@ class Portion:
         factors = [factor for factor in self.built.factors.values() if isinstance(factor, IntegratedFactor)]
         return Posterior({**q, **{factor.name: factor.local(q) for factor in factors}})
 
-    def _of_rows(self, messages: Mapping[str, Message]) -> Message | None:
+    def _row_message(self, messages: Mapping[str, Message]) -> Message | None:
         """Sum of the messages that rows send; None where they send none."""
         parts = [messages[key] for key in self.row_factors if key in messages]
         return reduce(lambda total, part: total.plus(part), parts) if parts else None

@@ -91,8 +91,8 @@ def local_nodes(nodes: Mapping[str, Distribution]) -> set[str]:
     found: set[str] = set()
     for name in in_order(nodes):
         node = nodes[name]
-        of_rows = isinstance(node.size, str) or any(link.data_names for link in node.links.values())
-        if of_rows or any(link.name in found for link in node.links.values()):
+        by_row = isinstance(node.size, str) or any(link.data_names for link in node.links.values())
+        if by_row or any(link.name in found for link in node.links.values()):
             found.add(name)
     return found
 

@@ -47,11 +47,11 @@ def over_partitions(method: Callable[..., Any]) -> Callable[..., Any]:
     first = list(inspect.signature(method).parameters)[1]
 
     @wraps(method)
-    def of_rows(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         X = args[0] if args else kwargs.get(first)
         return lazily(self, method, args, kwargs) if is_collection(X) else method(self, *args, **kwargs)
 
-    return of_rows
+    return wrapped
 
 
 def at_hand(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -177,7 +177,7 @@ class NoisyPredictive(Predictive):
         m, v = self._m[rows], self._v[rows]
         width = likelihood.cdf_width(at) if noise is None else np.full(len(m), np.sqrt(noise))
 
-        def of_rows(own: Array, r: float) -> list[Array]:
+        def at_noise(own: Array, r: float) -> list[Array]:
             value = at[own]
             if noise is not None:
                 sd = np.sqrt(v[own] + self.sigma * r + noise)
@@ -192,7 +192,7 @@ class NoisyPredictive(Predictive):
 
             return expect(function, m[own], v[own] + self.sigma * r, width[own], lambda: likelihood.cdf_centre(value))
 
-        return rayleigh.over_noise(of_rows, 1.0 / (np.square(width) + v), self.sigma)
+        return rayleigh.over_noise(at_noise, 1.0 / (np.square(width) + v), self.sigma)
 
     def _quantile_bracket(self, level: float) -> tuple[Array, Array, Array]:
         """A guess at a quantile and its ends; of an additive likelihood they move out until they hold the level."""

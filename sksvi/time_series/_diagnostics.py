@@ -207,7 +207,7 @@ class Diagnostics(Forecasts):
             self.likelihood_.check_target(series(np.zeros((len(values), 0)), values, observed(values), None, None).y)
         return values
 
-    def _score_of_rows(self, X: Any, y: Any, **beside: Any) -> None:
+    def _training_score(self, X: Any, y: Any, **beside: Any) -> None:
         """No score: a smoothed series was fitted to each of its points, and follows noise to a score near 1."""
 
     def score(

@@ -44,7 +44,7 @@ TOPIC_PRIOR, WORD_PRIOR = 0.1, 0.1
 #: Documents and passes that two starts are compared by, and of how many documents one is held out.
 TRIAL_DOCUMENTS, TRIAL_PASSES, TRIAL_SHARE = 1000, 2, 5
 #: Standard errors apart of predictions that tell starts apart.
-TOLD_APART = 2.0
+SIGNIFICANT = 2.0
 ALGORITHMS = {"map", "svi", "ssvi-a", "ssvi", "mc-ssvi", "cvi", "h-mc-ssvi", "s-dsvi"}
 
 
@@ -339,7 +339,7 @@ class StructuredLDA(TopicModel):
             scores.append(model.with_local("cvb0").completions(found.q, observed, held_out, problem.threads))
             bounds.append(found.bound)
         gain = scores[1] - scores[0]
-        significant = abs(gain.sum()) > TOLD_APART * np.linalg.norm(gain)
+        significant = abs(gain.sum()) > SIGNIFICANT * np.linalg.norm(gain)
         return starts[int(gain.sum() > 0.0 if significant else bounds[1] > bounds[0])]
 
     # ---- what a fit leaves behind

@@ -20,7 +20,7 @@ from sksvi import (
     SparseGPRegressor,
 )
 from sksvi.inspection import diagnose
-from sksvi.inspection._findings import in_order
+from sksvi.inspection._diagnoses import in_order
 from sksvi.inspection._hyperparameters import NORMAL_DF, Hyperparameters, hyperparameters
 from sksvi.likelihoods import StudentT
 from tests.contracts.test_registry import ESTIMATORS, small

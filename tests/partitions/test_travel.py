@@ -50,7 +50,7 @@ def test_what_a_model_finds_again_stays_here():
     data = Table(np.random.default_rng(0).standard_normal((50, d)), np.arange(50) % k)
     before, q = len(pickle.dumps(model)), model.begin(data, None)
     variance = model.latent_variance(q, model.batch(data, slice(0, 50)))
-    assert model._kept is not None
+    assert model._class_moments is not None
     assert len(pickle.dumps(model)) < before + 200
     there = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(there.latent_variance(q, there.batch(data, slice(0, 50))), variance)

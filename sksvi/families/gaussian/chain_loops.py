@@ -220,7 +220,7 @@ def _sign(P: Array, work: Array) -> float:
 
 
 @njit()
-def _said(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
+def _before_message(r: Array, N: Array, h: Array, M: Array, g: Array, e: float, f: float) -> tuple[float, float]:
     """r and N before the message, from those after it; Mᵀr and MᵀN M after it."""
     n = len(r)
     along, twice = 0.0, 0.0
@@ -320,7 +320,7 @@ def smooth(
             s += direction[j] * M[j]
         D = 1.0 + weights[t] * s
         off = linear[t] - weights[t] * m
-        along, twice = _said(r, N, direction, M, g, off / D, weights[t] / D)
+        along, twice = _before_message(r, N, direction, M, g, off / D, weights[t] / D)
         step = (s * off + along) / D
         variance[t] = s / D - twice / (D * D)
         mean[t] = m + step
@@ -504,7 +504,7 @@ def combine(
             M[j] = spread[t, j]
             s += direction[j] * M[j]
         D = 1.0 + weights[t] * s
-        _said(r, N, direction, M, g, (linear[t] - weights[t] * level[t]) / D, weights[t] / D)
+        _before_message(r, N, direction, M, g, (linear[t] - weights[t] * level[t]) / D, weights[t] / D)
         for k in range(K):
             along, twice = 0.0, 0.0
             for i in range(n):

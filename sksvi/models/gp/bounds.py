@@ -199,7 +199,7 @@ VALUES: dict[str, Callable[..., Array]] = {"simple": simple_at, "v1": v1_at, "v2
 # ---- the exact process with Gaussian noise, of which the optimal bound is made (doc/gaussian_processes.md)
 # A row of weight k is k rows with the same x and y, which one row with k times less noise stands for, up to a
 # constant.
-def noise_of_rows(data: Table, noise: float) -> tuple[Array, float]:
+def row_noise(data: Table, noise: float) -> tuple[Array, float]:
     """Noise variance per row, and the constant that weights add to the log density."""
     if data.weight is None:
         return np.full(len(data), noise), 0.0
@@ -228,7 +228,7 @@ def whitened_rows(geometry: Any, data: Table, noise: float) -> tuple[Array, Arra
     constant : float
     """
     _, H, _ = geometry.rows(data.X)
-    own, constant = noise_of_rows(data, noise)
+    own, constant = row_noise(data, noise)
     R = np.array(kernels.cross(geometry.kernel, data.X, data.X), order="F")
     R = blas.dgemm(-1.0, H, H, beta=1.0, c=R, trans_b=1, overwrite_c=1)
     R[np.diag_indices_from(R)] += own
@@ -265,7 +265,7 @@ def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, 
     >>> round(value, 4)
     -1.2655
     """
-    own, constant = noise_of_rows(data, noise)
+    own, constant = row_noise(data, noise)
     K = kernels.cross(kernel, data.X, data.X)
     A = np.array(K, order="F")
     A[np.diag_indices_from(A)] += own

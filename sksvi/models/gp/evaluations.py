@@ -15,7 +15,7 @@ from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Nodes, Rule, corners, curvature_by_slopes, design, normal_about, shape_about
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, factor_of_y, inverse_triangle, noise_of_rows
+from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, factor_of_y, inverse_triangle, row_noise
 from sksvi.models.gp.collapsed import at_best, by_sums, collapsed, summed
 from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
@@ -117,7 +117,7 @@ class ConjugateEvaluations(_Sparse):
     def evidence(self, q: dict[str, Any]) -> float:
         """log p(y)."""
         noise, X = self.model.current_likelihood(q).noise_variance, self.data.X
-        own, constant = noise_of_rows(self.data, noise)
+        own, constant = row_noise(self.data, noise)
         A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
         A.flat[:: len(A) + 1] += own
         L = factor_of_y(A.T, noise)

@@ -29,7 +29,7 @@ from sksvi.models.traits import StepTraits, Traits
 Array = np.ndarray
 
 #: Rows h_i are kept between two looks at the same data up to this many numbers (and as many of k_w(x_i)).
-KEPT_NUMBERS = 2**23
+CACHED_NUMBERS = 2**23
 _ROWS = DenseRows(np.empty((0, 0)), False)
 #: Cached fields of a model that has not been evaluated yet.
 NO_PLACE: dict[str, Any] = {"_place": None, "_adjoint": None}
@@ -157,7 +157,7 @@ class SparseGPModel(LinearLatents):
 
     def __getstate__(self) -> dict[str, Any]:
         """State for another process: geometry is computed again on request."""
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_kept")} | NO_PLACE
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_class_moments")} | NO_PLACE
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -241,7 +241,7 @@ class SparseGPModel(LinearLatents):
 
     def batch(self, data: Table, rows: Array | slice, start: Any = None) -> SparseGPChunk:
         """The chunk of some rows, whose h_i are not yet computed."""
-        keep = self.keep and isinstance(rows, slice) and len(data) * self.n_inducing <= KEPT_NUMBERS
+        keep = self.keep and isinstance(rows, slice) and len(data) * self.n_inducing <= CACHED_NUMBERS
         first = getattr(data, "first", 0)
         return SparseGPChunk(data.take(rows), (data.X, first + rows.start, first + rows.stop) if keep else None)  # type: ignore[union-attr]
 

@@ -207,11 +207,11 @@ class LinearHyperposterior:
         """log evidence + log prior at h, nats: at the mode the bound of the fit."""
         if self.levels is None:
             return self._by_messages(h)
-        here = self.blocks_at(np.where(self._of_rows, h, self.mode))
-        return self._by_messages(np.where(self._of_rows, self.mode, h)) - self.bound + self.levels.log_density(here)
+        here = self.blocks_at(np.where(self._from_rows, h, self.mode))
+        return self._by_messages(np.where(self._from_rows, self.mode, h)) - self.bound + self.levels.log_density(here)
 
     @cached_property
-    def _of_rows(self) -> Array:
+    def _from_rows(self) -> Array:
         """Which hyperparameters rows are asked of where messages do not tell, (H,)."""
         found = np.ones(len(self.mode), bool)
         found[self.places.get("prior_precision", slice(0))] = False
@@ -285,7 +285,7 @@ class LinearHyperposterior:
 
     def highest(self) -> Array:
         """h of the highest density among those that rows are asked of, from the mode of the fit."""
-        own = np.flatnonzero(self._of_rows)
+        own = np.flatnonzero(self._from_rows)
 
         def at(z: Any) -> Array:
             h = self.mode.copy()

@@ -25,11 +25,11 @@ class LinearLatents(Linear):
 
     full: bool
     unit: float
-    _kept: tuple[Any, Array, Array] | None = None
+    _class_moments: tuple[Any, Array, Array] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without what is found again from the weights, which is larger than they are."""
-        return {**vars(self), "_kept": None}
+        return {**vars(self), "_class_moments": None}
 
     @property
     def width(self) -> int:
@@ -75,10 +75,10 @@ class LinearLatents(Linear):
         """Mean and (co)variance of the latents, without offset."""
         if not self.joint:
             return project(rows, weights)
-        cached = self._kept
+        cached = self._class_moments
         if cached is None or cached[0] is not weights:  # the same for all blocks of rows
             classes = ClassGaussian(weights, self.likelihood.n_latents)
-            cached = self._kept = weights, classes.mean, classes.cov_blocks
+            cached = self._class_moments = weights, classes.mean, classes.cov_blocks
         return rows.classes(*cached[1:])
 
     def _project_mean(self, rows: DenseRows | SparseRows, weights: Any) -> Array:

@@ -267,7 +267,7 @@ class WideFit:
         likelihood = self.likelihood_at(parameters)
         precision = self.precision_of(width, likelihood)
         if self.by_rows:
-            found = self._of_rows(likelihood, precision, mean, tol)
+            found = self._row_mode(likelihood, precision, mean, tol)
             W, ended = self._weights(found.pull, precision), found.settled
             point = self._judged(likelihood, precision, W, found.variance[:, None])
         else:
@@ -280,7 +280,7 @@ class WideFit:
         likelihood = self.model.likelihood
         return likelihood.replace(parameters) if likelihood.learned else likelihood
 
-    def _of_rows(self, likelihood: Any, precision: float, mean: Array, tol: float) -> RowMode:
+    def _row_mode(self, likelihood: Any, precision: float, mean: Array, tol: float) -> RowMode:
         """The mode in the space of few rows, begun at weights `mean`."""
 
         def terms(f: Array) -> tuple[Array, Array, Array]:

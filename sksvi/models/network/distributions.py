@@ -28,7 +28,7 @@ class Distribution:
 
     ``kinds`` : by parameter the family of a node in its place, "gaussian", "gamma", "rayleigh", "beta" or "dirichlet".
     ``latent`` : the family of a node that is distributed so; None: only data are. ``not_conjugate`` : parameters whose
-    node has to be stepped to more than once. ``of_rows`` : what may be a name in the data of a fit.
+    node has to be stepped to more than once. ``per_row`` : what may be a name in the data of a fit.
     """
 
     #: Nodes are parameters of a network, checked where they are used.
@@ -38,7 +38,7 @@ class Distribution:
     latent: ClassVar[str | None] = None
     observed: ClassVar[bool] = True
     not_conjugate: ClassVar[frozenset[str]] = frozenset()
-    of_rows: ClassVar[tuple[str, ...]] = ()
+    per_row: ClassVar[tuple[str, ...]] = ()
     size: int | str | None = None
     #: Whether the node is integrated out given its parents, rather than having a q of its own.
     integrated: bool = False
@@ -59,14 +59,14 @@ class Distribution:
     @property
     def data_names(self) -> list[str]:
         """Names in the data of a fit that the distribution takes rows, or its size, from."""
-        own = [getattr(self, name) for name in (*self.of_rows, "size")]
+        own = [getattr(self, name) for name in (*self.per_row, "size")]
         links = [name for link in self.links.values() for name in link.data_names]
         return [one for one in own if isinstance(one, str)] + links
 
     def with_data(self, data: Mapping[str, Any]) -> Self:
         """The distribution with rows of the data in the place of their names."""
         new = copy.copy(self)
-        for name in self.of_rows:
+        for name in self.per_row:
             if isinstance(getattr(self, name), str):
                 setattr(new, name, data[getattr(self, name)])
         if isinstance(self.size, str):
@@ -344,7 +344,7 @@ class Poisson(Distribution):
     """
 
     kinds = {"rate": "gamma"}
-    of_rows = ("exposure",)
+    per_row = ("exposure",)
 
     def __init__(self, rate: Given | None = None, exposure: Given = 1.0) -> None:
         self.rate, self.exposure = rate, exposure
@@ -386,7 +386,7 @@ class Binomial(Distribution):
     """
 
     kinds = {"p": "beta"}
-    of_rows = ("trials",)
+    per_row = ("trials",)
 
     def __init__(self, p: Given | None = None, trials: Given = 1) -> None:
         self.p, self.trials = p, trials
@@ -492,7 +492,7 @@ class Likelihood(Distribution):
     """
 
     kinds = {"f": "gaussian"}
-    of_rows = ("offset",)
+    per_row = ("offset",)
     not_conjugate = frozenset({"f"})
 
     def __init__(self, likelihood: LikelihoodLike, f: Given | None = None, offset: Given = 0.0) -> None:

@@ -75,17 +75,17 @@ class CountChain(ConditionalDraws[CountPoint]):
     def sweep(self, point: CountPoint, rng: np.random.Generator, number: int) -> CountPoint:
         """Where counts came from, activations, components, and then what these share."""
         model, observed = self.model, self._observed
-        of_rows, of_cells = self._allocated(point, rng)
+        row_counts, cell_counts = self._allocated(point, rng)
         rates = model.row_rates(point.scales, self.found)
         bases = point.components * point.weights
         exposed = bases.sum(0) if observed is None else observed @ bases
-        own = _positive(rng.standard_gamma(model.activation_shape + of_rows) / (rates + exposed))
+        own = _positive(rng.standard_gamma(model.activation_shape + row_counts) / (rates + exposed))
         prior = model.component_prior(point.scales)
         exposed = own.sum(0) if observed is None else observed.T @ own
-        components = rng.standard_gamma(prior.shape.T + of_cells) / (prior.rate.T + exposed * point.weights)
+        components = rng.standard_gamma(prior.shape.T + cell_counts) / (prior.rate.T + exposed * point.weights)
         moved = replace(point, activations=own, components=_positive(components))
         covered = (moved.components * exposed).sum(0)
-        return model.drawn_scales(moved, of_cells.sum(0), covered, rates, rng)
+        return model.drawn_scales(moved, cell_counts.sum(0), covered, rates, rng)
 
     def _allocated(self, point: CountPoint, rng: np.random.Generator) -> tuple[Array, Array]:
         """Counts of every row (n, K), and of every column (F, K), from each component."""
@@ -95,11 +95,11 @@ class CountChain(ConditionalDraws[CountPoint]):
 
         def one(number: int) -> tuple[Array, Array]:
             rows, c = self._parts[number]
-            of_rows, of_cells = np.zeros((c.shape[0], bases.shape[1])), np.zeros(bases.shape)
+            row_counts, cell_counts = np.zeros((c.shape[0], bases.shape[1])), np.zeros(bases.shape)
             own, seed = point.activations[rows], (key + number) % 2**62
             events = self.model.drawn_events(c, own, bases, point.scales, seed)
-            allocate(c.indptr, c.indices, events, own, bases, seed, of_rows, of_cells)
-            return of_rows, of_cells
+            allocate(c.indptr, c.indices, events, own, bases, seed, row_counts, cell_counts)
+            return row_counts, cell_counts
 
         parts = list(parallel.in_order(one, list(range(len(self._parts))), self.threads))
         return np.concatenate([part[0] for part in parts]), parallel.tree_sum(part[1] for part in parts)

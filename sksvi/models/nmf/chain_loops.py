@@ -56,8 +56,8 @@ def _cell(count: float, h: Array, bases: Array, w: int, state: Array, spare: Arr
     "indptr (n+1) i cuts e",
     "columns (e) i < F",
     "counts (e) f",
-    "of_rows (n, K) f",
-    "of_cells (F, K) f",
+    "row_counts (n, K) f",
+    "cell_counts (F, K) f",
 )
 @compiled
 def allocate(
@@ -67,10 +67,10 @@ def allocate(
     activations: Array,
     bases: Array,
     seed: int,
-    of_rows: Array,
-    of_cells: Array,
+    row_counts: Array,
+    cell_counts: Array,
 ) -> None:
-    """Draw which component every count came from: sums of rows into `of_rows`, of columns += `of_cells`."""
+    """Draw which component every count came from: sums of rows into `row_counts`, of columns += `cell_counts`."""
     K = activations.shape[1]
     h, tail, out = np.empty(K, FLOAT), np.empty(K, FLOAT), np.empty(K, FLOAT)
     state, spare = np.empty(1, np.uint64), np.empty(1, FLOAT)
@@ -83,12 +83,12 @@ def allocate(
             w = columns[e]
             only = _cell(counts[e], h, bases, w, state, spare, tail, out)
             if only >= 0:
-                of_rows[i, only] += 1.0
-                of_cells[w, only] += 1.0
+                row_counts[i, only] += 1.0
+                cell_counts[w, only] += 1.0
                 continue
             for k in range(K):
-                of_rows[i, k] += out[k]
-                of_cells[w, k] += out[k]
+                row_counts[i, k] += out[k]
+                cell_counts[w, k] += out[k]
 
 
 @entry(

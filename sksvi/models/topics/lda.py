@@ -56,13 +56,13 @@ class DocumentVisit:
     """How long a visit of a document is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
-    kept_sweeps: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
+    averaged_sweeps: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
     """
 
     sweeps: int
     tol: float
     burn_in: int
-    kept_sweeps: int
+    averaged_sweeps: int
     draws: int = 0
 
 
@@ -354,7 +354,7 @@ def local_step(name: str) -> Callable[..., None]:
 
         def drawn(view: LDAView, b: LDADocuments, effort: DocumentVisit, key: int, terms: LDATerms) -> None:
             gibbs_documents(
-                b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.kept_sweeps,
+                b.indptr, b.words, b.counts, view.topics, view.rest, view.alpha, effort.burn_in, effort.averaged_sweeps,
                 effort.draws, key, b.streams, terms.local, terms.squares, terms.own_elog, terms.counts,
             )  # fmt: skip
 

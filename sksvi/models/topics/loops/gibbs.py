@@ -217,7 +217,7 @@ def gibbs_documents(
     rest: Array,
     alpha: Array,
     burn_in: int,
-    kept_sweeps: int,
+    averaged_sweeps: int,
     draws: int,
     key: int,
     streams: Array,
@@ -226,7 +226,7 @@ def gibbs_documents(
     logs: Array,
     word_counts: Array,
 ) -> float:
-    """Sweeps over the words of every document; means over the last `kept_sweeps` of them, more where those are
+    """Sweeps over the words of every document; means over the last `averaged_sweeps` of them, more where those are
     fewer than `draws` words. Returns the number of words drawn.
 
     A document starts from topics drawn by ``counts_of_topics``. ``rest``: Σ_k α_k b_kw of each word. ``streams``: a
@@ -252,7 +252,7 @@ def gibbs_documents(
         state = draw_cells(cells, many, own, weight, False, state, cell_counts)
         state = _dense_sweep(own, few, weight, lanes, K, 0.0, z, state)
         n, counted[:] = _counted(z, cell_counts, topic_counts), 0.0
-        own_sweeps = max(kept_sweeps, int(np.ceil(draws / max(total, 1.0))))
+        own_sweeps = max(averaged_sweeps, int(np.ceil(draws / max(total, 1.0))))
         share = 1.0 / own_sweeps
         for number in range(burn_in + own_sweeps):
             if len(cells):

@@ -19,7 +19,7 @@ from sksvi.models.topics.loops.algebra import LDA_DOCUMENTS, compiled, gathered,
 Array = np.ndarray
 
 #: Least share of the smaller of old and new counts that a sweep beyond its best value leaves.
-KEPT = 0.3
+LEAST_LEFT = 0.3
 
 
 @compiled
@@ -51,7 +51,7 @@ def ascend(
             now = proportions[k] * after[k]
             moved += abs(now - counted[k])
             if beyond > 0.0 and 0 < s < sweeps - 1:
-                now = max(now + beyond * (now - counted[k]), KEPT * min(now, counted[k]))
+                now = max(now + beyond * (now - counted[k]), LEAST_LEFT * min(now, counted[k]))
             counted[k] = now
         done += 1
         if moved <= small:
