@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib import Array
-from benchmarks._lib.loaders import KEPT, data_folder, epil_data
+from benchmarks._lib.loaders import STORED_DATA, data_folder, epil_data
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def salamander_data() -> tuple[Any, Array]:
     """Matings of 60 female and 60 male salamanders (McCullagh and Nelder 1989, 14.5): cells of the cross against RR."""
     import pandas as pd
 
-    raw = pd.read_csv(KEPT / "salamander.csv")
+    raw = pd.read_csv(STORED_DATA / "salamander.csv")
     frame = pd.DataFrame({cross: (raw["cross"] == cross).astype(float) for cross in ("RW", "WR", "WW")})
     frame["female"], frame["male"] = raw["female"], raw["male"]
     return frame, raw["mate"].to_numpy()

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._lib import Array
 from benchmarks._lib.draws import rounded, summary
-from benchmarks._lib.loaders import KEPT, RANDHIE, data_folder, epil_data, standardised
+from benchmarks._lib.loaders import RANDHIE, STORED_DATA, data_folder, epil_data, standardised
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
 from benchmarks.mixed._data import salamander_data
 
@@ -129,10 +129,10 @@ def save_data() -> None:
 
     counts = data_folder() / "tabular" / "counts"
     epil = pd.read_csv(counts / "MASS_epil.csv.xz")
-    epil[["subject", "trt", "base", "age", "period", "y"]].to_csv(KEPT / "epil.csv", index=False)
+    epil[["subject", "trt", "base", "age", "period", "y"]].to_csv(STORED_DATA / "epil.csv", index=False)
     salamander = pd.read_csv(counts / "lme4_salamander.csv.xz")
     salamander.columns = salamander.columns.str.lower()
-    salamander[["cross", "female", "male", "mate"]].to_csv(KEPT / "salamander.csv", index=False)
+    salamander[["cross", "female", "male", "mate"]].to_csv(STORED_DATA / "salamander.csv", index=False)
 
 
 def quality(name: str, found: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def main(quick: bool = False) -> None:
     import numpyro
 
     jax.config.update("jax_enable_x64", True)
-    if not (KEPT / "epil.csv").exists():
+    if not (STORED_DATA / "epil.csv").exists():
         save_data()
     found, rows = {}, []
     for name, model in make_models().items():

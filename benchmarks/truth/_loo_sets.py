@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import expit
 
 from benchmarks._lib import Array
-from benchmarks._lib.loaders import KEPT, RANDHIE, standardised
+from benchmarks._lib.loaders import RANDHIE, STORED_DATA, standardised
 from sksvi import (
     BayesianGLMClassifier,
     BayesianGLMRegressor,
@@ -106,7 +106,7 @@ def levels(model: Any) -> Case:
 
 
 def seizures(groups: str | None, model: Any) -> Case:
-    table = pd.read_csv(KEPT / "epil.csv")
+    table = pd.read_csv(STORED_DATA / "epil.csv")
     table = table[table["subject"] <= 25].astype({"subject": str})
     return Case(model, table.drop(columns="y"), table["y"].to_numpy(), groups)
 
@@ -119,7 +119,7 @@ def schools(groups: str | None, model: Any) -> Case:
 
 
 def salamanders(model: Any) -> Case:
-    table = pd.read_csv(KEPT / "salamander.csv").iloc[:120].astype({"female": str, "male": str})
+    table = pd.read_csv(STORED_DATA / "salamander.csv").iloc[:120].astype({"female": str, "male": str})
     return Case(model, table[["cross", "female", "male"]], table["mate"].to_numpy())
 
 
