@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sksvi import GPClassifier
 from sksvi.algorithms import CVI
 from sksvi.callbacks import Checkpoint
+from sksvi.expectations import Auto
 from sksvi.families import NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.likelihoods import Bernoulli, Binomial, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT
@@ -123,17 +124,32 @@ def test_every_likelihood_of_one_latent(name, global_random_seed):
     assert state.bound == pytest.approx(whole.bound, abs=SAME) and state.converged
 
 
+def steps_of_all_rows(likelihood, y, block, rate=0.5, passes=300):
+    """Natural steps of all sites at once, cut at precisions of zero, that no bound judges."""
+    linear, weights = block.dual + block.weights * block.mean, block.weights
+    for _ in range(passes):
+        _, alpha, gamma = Auto()(likelihood, y, block.mean, block.variance)
+        target = np.maximum(-2.0 * gamma, 0.0)
+        linear = linear + rate * (alpha + target * block.mean - linear)
+        weights = weights + rate * (target - weights)
+        block = block_of(block.prior_cov, linear, weights)
+    return block
+
+
 @pytest.mark.costly
 def test_sites_of_a_likelihood_that_is_not_log_concave(global_random_seed):
-    """Where sites are cut the judged steps of all rows end a little past the largest bound, and batches beside it."""
+    """Where sites are cut the judged steps of all rows stop by the largest bound, batches where a step is none."""
     X, _ = labels(global_random_seed, 40)
     y = np.sin(1.5 * X[:, 0]) + np.random.default_rng(global_random_seed).standard_t(3.0, 40)
-    model, data = FullGP(StudentT(scale=0.5, df=4.0), KERNEL, X, learned=False), Table(X, y)
+    likelihood = StudentT(scale=0.5, df=4.0)
+    model, data = FullGP(likelihood, KERNEL, X, learned=False), Table(X, y)
     whole = fitted(problem_for(model, data, "cvi"), max_iter=500, tol=1e-10)
     state = fitted(problem_for(model, data, "cvi", batch_size=9), max_iter=500, tol=1e-10)
-    assert state.converged and state.bound == pytest.approx(whole.bound, abs=0.02)
-    assert np.all(state.q["latents"].weights >= 0.0)
-    np.testing.assert_allclose(state.q["latents"].mean, whole.q["latents"].mean, atol=0.1)
+    assert state.converged and state.bound <= whole.bound + SAME
+    found, end = state.q["latents"], steps_of_all_rows(likelihood, y, whole.q["latents"])
+    assert np.all(found.weights >= 0.0)
+    np.testing.assert_allclose(found.mean, end.mean, atol=SAME)
+    np.testing.assert_allclose(found.variance, end.variance, atol=SAME)
 
 
 def test_a_singular_kernel(global_random_seed):
