@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import QuantileRegressor
 
 import sksvi
@@ -166,8 +167,19 @@ def test_a_forecast_of_a_quantile_is_it_and_its_interval():
 
 
 def test_learned_steps_of_a_quantile_are_warned_of(global_random_seed):
-    y = np.cumsum(np.random.default_rng(global_random_seed).normal(0.0, 3.0, 60))
+    rng = np.random.default_rng(global_random_seed)
+    y = np.cumsum(rng.standard_normal(60)) + rng.normal(0.0, 3.0, 60)
     with pytest.warns(UserWarning, match="with learned variances: its steps are found too small"):
+        DynamicGLM(likelihood=AsymmetricLaplace(0.5), level="walk").fit(None, y)
+
+
+def test_a_scale_that_pilots_do_not_settle_on_is_warned_of():
+    """Without noise about the walk each pilot follows it more closely, and shortens the scale: in one set of six."""
+    y = np.cumsum(np.random.default_rng(0).normal(0.0, 3.0, 60))
+    with (
+        pytest.warns(UserWarning, match="with learned variances: its steps are found too small"),
+        pytest.warns(ConvergenceWarning, match="5 pilot fits have not settled on a scale"),
+    ):
         DynamicGLM(likelihood=AsymmetricLaplace(0.5), level="walk").fit(None, y)
 
 
