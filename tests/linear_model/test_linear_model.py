@@ -418,6 +418,7 @@ def test_offset_of_a_binary_classifier(X, rng):
         BayesianGLMClassifier().fit(X, labels(X, rng, ("a", "b", "c")), offset=offset)
 
 
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # chance brings it once in 1000 sets
 def test_weights_of_scores_and_bounds(X, rng):
     y = target("poisson", X, rng)
     weight = rng.integers(1, 4, N).astype(float)

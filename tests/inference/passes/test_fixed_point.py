@@ -98,7 +98,7 @@ def test_a_step_of_the_covariance_leaves_the_mean(rate, global_random_seed):
 
 def test_the_covariance_settles_where_its_own_step_gains_nothing(global_random_seed):
     """At the mean it began with, and to the fixed point S⁻¹ = Σ⁻¹ - 2H of the paper's equation (18)."""
-    table = data_for("logit", global_random_seed)
+    table = data_for("logit", seed=global_random_seed)
     ready = problem_for(model_for("logit", table), table, BATCH)
     name, first = ready.model.main, LineSearch().begin(ready, first_state(ready, global_random_seed))
     start = first_backtracked(ready, first)
