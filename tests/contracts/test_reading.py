@@ -129,6 +129,7 @@ def test_numbers_of_other_dates_are_told_of(name, global_random_seed):
             there.forecast(2, X[:2].set_axis(pd.date_range("2024-02-10", periods=2)), **{name: own[:2]})
     with warnings.catch_warnings():  # of other kinds, of X or of y
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "y varies .* times as much as")  # by exposures, given as weights or of others
         DynamicGLM(level_variance=0.01).fit(X, y, **{name: own.to_period("D")})
         BayesianGLMRegressor(likelihood="poisson").fit(X[:-1], y[1:], **{name: own[1:]})
 
