@@ -141,25 +141,31 @@ def test_a_noise_that_is_known_leaves_the_scale(rng):
     assert found == pytest.approx(log_scale, abs=0.35 * std)
 
 
-@pytest.mark.parametrize("coef", [(0.0, 0.0), (1.0, 0.0), (2.0, -1.0)])
-def test_the_bound_of_scales_of_their_own_is_the_log_evidence(coef, rng):
-    """Of two correlated columns, by quadrature over both scales; a point's bound is above it."""
-    x = rng.standard_normal(30)
-    X = np.column_stack([x, 0.7 * x + 0.7 * rng.standard_normal(30)])
+@pytest.mark.parametrize("coef, shared", [((0.0, 0.0), 0.7), ((1.0, 0.0), 0.0), ((2.0, -1.0), 0.7)])
+def test_the_bound_of_scales_of_their_own_is_the_log_evidence(coef, shared, rng):
+    """By quadrature over both scales of orthogonal columns, of others over each at the other's; a point's is above."""
+    X = np.linalg.qr(np.column_stack([np.ones(30), rng.standard_normal((30, 2))]))[0][:, 1:] * np.sqrt(30)
+    X[:, 1] += shared * X[:, 0]
     y = X @ coef + rng.standard_normal(30)
     options = {"likelihood": Gaussian(variance=1.0), "prior_precision": "ard", "tol": 1e-9, "max_iter": 2000}
     model = BayesianGLMRegressor(**options).fit(X, y)
-    (mean, precision), Z = (
-        model._encoding.prior.intercept,
-        (X - model._encoding.columns.centre) / model._encoding.columns.scale,
-    )
+    (mean, precision), scale = model._encoding.prior.intercept, model._encoding.columns.scale
+    Z = (X - model._encoding.columns.centre) / scale
+    cov, outer = np.eye(30) + 1.0 / precision, np.einsum("ij,kj->jik", Z, Z)
+
+    def log_evidence(v, w):
+        return norm_logpdf(y - mean, cov + v * outer[0] + w * outer[1])
+
     middle = np.log(2.0 * model._encoding.prior.unit * hyperposterior.SCALE / np.sqrt(2.0))
     moves = np.linspace(-9.5, 9.5, 39)
-    prior, cov = 1.0 / np.cosh(moves), np.eye(30) + 1.0 / precision
-    variances, outer = np.exp(2.0 * (middle + moves)), np.einsum("ij,kj->jik", Z, Z)
-    logs = [norm_logpdf(y - mean, cov + v * outer[0] + w * outer[1]) for v in variances for w in variances]
-    found = logsumexp(logs, b=np.outer(prior, prior).ravel() / prior.sum() ** 2)
-    assert model.lower_bound_ == pytest.approx(found, abs=0.15)
+    variances, share = np.exp(2.0 * (middle + moves)), 1.0 / np.cosh(moves) / np.sum(1.0 / np.cosh(moves))
+    first, second = np.square(scale) / model.prior_precision_
+    each = [[log_evidence(v, second) for v in variances], [log_evidence(first, w) for w in variances]]
+    found = logsumexp(each, axis=1, b=share).sum() - log_evidence(first, second)
+    assert model.lower_bound_ == pytest.approx(found, abs=0.01)
+    if not shared:
+        logs = [log_evidence(v, w) for v in variances for w in variances]
+        assert found == pytest.approx(logsumexp(logs, b=np.outer(share, share).ravel()), abs=0.01)
     point = BayesianGLMRegressor(**options, hyperparameters="point").fit(X, y)
     assert point.lower_bound_ > model.lower_bound_ + 0.15
 
