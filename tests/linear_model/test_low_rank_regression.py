@@ -188,7 +188,12 @@ def test_single_precision_stays(rng):
 
 
 def test_many_rows_are_fitted_as_few_are(rng, monkeypatch):
-    """L-BFGS and approximate variances beside Newton's method and exact ones: means by a tenth of their deviation."""
+    """L-BFGS and approximate variances beside Newton's method and exact ones: means by a tenth of their deviation.
+
+    Self-consistent variances average over n rows. Leading directions that such rows do not have make them too large:
+    leave-one-out is without them here, and with them in `benchmarks glm.text_loo`.
+    """
+    from sksvi.models.linear import cavity
     from sksvi.models.linear import low_rank as module
 
     for likelihood in (Gaussian(variance=0.25), "poisson"):
@@ -197,9 +202,12 @@ def test_many_rows_are_fitted_as_few_are(rng, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(module, "affordable", lambda rows, latents: False)
             other = low_rank(likelihood, prior_precision=0.3, tol=1e-6).fit(X, y)
+            patch.setattr(cavity, "directions_of", lambda *rows: 1)
+            alike = low_rank(likelihood, prior_precision=0.3, tol=1e-6).fit(X, y)
         m, v = exact.predict_latent(new)
-        assert np.all(np.abs(other.predict_latent(new)[0] - m) < 0.1 * np.sqrt(v))
-        assert other.loo_ == pytest.approx(exact.loo_, rel=0.15)
+        for model in (other, alike):
+            assert np.all(np.abs(model.predict_latent(new)[0] - m) < 0.1 * np.sqrt(v))
+        assert alike.loo_ == pytest.approx(exact.loo_, rel=300**-0.5)
 
 
 # ---- files
