@@ -55,8 +55,8 @@ def row_of(data: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
 
 def notes_of(rows: list[dict[str, Any]]) -> list[str]:
     notes = []
-    for what, kept in (("default fits", "full"), ('linear fits with covariance="diag"', "diag")):
-        mine = [row for row in rows if row["covariance"] == kept]
+    for what, diagonal in (("default fits", False), ('linear fits with covariance="diag"', True)):
+        mine = [row for row in rows if (row["covariance"] == "diag") == diagonal]
         good = [row for row in mine if row["k-hat"] < GOOD]
         rest = [row for row in mine if row["k-hat"] >= GOOD]
         alike = [row for row in rest if row["effective draws"] >= ALIKE * DRAWS]
