@@ -420,9 +420,9 @@ def sampled(data: Any, model: Any, size: int) -> Any:
 
 
 # ---- their posterior
-#: Numbers of a block of all rows by inducing points up to which many points are looked at, and how many: with few rows
-#: a posterior has heavy tails, and a look costs little.
-SCATTERED_NUMBERS, SCATTERED = 2500, 32
+#: Numbers of a block of all rows by inducing points up to which many points are nodes, and how many: with few rows a
+#: posterior has heavy tails, all of it predicts, and a look costs little.
+SCATTERED_NUMBERS, SCATTERED = 10_000, 64
 #: Most hyperparameters whose corners are looked at, and whose nodes weigh what the density is: of more they lie too far
 #: out for that, and weigh as the normals of their half axes.
 CORNERS, MOST_WEIGHED = 3, 12
@@ -558,10 +558,10 @@ class Explored(ABC):
             return None
         low, high = self.ends()
         shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
-        wide = shape.wide(NARROW)
-        rule = scattered(len(mode), SCATTERED) if len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS else self.rule
-        nodes = shape.nodes(rule, len(mode) > MOST_WEIGHED).few()
-        few = wide.nodes(simplex(wide.axes.shape[1]))
+        many = len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS
+        rule = scattered(len(mode), SCATTERED) if many else self.rule
+        nodes, wide = shape.nodes(rule, len(mode) > MOST_WEIGHED).few(), shape.wide(NARROW)
+        few = nodes if many else wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
         for h in few.values:
             block, gain = None, 0.0
