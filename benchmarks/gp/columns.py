@@ -19,7 +19,7 @@ from benchmarks._lib.tables import arguments, progress, report
 
 LENGTHS, NOISE, N_NEW = np.array([1.5, 2.0, 2.5, 3.0, 4.0]), 0.3, 200
 #: Rows, columns, sets.
-CASES = [(150, 24, 24), (400, 20, 24), (150, 8, 24), (7000, 8, 6)]
+CASES = [(40, 10, 40), (40, 24, 40), (60, 5, 40), (150, 24, 24), (400, 20, 24), (150, 8, 24), (7000, 8, 6)]
 
 
 def drawn(seed: int, n: int, d: int) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ from sksvi.callbacks import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-FEW, MANY = 40, 160
+FEW, MANY = 40, 1000
 SHORT = {"max_iter": 3, "random_state": 0}
 POINTS = {"n_inducing": 5, **SHORT}
 TWO = {"n_components": 2, **SHORT}

@@ -420,9 +420,9 @@ def sampled(data: Any, model: Any, size: int) -> Any:
 
 
 # ---- their posterior
-#: Numbers of a block of all rows by inducing points up to which many points are nodes, and how many: with few rows a
-#: posterior has heavy tails, all of it predicts, and a look costs little.
-SCATTERED_NUMBERS, SCATTERED = 10_000, 64
+#: Numbers of a block of all rows by inducing points up to which nodes are scattered, how many, and how many predict:
+#: with few rows a posterior has heavy tails, and a look costs little.
+SCATTERED_NUMBERS, SCATTERED, PREDICTING = 10_000, 64, 16
 #: Most hyperparameters whose corners are looked at, and whose nodes weigh what the density is: of more they lie too far
 #: out for that, and weigh as the normals of their half axes.
 CORNERS, MOST_WEIGHED = 3, 12
@@ -558,10 +558,12 @@ class Explored(ABC):
             return None
         low, high = self.ends()
         shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
-        many = len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS
-        rule = scattered(len(mode), SCATTERED) if many else self.rule
-        nodes, wide = shape.nodes(rule, len(mode) > MOST_WEIGHED).few(), shape.wide(NARROW)
-        few = nodes if many else wide.nodes(simplex(wide.axes.shape[1]))
+        nodes_of = partial(shape.nodes, as_normals=len(mode) > MOST_WEIGHED)
+        if len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS:
+            nodes, few = (nodes_of(scattered(len(mode), n)).few() for n in (SCATTERED, PREDICTING))
+        else:
+            wide = shape.wide(NARROW)
+            nodes, few = nodes_of(self.rule).few(), wide.nodes(simplex(wide.axes.shape[1]))
         blocks, gains = [], []
         for h in few.values:
             block, gain = None, 0.0
