@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks._lib.tables import RESULTS, progress, report
 
 Row = dict[str, Any]
+
+#: What `SKSVI_CELLS="Mixed;Series"` names to be run again, by how names begin; none: all is.
+AGAIN = tuple(filter(None, os.environ.get("SKSVI_CELLS", "").split(";")))
 
 
 def stored_rows(name: str) -> list[Row]:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib import HERE
+from benchmarks._lib.cells import stored_rows
 from benchmarks._lib.tables import RESULTS, arguments, report, table
-from benchmarks.truth.trust import gathered, shares, stored
+from benchmarks.truth.trust import gathered, shares
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,9 @@ def mean(rows: list[dict[str, Any]], column: str, what: str) -> float:
 
 def held(family: str | None) -> str:
     """What 90 % intervals of strong effects, and of y (of f where labels are), hold: means over kinds of data."""
-    found = {what: rows for (name, what), rows in gathered(stored("defaults_covered")).items() if name == family}
+    found = {
+        what: rows for (name, what), rows in gathered(stored_rows("truth/defaults_covered")).items() if name == family
+    }
     asked = ["strong effect", "y" if "y" in found else "f"]
     return ", ".join(f"{what.split()[-1]} {shares(found[what])['mean']:.2f}" for what in asked if what in found)
 

@@ -5,7 +5,7 @@ in (0.3, 1.2): drawn from their wide prior, most would be beyond what counts can
 correlation from its prior. The variance of the noise per row
 is drawn from its Rayleigh prior. The sparse GP learns its kernel and noise, the others have the one f was drawn from.
 
-    SKSVI_STUDIES=GammaFactorModel,StructuredLDA python -m benchmarks product.coverage
+    SKSVI_CELLS="GammaFactorModel;StructuredLDA" python -m benchmarks product.coverage
 
 runs the studies again whose names begin so; the rows of others stay as they are stored.
 """
@@ -13,7 +13,6 @@ runs the studies again whose names begin so; the rows of others stay as they are
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib import Array
+from benchmarks._lib.cells import AGAIN
 from benchmarks._lib.measures import fitted, inside, predicted
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
 from benchmarks.product import _factors, _series
 
-#: Beginnings of the names of studies that are run again; none: all are.
-AGAIN = tuple(filter(None, os.environ.get("SKSVI_STUDIES", "").split(",")))
 #: Levels and rows of each, in the fit; one more row of each level and as many of new levels are for prediction.
 N_LEVELS, N_EACH, N_FEATURES, N_NEW = 30, 6, 2, 30
 PRECISION = {"prior_precision": 2.0, "intercept_precision": 1.0}

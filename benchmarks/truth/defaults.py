@@ -8,7 +8,6 @@ rows stay as they are stored.
 
 from __future__ import annotations
 
-import os
 import time
 import zlib
 from collections import Counter
@@ -16,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._lib.cells import AGAIN, stored_rows
 from benchmarks._lib.tables import arguments, progress, report
 from benchmarks.truth._cells import Cell, cells
 from benchmarks.truth._measures import Measured, enough, measure
-from benchmarks.truth.trust import stored
 
-#: Beginnings of the names of cells that are run again; none: all are.
-AGAIN = tuple(filter(None, os.environ.get("SKSVI_CELLS", "").split(";")))
 #: A quick run has so many data sets of every so manyth cell.
 QUICK_SETS, QUICK_EVERY = 4, 4
 
@@ -133,7 +130,9 @@ def main(quick: bool = False) -> None:
         if not rows:
             continue
         if AGAIN and not quick:
-            rows += [row for row in stored(f"defaults_{what}") if row["cell"] not in {c.name for c in chosen}]
+            rows += [
+                row for row in stored_rows(f"truth/defaults_{what}") if row["cell"] not in {c.name for c in chosen}
+            ]
             rows = sorted((row for row in rows if row["cell"] in place), key=lambda row: place[row["cell"]])
         report(f"truth/defaults_{what}", TITLES[what], rows, quick=quick)
 

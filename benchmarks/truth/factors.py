@@ -3,7 +3,7 @@
 f of left-out cells, expected counts, loadings, missing entries. Truths are of no prior of the library's. A point is a
 data set: standard errors are over independent ones. BetaProcessFA has draws of rows and globals at any rate.
 
-    SKSVI_STUDIES=GammaFactorModel,BetaProcessFA python -m benchmarks truth.factors
+    SKSVI_CELLS="GammaFactorModel;BetaProcessFA" python -m benchmarks truth.factors
 
 runs the settings of estimators again whose names begin so; the rows of others stay as they are stored.
 """
@@ -11,7 +11,6 @@ runs the settings of estimators again whose names begin so; the rows of others s
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 import zlib
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._lib.cells import AGAIN
 from benchmarks._lib.tables import RESULTS, arguments, progress, report
 from benchmarks.factorization._data import archive
 from benchmarks.truth._factors import Setting, settings
@@ -26,8 +26,6 @@ from sksvi import GeneralizedPMF
 
 #: Sets of a quick run, of every so manyth setting.
 QUICK_SETS, QUICK_EVERY = 2, 6
-#: Beginnings of the names of estimators that are run again; none: all are.
-AGAIN = tuple(filter(None, os.environ.get("SKSVI_STUDIES", "").split(",")))
 
 
 def measured(setting: Setting, sets: int, seed: int = 0) -> dict[str, Any]:

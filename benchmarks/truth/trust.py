@@ -6,14 +6,14 @@ Nothing is measured here: `truth.defaults` and `truth.real` do, and the tables n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib import HERE
-from benchmarks._lib.tables import RESULTS, arguments, report
+from benchmarks._lib.cells import stored_rows
+from benchmarks._lib.tables import arguments, report
 
 #: Where nine of ten intervals hold is between these two.
 BAND = (0.85, 0.94)
@@ -30,13 +30,6 @@ DRAWN = [name for name in PANELS if name != "sd between levels"]
 PICTURE = HERE.parent / "doc" / "_static" / "trust.png"
 
 
-def stored(name: str) -> list[dict[str, Any]]:
-    """Rows of a stored table; none where there is no such table."""
-    path = RESULTS / "truth" / f"{name}.json"
-    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
-    return rows
-
-
 def panel(quantity: str) -> str:
     """The column of the picture that a quantity is in."""
     return next(name for name, begins in PANELS.items() if quantity.startswith(begins))
@@ -49,7 +42,7 @@ def below(row: dict[str, Any]) -> bool:
 
 def both(what: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of a table of the grid, before anything was mended and now."""
-    return stored(f"defaults_before_{what}"), stored(f"defaults_{what}")
+    return stored_rows(f"truth/defaults_before_{what}"), stored_rows(f"truth/defaults_{what}")
 
 
 def gathered(rows: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -125,9 +118,9 @@ def numbers() -> list[dict[str, Any]]:
 
 def real() -> list[dict[str, Any]]:
     """A row for each kind of target, size and peer of the real sets."""
-    was = {(row["kind"], row["n"], row["peer"]): row for row in stored("real_before_summary")}
+    was = {(row["kind"], row["n"], row["peer"]): row for row in stored_rows("truth/real_before_summary")}
     out = []
-    for row in stored("real_summary"):
+    for row in stored_rows("truth/real_summary"):
         old = was.get((row["kind"], row["n"], row["peer"]), {})
         named = {name: row[name] for name in ("kind", "n", "peer", "sets")}
         ends = {

@@ -153,17 +153,17 @@ def training_score(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float
     beside = {name: one if one is None or np.isscalar(one) else np.asarray(one) for name, one in beside.items()}
     given, weight = {"X": X, "y": y, **beside}, beside["sample_weight"]
     if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
-        given = _taken(np.flatnonzero(weight > 0), given)
+        given = _subset(np.flatnonzero(weight > 0), given)
     n, most = _num_samples(given["X"]), estimator._most_scored
     if n > most:
-        given = _taken(parallel.sample(n, most, 0), given)
+        given = _subset(parallel.sample(n, most, 0), given)
     if n <= 1:
         return None
     with np.errstate(all="ignore"):
         return float(estimator.score(**given)), min(n, most)
 
 
-def _taken(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
+def _subset(rows: Array, given: dict[str, Any]) -> dict[str, Any]:
     """Arrays with an entry per row, restricted to some rows; None and scalars as they are."""
     return {name: one if one is None or np.isscalar(one) else _safe_indexing(one, rows) for name, one in given.items()}
 

@@ -56,7 +56,7 @@ class DocumentVisit:
     """How long a visit of a document is.
 
     sweeps, tol: of coordinate ascent; it ends where a sweep moved less than `tol` of the document's words. burn_in,
-    averaged_sweeps: Gibbs sweeps that are discarded, and kept; more of these where they draw less than `draws` words.
+    averaged_sweeps: Gibbs sweeps that are discarded, and averaged; more where these draw less than `draws` words.
     """
 
     sweeps: int
