@@ -1,7 +1,5 @@
 """Factor models: of rows, of counts, of ratings."""
 
-from __future__ import annotations
-
 from sksvi.decomposition._beta_process import BetaProcessFA
 from sksvi.decomposition._folded import FoldedCounts, FoldedUsers
 from sksvi.decomposition._gamma_factor import GammaFactorModel

@@ -5,8 +5,6 @@ with the precision that its patch predicts it with. Masks are True where a pixel
 pixels that are NaN are missing too.
 """
 
-from __future__ import annotations
-
 from sksvi.images._patches import extract_patches, reconstruct
 from sksvi.images._tasks import denoise, inpaint
 

@@ -1,7 +1,5 @@
 """Transformers whose columns have a prior: smooth terms and maps for any pipeline."""
 
-from __future__ import annotations
-
 from sksvi.preprocessing._hilbert import HilbertGPTransformer
 from sksvi.preprocessing._neighbours import Neighbours
 from sksvi.preprocessing._smooth import SmoothTransformer

@@ -1,7 +1,5 @@
 """Compiled loops of a factorization's conditional draws: latent values, Gaussian draws of columns, spreads of pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sksvi._runtime.compiled import entry, njit

@@ -5,8 +5,6 @@ side. Vectors x (P, W) hold a column's coordinates, constants included; second m
 `families.gaussian.plates` has it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from sksvi._runtime.compiled import entry, njit

@@ -1,7 +1,5 @@
 """Two latents of a row, f of the mean with the effects of levels, g of a scale or of zeros with fixed effects alone."""
 
-from __future__ import annotations
-
 from sksvi.models.linear.two_predictors import TwoPredictors
 from sksvi.models.mixed.glm import MixedModel
 
