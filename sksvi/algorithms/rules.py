@@ -25,22 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from sksvi.algorithms.steps import (
-    AdaGradMemory,
-    FlatMemory,
-    GradientSums,
-    adam_step,
-    beyond_step,
-    euclidean_step,
-    flat_step,
-    hybrid_step,
-    literal_euclidean_step,
-    literal_hybrid_step,
-    natural_step,
-    secant_step,
-    shortened,
-    trusted_step,
-)
+from sksvi.algorithms import steps
 
 Array = np.ndarray
 Blocks = dict[str, Any]
@@ -158,10 +143,10 @@ class Natural(Rule):
         """See `steps.natural_step`."""
         rate = pace.rate * pace.damping
         if np.ndim(rate) == 0 and rate > 1.0:
-            return StepResult(beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
+            return StepResult(steps.beyond_step(q[name], prior, q[name].in_domain(prior, gradient), rate), memory)
         gradient = q[name].in_domain(prior, gradient, rate)
         return StepResult(
-            shortened(lambda share: natural_step(q[name], prior, gradient, rate * share, pace.left)), memory
+            steps.shortened(lambda share: steps.natural_step(q[name], prior, gradient, rate * share, pace.left)), memory
         )
 
 
@@ -189,8 +174,8 @@ class OneNumber(Rule):
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.secant_step` and `steps.trusted_step`."""
         if pace.rate == 1.0:
-            return StepResult(*secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
-        return StepResult(trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
+            return StepResult(*steps.secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
+        return StepResult(steps.trusted_step(q[name], prior, gradient, pace.rate * pace.damping), memory)
 
 
 @dataclass(frozen=True)
@@ -221,7 +206,7 @@ class _GaussianRule(_ByAdaGrad):
 
     def knows(self, memory: Any) -> bool:
         """Whether a memory is AdaGrad's sums."""
-        return isinstance(memory, AdaGradMemory)
+        return isinstance(memory, steps.AdaGradMemory)
 
     def cautious(self, block: Any, memory: Any, share: Array, weight: float) -> Any:
         """AdaGrad's sums raised to where steps are no longer than natural ones of that rate."""
@@ -233,14 +218,16 @@ class Hybrid(_GaussianRule):
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Natural coordinates, and AdaGrad's sums."""
-        return block, AdaGradMemory.start(block, weight)
+        return block, steps.AdaGradMemory.start(block, weight)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.hybrid_step`."""
         rate, adagrad, most = pace.rate * min(pace.damping, 1.0), self.damped(pace), min(pace.damping, 1.0)
         return StepResult(
-            *shortened(
-                lambda share: hybrid_step(q[name], prior, gradient, rate * share, memory, adagrad, pace.weight, most)
+            *steps.shortened(
+                lambda share: steps.hybrid_step(
+                    q[name], prior, gradient, rate * share, memory, adagrad, pace.weight, most
+                )
             )
         )
 
@@ -253,12 +240,12 @@ class Euclidean(_GaussianRule):
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Mean and Cholesky factor, and AdaGrad's sums."""
         block = block.standard()
-        return block, AdaGradMemory.start(block, weight)
+        return block, steps.AdaGradMemory.start(block, weight)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.euclidean_step`."""
         most = min(pace.damping, 1.0)
-        return StepResult(*euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight, most))
+        return StepResult(*steps.euclidean_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight, most))
 
 
 class _LiteralRule(_ByAdaGrad):
@@ -271,7 +258,7 @@ class _LiteralRule(_ByAdaGrad):
 
     def knows(self, memory: Any) -> bool:
         """Whether a memory is sums of squared gradients."""
-        return isinstance(memory, GradientSums)
+        return isinstance(memory, steps.GradientSums)
 
 
 class LiteralHybrid(_LiteralRule):
@@ -279,11 +266,11 @@ class LiteralHybrid(_LiteralRule):
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Natural coordinates, and empty sums."""
-        return block, GradientSums.start(block)
+        return block, steps.GradientSums.start(block)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.literal_hybrid_step`."""
-        return StepResult(*literal_hybrid_step(q[name], prior, gradient, pace.rate, memory, self.adagrad))
+        return StepResult(*steps.literal_hybrid_step(q[name], prior, gradient, pace.rate, memory, self.adagrad))
 
 
 class LiteralEuclidean(_LiteralRule):
@@ -294,11 +281,11 @@ class LiteralEuclidean(_LiteralRule):
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """Mean and factor, and empty sums."""
         block = block.standard()
-        return block, GradientSums.start(block)
+        return block, steps.GradientSums.start(block)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.literal_euclidean_step`."""
-        return StepResult(*literal_euclidean_step(q[name], prior, gradient, memory, self.adagrad))
+        return StepResult(*steps.literal_euclidean_step(q[name], prior, gradient, memory, self.adagrad))
 
 
 class StandardCoordinates(_ByAdaGrad):
@@ -306,15 +293,15 @@ class StandardCoordinates(_ByAdaGrad):
 
     def start(self, block: Any, weight: float) -> tuple[Any, Any]:
         """The block as it is, and AdaGrad's sums."""
-        return block, FlatMemory(self.adagrad.begin(block.standard_values))
+        return block, steps.FlatMemory(self.adagrad.begin(block.standard_values))
 
     def knows(self, memory: Any) -> bool:
         """Whether a memory is AdaGrad's sums."""
-        return isinstance(memory, FlatMemory)
+        return isinstance(memory, steps.FlatMemory)
 
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """See `steps.flat_step`."""
-        return StepResult(*flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
+        return StepResult(*steps.flat_step(q[name], prior, gradient, memory, self.damped(pace), pace.weight))
 
 
 class OneStandardNumber(StandardCoordinates):
@@ -329,8 +316,8 @@ class OneStandardNumber(StandardCoordinates):
         secant = isinstance(memory, tuple)
         if pace.rate == 1.0:
             memory = memory if secant else None
-            return StepResult(*secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
-        memory = FlatMemory.start(q[name]) if secant else memory
+            return StepResult(*steps.secant_step(q[name], prior, gradient, min(pace.damping, 1.0), memory))
+        memory = steps.FlatMemory.start(q[name]) if secant else memory
         return super().step(name, q, prior, gradient, memory, pace)
 
 
@@ -398,4 +385,4 @@ class Adam(Rule):
         """See `steps.adam_step`; its rate is its own."""
         if gradient is None:
             return StepResult(q[name], memory)
-        return StepResult(*adam_step(q[name], gradient[0], memory))
+        return StepResult(*steps.adam_step(q[name], gradient[0], memory))

@@ -15,18 +15,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sksvi._typing.arrays import Schedule
-from sksvi.algorithms.rules import (
-    Euclidean,
-    FixedMean,
-    Hybrid,
-    LiteralEuclidean,
-    LiteralHybrid,
-    Natural,
-    OneNumber,
-    OneStandardNumber,
-    Rule,
-    StandardCoordinates,
-)
+from sksvi.algorithms import rules
 from sksvi.schedules import AdaGrad, Constant, RobbinsMonro
 
 #: Rates of mini-batch and sampled steps when none is given (benchmarks/product/algorithms.py); t counts steps.
@@ -56,14 +45,14 @@ def few_rows(n: int) -> int | None:
     return None if n <= SMALL_ROWS else GRADIENT_ROWS
 
 
-def natural(adagrad: AdaGrad) -> Rule:
+def natural(adagrad: AdaGrad) -> rules.Rule:
     """The natural step; it has no use for AdaGrad."""
-    return Natural()
+    return rules.Natural()
 
 
-def covariance_only(adagrad: AdaGrad) -> Rule:
+def covariance_only(adagrad: AdaGrad) -> rules.Rule:
     """The natural step of a Gaussian whose mean stays."""
-    return FixedMean()
+    return rules.FixedMean()
 
 
 @dataclass(frozen=True)
@@ -98,8 +87,8 @@ class AlgorithmSpec:
         Number of rows to those of a batch, where the user leaves it to us; None: all.
     """
 
-    gaussian: Callable[[AdaGrad], Rule]
-    other: Callable[[AdaGrad], Rule]
+    gaussian: Callable[[AdaGrad], rules.Rule]
+    other: Callable[[AdaGrad], rules.Rule]
     globals: str = "sampled"
     structured: bool = False
     messages: bool = False
@@ -115,8 +104,8 @@ class AlgorithmSpec:
 
 SPECS = {
     "mc-ssvi": AlgorithmSpec(natural, natural),
-    "h-mc-ssvi": AlgorithmSpec(Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
-    "s-dsvi": AlgorithmSpec(Euclidean, StandardCoordinates, natural=False, local="standard", rows=few_rows),
+    "h-mc-ssvi": AlgorithmSpec(rules.Hybrid, natural, natural=False, local="hybrid", rows=few_rows),
+    "s-dsvi": AlgorithmSpec(rules.Euclidean, rules.StandardCoordinates, natural=False, local="standard", rows=few_rows),
     "cvi": AlgorithmSpec(natural, natural, globals="expected", messages=True, local="messages"),
     "fp": AlgorithmSpec(natural, natural, solves_mean=True, whole=True, rows=all_rows),
     "fp-batch": AlgorithmSpec(natural, natural, solves_mean=True, nested=True, whole=True, rows=all_rows),
@@ -129,14 +118,14 @@ SPECS = {
 }
 #: The two whose source prints other settings than those that need no tuning.
 LITERAL_SPECS = {
-    "h-mc-ssvi": replace(SPECS["h-mc-ssvi"], gaussian=LiteralHybrid, literal=True),
-    "s-dsvi": replace(SPECS["s-dsvi"], gaussian=LiteralEuclidean, literal=True),
+    "h-mc-ssvi": replace(SPECS["h-mc-ssvi"], gaussian=rules.LiteralHybrid, literal=True),
+    "s-dsvi": replace(SPECS["s-dsvi"], gaussian=rules.LiteralEuclidean, literal=True),
 }
 #: Rules that families ask for in the place of another (`Family.instead`).
-REPLACEMENTS: dict[tuple[Callable[[AdaGrad], Rule], str | None], Callable[[AdaGrad], Rule]] = {
-    (natural, "one-number"): lambda adagrad: OneNumber(),
-    (natural, "flat"): StandardCoordinates,
-    (StandardCoordinates, "one-number"): OneStandardNumber,
+REPLACEMENTS: dict[tuple[Callable[[AdaGrad], rules.Rule], str | None], Callable[[AdaGrad], rules.Rule]] = {
+    (natural, "one-number"): lambda adagrad: rules.OneNumber(),
+    (natural, "flat"): rules.StandardCoordinates,
+    (rules.StandardCoordinates, "one-number"): rules.OneStandardNumber,
 }
 
 #: Rows of the table for the orders in which `FixedPoint` moves covariance and mean.
@@ -161,7 +150,7 @@ class Algorithm(BaseEstimator):
         """Properties of the algorithm."""
         return SPECS[self.name]
 
-    def rule(self, block: Any) -> Rule:
+    def rule(self, block: Any) -> rules.Rule:
         """The rule by which a block of q with a prior moves."""
         make = self.spec.gaussian if block.column == "gaussian" else self.spec.other
         make = REPLACEMENTS.get((make, block.instead), make)
@@ -228,7 +217,7 @@ class _ByGradients(Algorithm):
         """Properties of the algorithm, as printed or with the steps that need no tuning."""
         return (LITERAL_SPECS if self.literal else SPECS)[self.name]
 
-    def rule(self, block: Any) -> Rule:
+    def rule(self, block: Any) -> rules.Rule:
         """The rule by which a block of q with a prior moves."""
         if not self.literal:
             return super().rule(block)

@@ -31,17 +31,7 @@ from sksvi.inference.start import first_state
 from sksvi.inference.state import State
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.data import Table
-from sksvi.models.nmf.cells import (
-    CHOSEN_AMONG,
-    GROUPED,
-    CountMatrix,
-    at_random,
-    from_groups,
-    from_rows,
-    merged,
-    some_rows,
-    table,
-)
+from sksvi.models.nmf import cells
 from sksvi.models.nmf.chain import CountChain, activations, draws_of
 from sksvi.models.nmf.poisson import GammaPoisson
 from sksvi.models.nmf.rows import CountRows
@@ -60,7 +50,7 @@ EVENED = 1.0
 #: Numbers that a fit holds for each component of a column, and each count (`hostile.memory`).
 OF_COLUMNS, OF_COUNTS = 25.0, 4.0
 #: Where components begin, and how many rows that is found from.
-STARTS = {"groups": (from_groups, GROUPED), "rows": (from_rows, CHOSEN_AMONG)}
+STARTS = {"groups": (cells.from_groups, cells.GROUPED), "rows": (cells.from_rows, cells.CHOSEN_AMONG)}
 
 
 class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
@@ -128,7 +118,7 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
     def _check_memory(self, data: Table) -> None:
         self._check_size(int(self.n_components), data.X.shape[1], data.X if data.at_hand else None)
 
-    def _check_size(self, K: int, F: int, X: CountMatrix | None, start_text: str = "", remedy: str = "") -> None:
+    def _check_size(self, K: int, F: int, X: cells.CountMatrix | None, start_text: str = "", remedy: str = "") -> None:
         """Raise an error where K components of F columns and these counts take more memory than there is."""
         what = f"n_components={self.n_components} for {F} {self._columns_called}{start_text}"
         rows = 0.0 if X is None else self._numbers_of_row * K * X.shape[0] + OF_COUNTS * X.counts.nnz
@@ -149,25 +139,25 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         if not isinstance(self.init, str):
             return self._given(n_features)
         if self.init == "random":
-            return at_random(K, n_features, seed)
+            return cells.at_random(K, n_features, seed)
         start, most = STARTS[self.init]
-        found = some_rows(data, seed, most)
+        found = cells.some_rows(data, seed, most)
         more = min(int(np.ceil(model.surplus * K)), found.shape[0])
         if more <= K:
             return start(found, K, seed)
         self._check_size(more, n_features, found, f", begun with {more},", ', or take init="random"')
         return self._fewer(found, start(found, more, seed), problem.threads, seed)
 
-    def _fewer(self, found: CountMatrix, start: Array, threads: int, seed: int) -> Array:
+    def _fewer(self, found: cells.CountMatrix, start: Array, threads: int, seed: int) -> Array:
         """Means (K, F) of the components that remain of a surplus after a short fit and the merging of similar ones.
 
         A component that holds two true ones stays there as long as two others share one; with some to spare few hold
         two, and those that hold the same are one in the end.
         """
         model = self._forming_model(found.shape[1]).of_components(len(start)).replaced(start=start)
-        trial = plan.problem(model, table(found), SVI(), threads=threads)
+        trial = plan.problem(model, cells.table(found), SVI(), threads=threads)
         q = plan.run(trial, first_state(trial, seed), START_PASSES, START_TOL).q
-        left = merged(model.explained(q), int(self.n_components))
+        left = cells.merged(model.explained(q), int(self.n_components))
         return np.asarray(left / left.mean(1, keepdims=True) + self._evened)
 
     def _forming_model(self, n_features: int) -> Any:
@@ -207,7 +197,7 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
         q = self.posterior_["components"]
         return {"items": (q.mean.T, q.variance.T)}
 
-    def _moments_at(self, bases: Array, found: CountMatrix, start: Array) -> tuple[Array, Array]:
+    def _moments_at(self, bases: Array, found: cells.CountMatrix, start: Array) -> tuple[Array, Array]:
         """Means and variances (n, S, K) of the activations of rows at draws of the components, from a start (n, K)."""
         model = self._chain_model(found.shape[1])
         with parallel.working():
@@ -215,13 +205,13 @@ class GammaFit(ClassNamePrefixFeaturesOutMixin, BaseSVI):
             return activations(model, rate, bases, found, start, threads)
 
     # ---- rows
-    def _activations(self, found: CountMatrix, start: Array | None = None) -> tuple[Array, Array]:
+    def _activations(self, found: cells.CountMatrix, start: Array | None = None) -> tuple[Array, Array]:
         """Shape and rate (n, K) of the posterior of activations, of rows that begin at `start` or with nothing."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():
             return model.rows(self._row_blocks, found, parallel.n_threads(self.n_jobs), start)
 
-    def _covariances(self, found: CountMatrix, shape: Array, rate: Array) -> Array:
+    def _covariances(self, found: cells.CountMatrix, shape: Array, rate: Array) -> Array:
         """Covariances (n, K, K) of the activations of rows, given the shape and rate of `_activations`."""
         model = self._model(found.shape[1]).of_components(len(self.components_))
         with parallel.working():

@@ -19,20 +19,11 @@ from sksvi._typing.parameters import AlgorithmLike, ExpectationLike, LikelihoodL
 from sksvi.decomposition._joint_draws import JointDraws, chain_length, draws_bytes
 from sksvi.decomposition._pmf_encoding import PairEncoding
 from sksvi.decomposition._rating_methods import RatingMethods
+from sksvi.estimators import refit
 from sksvi.estimators.base import BatchRule
 from sksvi.estimators.encoding import PARTITION, GivenRows, Part
 from sksvi.estimators.first_rows import FirstRows
 from sksvi.estimators.offsets import offset_of
-from sksvi.estimators.refit import (
-    COMPONENTS,
-    COVARIANCE,
-    LIKELIHOOD,
-    STREAMED,
-    UNCHECKED,
-    fixed_choices,
-    given_or_not,
-    stays,
-)
 from sksvi.estimators.unseen import ON_UNSEEN
 from sksvi.estimators.validation import StrOptions, with_own_methods
 from sksvi.inference.problem import Problem
@@ -233,17 +224,17 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         "uncertainty": [StrOptions(set(UNCERTAINTY))],
     }
     _changes = {
-        **STREAMED,
-        "n_components": COMPONENTS,
-        "likelihood": LIKELIHOOD,
-        "biases": stays("factors have a coordinate for it, or none"),
-        "user_features": stays("the prior of factors has weights for them, or none", given_or_not),
-        "item_features": stays("the prior of factors has weights for them, or none", given_or_not),
-        "zero_weight": stays("every pair has a zero of that weight"),
-        "prior_covariance": stays("the prior of factors has that shape"),
-        "on_unseen": UNCHECKED,
-        "covariance": COVARIANCE,
-        "uncertainty": UNCHECKED,
+        **refit.STREAMED,
+        "n_components": refit.COMPONENTS,
+        "likelihood": refit.LIKELIHOOD,
+        "biases": refit.stays("factors have a coordinate for it, or none"),
+        "user_features": refit.stays("the prior of factors has weights for them, or none", refit.given_or_not),
+        "item_features": refit.stays("the prior of factors has weights for them, or none", refit.given_or_not),
+        "zero_weight": refit.stays("every pair has a zero of that weight"),
+        "prior_covariance": refit.stays("the prior of factors has that shape"),
+        "on_unseen": refit.UNCHECKED,
+        "covariance": refit.COVARIANCE,
+        "uncertainty": refit.UNCHECKED,
     }
 
     def __init__(
@@ -350,7 +341,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             self._check_zeros(given, part)
         data = super()._encoded(given, fresh, part)
         if fresh:
-            self._record = replace(self._record, choices=fixed_choices(self))
+            self._record = replace(self._record, choices=refit.fixed_choices(self))
         self._remember_seen(data, fresh)
         if part.whole and data.at_hand:
             rows = self._encoding.stored(data)
@@ -464,9 +455,7 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _blown_up(self, weight: float) -> float:
         """Factor from ratings of this weight to the stream's population, to which steps on a stream are scaled."""
-        if self.total_samples is None or self._algorithm().spec.messages:
-            return 1.0
-        return self.total_samples / weight
+        return 1.0 if self.total_samples is None or self._algorithm().spec.messages else self.total_samples / weight
 
     def _concluded(self, problem: Problem, state: State) -> State:
         # What later steps are shares of are ratings that came.

@@ -9,18 +9,7 @@ from sklearn.base import BaseEstimator
 
 from sksvi._names import apart, categorical_columns, feature_names, grouping_columns
 from sksvi._typing.arrays import ArrayLike, Axes, MatrixLike, Names, is_compressed
-from sksvi.displays._common import (
-    LATENT,
-    axes_for,
-    central,
-    check_most,
-    fitted,
-    latent_unit,
-    legend_outside,
-    say_shown,
-    style_of,
-    unwrapped,
-)
+from sksvi.displays import _common as common
 from sksvi.estimators.tables import as_table
 from sksvi.predictive.plain import tail_of
 
@@ -108,7 +97,7 @@ class CoefficientDisplay:
         standardized: bool = False,
         n_features: int | None = None,
         interval: tuple[ArrayLike, ArrayLike] | None = None,
-        unit: str = LATENT,
+        unit: str = common.LATENT,
     ) -> None:
         tail_of(coverage)
         if sort not in (None, *ORDERS):
@@ -122,7 +111,7 @@ class CoefficientDisplay:
                 f"mean {self.mean.shape}, std {self.std.shape} and the {len(self.feature_names)} feature_names "
                 "must agree in shape."
             )
-        ends = central(self.mean, self.std, coverage) if interval is None else interval
+        ends = common.central(self.mean, self.std, coverage) if interval is None else interval
         self.lower, self.upper = (np.atleast_2d(np.asarray(end)) for end in ends)
         if not self.lower.shape == self.upper.shape == self.mean.shape:
             raise ValueError(
@@ -157,7 +146,7 @@ class CoefficientDisplay:
             height = 1.2 + 0.25 * n_features * max(1.0, 0.5 * n_classes)
             longest = max(map(len, apart(self.class_names or [""])))
             width = 6.4 + (0.7 + 0.07 * longest if self.class_names else 0.0)  # the legend's own room
-            ax = axes_for(None, (width, max(2.4, height)))
+            ax = common.axes_for(None, (width, max(2.4, height)))
         at = np.arange(n_features)
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         names = [None] * n_classes if self.class_names is None else apart(self.class_names)
@@ -165,7 +154,7 @@ class CoefficientDisplay:
         self.errorbars_ = []
         rows = zip(self.mean, self.lower, self.upper, offsets, names)
         for k, (mean, lower, upper, offset, name) in enumerate(rows):
-            style = style_of(k) | {"linestyle": "none", "markersize": 4, "label": name} | errorbar_kwargs
+            style = common.style_of(k) | {"linestyle": "none", "markersize": 4, "label": name} | errorbar_kwargs
             self.errorbars_.append(ax.errorbar(mean, at + offset, xerr=[mean - lower, upper - mean], **style))
         if n_classes > 1:  # the classes of one column belong together
             ax.hlines(at[1:] - 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.6, zorder=0)
@@ -177,9 +166,9 @@ class CoefficientDisplay:
         ax.set_xlabel(f"Coefficient ({self.unit}), {interval},\nper {per}", loc="right")
         of_class = self.class_names is not None and n_classes == 1
         rule = "those that speak most for the class" if of_class else "the clearest from zero"
-        say_shown(ax, n_features, self.n_features, f"columns shown, {rule}")
+        common.say_shown(ax, n_features, self.n_features, f"columns shown, {rule}")
         if self.class_names is not None:
-            legend_outside(ax, title="class")
+            common.legend_outside(ax, title="class")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -258,9 +247,9 @@ class CoefficientDisplay:
         >>> len(display.errorbars_), display.feature_names[0]
         (3, 'sepal length (cm)')
         """
-        max_features = check_most("max_features", max_features)
-        inner, before = unwrapped(estimator)
-        mean, std = np.atleast_2d(fitted(inner, "coef_")), np.atleast_2d(fitted(inner, "coef_std_"))
+        max_features = common.check_most("max_features", max_features)
+        inner, before = common.unwrapped(estimator)
+        mean, std = np.atleast_2d(common.fitted(inner, "coef_")), np.atleast_2d(common.fitted(inner, "coef_std_"))
         names, n_features = feature_names(inner, before), mean.shape[1]
         spread = _spread(inner, before, X, n_features) if standardize else np.ones(n_features)
         interval = None
@@ -281,7 +270,7 @@ class CoefficientDisplay:
         if class_name is not None:
             classes, sort = [class_name], sort or "mean"
         options = {"coverage": coverage, "sort": sort, "standardized": standardize, "n_features": n_features}
-        options["unit"] = latent_unit(inner)
+        options["unit"] = common.latent_unit(inner)
         return cls(mean, std, names, classes, interval=interval, **options).plot(ax, **errorbar_kwargs)
 
 

@@ -12,16 +12,7 @@ from sksvi import families
 from sksvi._typing.arrays import WHOLE
 from sksvi.families.base import NotPositiveDefinite
 from sksvi.models.base import Blocks
-from sksvi.models.network.distributions import (
-    Beta,
-    Dirichlet,
-    Distribution,
-    DistributionFactor,
-    Gamma,
-    Gaussian,
-    Likelihood,
-    Rayleigh,
-)
+from sksvi.models.network import distributions
 from sksvi.models.network.function import RULES, Function
 from sksvi.models.network.integrated import LEAST_SHAPE, IntegratedFactor
 from sksvi.models.network.model import Factor, zero
@@ -44,7 +35,7 @@ class Built:
 
     def __init__(
         self,
-        nodes: Mapping[str, Distribution],
+        nodes: Mapping[str, distributions.Distribution],
         factors: Mapping[str, Factor],
         data: Mapping[str, Any],
         centres: Mapping[str, Any] | None = None,
@@ -59,7 +50,7 @@ class Built:
         self.priors: Blocks = {}
         self.sizes: dict[str, int] = {}
         self.factors: dict[str, Factor] = {}
-        self.integrated: dict[str, Gaussian] = {}
+        self.integrated: dict[str, distributions.Gaussian] = {}
         for name in in_order(nodes):
             if name in data:
                 self._observe(name, nodes[name], check_data(name, nodes[name], data[name]))
@@ -70,7 +61,7 @@ class Built:
         for name, factor in factors.items():
             self._add_factor(name, completed(f"factor {name!r}", factor, data), set(data))
 
-    def _observe(self, name: str, node: Distribution, y: Array) -> None:
+    def _observe(self, name: str, node: distributions.Distribution, y: Array) -> None:
         """Add the factor of an observed node: its data given their parameters."""
         self._check_parents(name, node)
         size_of(f"data[{name!r}]", parameter_sizes(f"node {name!r}", node, self.sizes), len(y))
@@ -84,13 +75,13 @@ class Built:
                 raise ValueError(f"data[{name!r}] has category {y.max():g}; node {link.name!r} has {n}.")
         local = next((link.name for link in node.links.values() if link.name in self.integrated), None)
         if local is not None:
-            assert isinstance(node, Likelihood)
+            assert isinstance(node, distributions.Likelihood)
             self._add_integrated(local, name, node, y)
             return
         rows = 0 if self._by_element(node, len(y)) else len(y)
-        self.factors[name] = DistributionFactor(name, node, y, rows)
+        self.factors[name] = distributions.DistributionFactor(name, node, y, rows)
 
-    def _add_integrated(self, name: str, child: str, node: Likelihood, y: Array) -> None:
+    def _add_integrated(self, name: str, child: str, node: distributions.Likelihood, y: Array) -> None:
         """Add the factor of data and the local node that they depend on."""
         local, size, by_index = self.integrated[name], self.sizes[name], node.links["f"].index is not None
         self._check_spread(name, local)
@@ -102,7 +93,7 @@ class Built:
         n_rows = 0 if by_index or self._by_element(local, len(y)) else len(y)
         self.factors[child] = IntegratedFactor(name, local, size, node, y, n_rows)
 
-    def _check_spread(self, name: str, node: Gaussian) -> None:
+    def _check_spread(self, name: str, node: distributions.Gaussian) -> None:
         """Raise ValueError for a precision whose prior is wider than integrals over a local node can follow."""
         link = node.links.get("precision")
         if link is not None and (least := self.priors[link.name].shape.min()) < LEAST_SHAPE:
@@ -112,17 +103,17 @@ class Built:
                 "integrated=False."
             )
 
-    def _by_element(self, node: Distribution, n: int) -> bool:
+    def _by_element(self, node: distributions.Distribution, n: int) -> bool:
         """Whether a node has an element for every row, so that no mini-batch informs all of it."""
         plain = [link.name for link in node.links.values() if link.index is None and link.design is None]
         return any(n > 1 and self.sizes[name] == n for name in plain)
 
-    def _check_parents(self, name: str, node: Distribution) -> None:
+    def _check_parents(self, name: str, node: distributions.Distribution) -> None:
         for parameter, link in node.links.items():
             if link.name not in self.sizes:
                 raise ValueError(f"node {name!r}: {parameter} is node {link.name!r}, which is observed: pass its data.")
 
-    def _add(self, name: str, node: Distribution) -> None:
+    def _add(self, name: str, node: distributions.Distribution) -> None:
         """Add a latent node: its prior where that is numbers, else the one that its parents' priors make."""
         if node.latent is None:
             raise ValueError(f"node {name!r} is {type(node).__name__}, which must be observed: pass data[{name!r}].")
@@ -131,7 +122,7 @@ class Built:
         assert not isinstance(node.size, str)  # which the data have replaced
         n = size_of(f"node {name!r}", sizes, node.size)
         self.sizes[name] = n
-        if isinstance(node, Gaussian) and node.integrated:
+        if isinstance(node, distributions.Gaussian) and node.integrated:
             self.integrated[name] = node
             return
         constants = node if not node.links else self._without_links(node, n)
@@ -140,10 +131,10 @@ class Built:
         except NotPositiveDefinite as error:
             raise ValueError(f"node {name!r}: {error}.") from None
         if node.links:
-            self.factors[name] = DistributionFactor(name, node, None, 0)
-            self.factors[f"{name}/prior"] = DistributionFactor(name, constants, None, 0, -1.0)
+            self.factors[name] = distributions.DistributionFactor(name, node, None, 0)
+            self.factors[f"{name}/prior"] = distributions.DistributionFactor(name, constants, None, 0, -1.0)
 
-    def _without_links(self, node: Distribution, n: int) -> Distribution:
+    def _without_links(self, node: distributions.Distribution, n: int) -> distributions.Distribution:
         """The distribution at the means of its parents' priors, or of their q."""
         values, blocks = {}, {**self.priors, **self.centres}
         for parameter in node.kinds:
@@ -205,23 +196,23 @@ class Built:
         return factor
 
 
-def block_of(node: Distribution, n: int) -> Any:
+def block_of(node: distributions.Distribution, n: int) -> Any:
     """The family of a node whose parameters are numbers."""
     parts = [np.asarray(part, float) for part in node.parameters.values()]
-    if isinstance(node, Dirichlet):
+    if isinstance(node, distributions.Dirichlet):
         return families.Dirichlet(parts[0])
-    if isinstance(node, Rayleigh):
+    if isinstance(node, distributions.Rayleigh):
         if n > 1:
             raise NotPositiveDefinite(f"a Rayleigh is one number, and scale has {n}")
         return families.Rayleigh(parts[0].item())
     first, second = (np.broadcast_to(part, n).copy() for part in parts)
-    if isinstance(node, Gaussian):
+    if isinstance(node, distributions.Gaussian):
         second = 1.0 / second if node.spread == "variance" else second
         if node.covariance not in ("diag", "full"):
             raise NotPositiveDefinite(f"covariance must be 'diag' or 'full', not {node.covariance!r}")
         full = node.covariance == "full"
         return families.Gaussian(first, np.diag(second)) if full else families.DiagonalGaussian(first, second)
-    return {Gamma: families.Gamma, Beta: families.Beta}[type(node)](first, second)
+    return {distributions.Gamma: families.Gamma, distributions.Beta: families.Beta}[type(node)](first, second)
 
 
 # ---- shapes
@@ -238,7 +229,7 @@ def size_of(who: str, sizes: Iterable[tuple[str, int]], given: int | None) -> in
     return n
 
 
-def parameter_sizes(who: str, node: Distribution, sizes: Mapping[str, int]) -> list[tuple[str, int]]:
+def parameter_sizes(who: str, node: distributions.Distribution, sizes: Mapping[str, int]) -> list[tuple[str, int]]:
     """Elements that each parameter has for the child; the links' indices and designs are checked."""
     found = []
     for parameter, given in node.parameters.items():
@@ -290,7 +281,7 @@ def completed(who: str, part: Any, data: Mapping[str, Any]) -> Any:
     return part.with_data(data) if part.data_names else part
 
 
-def check_data(name: str, node: Distribution, y: Any) -> Array:
+def check_data(name: str, node: distributions.Distribution, y: Any) -> Array:
     """The data of an observed node as numbers (n,)."""
     if node.integrated:
         raise ValueError(f"node {name!r} is integrated, and data[{name!r}] gives it: set integrated=False.")

@@ -9,21 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, ndtr
 
-from sksvi.likelihoods import (
-    Beta,
-    Exponential,
-    Gamma,
-    HurdleNegativeBinomial,
-    HurdlePoisson,
-    InverseGaussian,
-    Likelihood,
-    LogLogistic,
-    LogNormal,
-    Tweedie,
-    Weibull,
-    ZeroInflatedNegativeBinomial,
-    ZeroInflatedPoisson,
-)
+from sksvi import likelihoods
 
 if TYPE_CHECKING:
     from sksvi._typing.arrays import MatrixLike, RandomState
@@ -35,19 +21,19 @@ CUT_POINTS = (-1.0, 0.5, 2.0)
 DISPERSION = 0.5
 T_DF, T_SCALE = 4.0, 0.7
 #: Likelihoods of positive y, of shares and of counts with zeros of their own, with their scales.
-MEASURED: dict[str, Likelihood] = {
-    "gamma": Gamma(dispersion=0.5),
-    "inverse-gaussian": InverseGaussian(dispersion=0.5),
-    "tweedie": Tweedie(power=1.5, dispersion=1.0),
-    "log-normal": LogNormal(scale=0.7),
-    "weibull": Weibull(scale=0.7),
-    "exponential": Exponential(),
-    "log-logistic": LogLogistic(scale=0.5),
-    "beta": Beta(precision=5.0),
-    "zero-inflated-poisson": ZeroInflatedPoisson(zero_probability=0.3),
-    "zero-inflated-negative-binomial": ZeroInflatedNegativeBinomial(zero_probability=0.3, dispersion=0.5),
-    "hurdle-poisson": HurdlePoisson(zero_probability=0.3),
-    "hurdle-negative-binomial": HurdleNegativeBinomial(zero_probability=0.3, dispersion=0.5),
+MEASURED: dict[str, likelihoods.Likelihood] = {
+    "gamma": likelihoods.Gamma(dispersion=0.5),
+    "inverse-gaussian": likelihoods.InverseGaussian(dispersion=0.5),
+    "tweedie": likelihoods.Tweedie(power=1.5, dispersion=1.0),
+    "log-normal": likelihoods.LogNormal(scale=0.7),
+    "weibull": likelihoods.Weibull(scale=0.7),
+    "exponential": likelihoods.Exponential(),
+    "log-logistic": likelihoods.LogLogistic(scale=0.5),
+    "beta": likelihoods.Beta(precision=5.0),
+    "zero-inflated-poisson": likelihoods.ZeroInflatedPoisson(zero_probability=0.3),
+    "zero-inflated-negative-binomial": likelihoods.ZeroInflatedNegativeBinomial(zero_probability=0.3, dispersion=0.5),
+    "hurdle-poisson": likelihoods.HurdlePoisson(zero_probability=0.3),
+    "hurdle-negative-binomial": likelihoods.HurdleNegativeBinomial(zero_probability=0.3, dispersion=0.5),
 }
 #: Quantiles at which their information is averaged.
 STEPS = 2000
