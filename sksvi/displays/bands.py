@@ -143,8 +143,7 @@ class PredictionBandDisplay:
             size = 4.0 if len(self.data[0]) <= 300 else 2.0
             look = {"color": "k", "markersize": size, "linestyle": "none", "label": "observed"}
             (self.points_,) = ax.plot(*self.data, ".", **look, alpha=1.0 if size > 2 else 0.4)
-        ax.set_xlabel(shortened(self.x_name, 60))
-        ax.set_ylabel(shortened(self.y_name, 40))
+        ax.set(xlabel=shortened(self.x_name, 60), ylabel=shortened(self.y_name, 40))
         common.note_above(ax, self.note)
         ax.margins(x=0.01)
         common.legend_above(ax)
@@ -392,6 +391,4 @@ def _along(X: Any, feature: Any, n_points: Any) -> tuple[Array, Any, Array, str]
 
 def _typical(column: Any) -> Any:
     """The median of a column of numbers that is one of its values, else its most frequent value."""
-    if column.dtype.kind in REAL:
-        return column.quantile(0.5, interpolation="lower")
-    return column.mode().iloc[0]
+    return column.quantile(0.5, interpolation="lower") if column.dtype.kind in REAL else column.mode().iloc[0]

@@ -133,8 +133,7 @@ class IntervalCoverageDisplay:
             style["label"] = "observed, of whole numbers"
         style |= line_kwargs
         self.line_ = ax.plot(x[order], 100 * self.observed[order], **style)[0]
-        ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal")
-        ax.set_xlabel("Coverage of the interval (%)")
+        ax.set(xlim=(0, 100), ylim=(0, 100), aspect="equal", xlabel="Coverage of the interval (%)")
         ax.set_ylabel(f"Share of {self.n:,} observations of {shortened(self.name)} inside (%)")
         legend_above(ax, ncols=2)
         self.ax_, self.figure_ = ax, ax.figure

@@ -116,8 +116,7 @@ class ClassProfileDisplay:
         new = np.flatnonzero(self._columns[1:] != self._columns[:-1])
         ax.hlines(new + 0.5, 0.0, 1.0, transform=ax.get_yaxis_transform(), color="0.85", linewidth=0.6, zorder=0)
         ax.set_yticks(at, apart([shortened(f"{column} = {value}", LONGEST) for column, value in self.mean.index]))
-        ax.set_ylim(n - 0.4, -0.6)
-        ax.set_xlim(-0.02, 1.02)
+        ax.set(xlim=(-0.02, 1.02), ylim=(n - 0.4, -0.6))
         ax.set_xlabel(f"Probability within the class, {100 * self.coverage:g} % posterior interval")
         say_shown(ax, self._columns.nunique(), self.n_columns, "columns shown, those that tell most of the class")
         fewer = f", {n_classes} of {self.n_classes}" if n_classes < self.n_classes else ""

@@ -118,8 +118,7 @@ class GroupEffectsDisplay:
         self.zero_line_ = ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
         self.errorbar_ = ax.errorbar(self.mean, at, xerr=[self.mean - self.lower, self.upper - self.mean], **style)
         ax.set_yticks(at, apart(self.level_names))
-        ax.set_ylim(-0.6, n_shown - 0.4)
-        ax.set_ylabel(self.group)
+        ax.set(ylim=(-0.6, n_shown - 0.4), ylabel=self.group)
         what = "Effect" if self.effect == "intercept" else f"Slope of {shortened(self.effect)}"
         ax.set_xlabel(f"{what} ({self.unit}), {100 * self.coverage:g} % posterior interval", loc="right")
         say_shown(ax, n_shown, self.n_levels, "levels, evenly spaced by rank")

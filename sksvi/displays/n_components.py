@@ -94,8 +94,7 @@ class NComponentsDisplay:
             error = self.table.get(f"{name}_se")
             self.lines_[name] = ax.errorbar(values.index, values, error, **style)
             ax.plot(best, values[best], marker="o", markersize=11, color=style["color"], fillstyle="none")
-            ax.set_ylabel(unit)
-            ax.set_xlabel("Number of components")
+            ax.set(xlabel="Number of components", ylabel=unit)
             ax.locator_params(axis="x", integer=True)
             ax.legend(title="best number", fontsize="small", title_fontsize="small")
         self.axes_, self.figure_ = axes, axes[0].figure

@@ -145,8 +145,7 @@ class PartialEffectDisplay:
             ax.clabel(ax.contour(x, y, half, levels=4, colors=COLORS[1], linewidths=1.0), fontsize="small")
         if self.rows is not None:
             ax.plot(*self.rows[names].to_numpy(float).T, ".", color="0.2", markersize=3, alpha=0.5)
-        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-        ax.set(xlabel=shortened(names[0], 60), ylabel=shortened(names[1], 60))
+        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=shortened(names[0], 60), ylabel=shortened(names[1], 60))
         common.scale_beside(filled, self.response)
         note = f"lines: half the width of the {100 * self.coverage:g} % interval"
         common.note_above(ax, "; ".join(filter(None, [label, note])))
@@ -182,8 +181,7 @@ class PartialEffectDisplay:
             self._mark_rows(ax, at, values.name)
         else:
             _name_places(ax, [str(value) for value in values])
-        ax.set_xlabel(shortened(values.name, 60))
-        ax.set_ylabel(f"{self.response}, {100 * self.coverage:g} % interval")
+        ax.set(xlabel=shortened(values.name, 60), ylabel=f"{self.response}, {100 * self.coverage:g} % interval")
         if several:
             common.legend_outside(ax, title=shortened(table.index.names[1], 20))
         return f"{count} of {found} categories, evenly spaced" if count < found else ""

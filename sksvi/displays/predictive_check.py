@@ -148,16 +148,14 @@ class PosteriorPredictiveDisplay:
         style = {"color": COLORS[5], "alpha": 0.6, "align": "edge", "label": "observed"} | kwargs
         self.bars_ = ax.bar(self.at[:-1], self.observed, np.diff(self.at), **style)
         self._curve(ax, 0.5 * (self.at[1:] + self.at[:-1]), self.lower, self.expected, self.upper)
-        ax.set_xlabel(shortened(self.name))
-        ax.set_ylabel(f"Density (per unit of {shortened(self.name)})")
+        ax.set(xlabel=shortened(self.name), ylabel=f"Density (per unit of {shortened(self.name)})")
         ax.legend(fontsize="small")
 
     def _plot_ecdf(self, ax: Any, kwargs: dict[str, Any]) -> None:
         self._curve(ax, self.at, 100 * self.lower, 100 * self.expected, 100 * self.upper)
         style = {"color": COLORS[0], "linewidth": 1.2, "drawstyle": "steps-post", "label": "observed"} | kwargs
         (self.observed_,) = ax.plot(self.at, 100 * self.observed, **style)
-        ax.set_xlabel(shortened(self.name))
-        ax.set_ylabel("Rows up to that value (%)")
+        ax.set(xlabel=shortened(self.name), ylabel="Rows up to that value (%)")
         ax.legend(fontsize="small")
 
     def _plot_frequencies(self, ax: Any, kwargs: dict[str, Any]) -> None:
@@ -171,9 +169,8 @@ class PosteriorPredictiveDisplay:
         names = apart(self.at, 20)
         crowded = sum(map(len, names)) > 50 or m > 20
         ax.set_xticks(np.arange(m), names, rotation=90 if crowded else 0)
-        ax.set_xlabel(shortened(self.name))
-        ax.set_ylabel("Number of rows")
-        ax.set_ylim(0, 1.25 * max(float(np.max(self.upper)), float(np.max(self.observed))))
+        top = 1.25 * max(float(np.max(self.upper)), float(np.max(self.observed)))
+        ax.set(xlabel=shortened(self.name), ylabel="Number of rows", ylim=(0, top))
         ax.legend(fontsize="small", ncols=2, loc="upper center")
 
     def _plot_reliability(self, ax: Any, kwargs: dict[str, Any]) -> None:
@@ -182,9 +179,8 @@ class PosteriorPredictiveDisplay:
         self.band_ = ax.vlines(at, 100 * self.lower, 100 * self.upper, color="0.8", linewidth=6, label="90 % if so")
         style = {"color": COLORS[0], "marker": "o", "markersize": 4, "label": "observed"} | kwargs
         (self.observed_,) = ax.plot(at, 100 * self.observed, **style)
-        ax.set(xlim=(-2, 102), ylim=(-2, 102), aspect="equal")
+        ax.set(xlim=(-2, 102), ylim=(-2, 102), aspect="equal", ylabel="How often it came (%)")
         ax.set_xlabel(f"Predicted probability of {shortened(self.name, 24)} (%)")
-        ax.set_ylabel("How often it came (%)")
         ax.legend(fontsize="small", loc="upper left")
 
     def _curve(self, ax: Any, at: Array, lower: Array, middle: Array, upper: Array, **marks: Any) -> None:

@@ -98,8 +98,8 @@ class RankDisplay:
             line = ax.plot(ends, np.concatenate([[0.0], curve, [0.0]]), **(style | line_kwargs))
             self.lines_ += line
         top = 1.45 * max(float(np.abs(self.difference).max()), float(self.upper.max()))
-        ax.set(xlim=(0.0, 1.0), ylim=(-top, top))  # room for the legend
-        ax.set_xlabel("Share of draws below the true value")
+        # Room for the legend.
+        ax.set(xlim=(0.0, 1.0), ylim=(-top, top), xlabel="Share of draws below the true value")
         ax.set_ylabel(f"Distribution function of {len(self.ranks):,} ranks\nless that of uniform ones")
         ax.legend(loc="upper right", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure

@@ -159,8 +159,7 @@ class TimeSeriesDisplay:
             now, self.observed.iloc[start:], "k.", markersize=size, label="observed", linestyle="none"
         )
         ax.margins(x=0.01)
-        ax.set_ylabel(common.name_of(self.observed))
-        ax.set_xlabel(time_name(self.observed.index))
+        ax.set(xlabel=time_name(self.observed.index), ylabel=common.name_of(self.observed))
         common.legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
