@@ -134,6 +134,4 @@ def _cut(name: str, shared: int, longest: int) -> str:
     if len(name) <= longest or not shared:
         return shortened(name, longest)
     room = longest - 1 - len(own)
-    if room >= 0:
-        return f"{name[:room]}…{own}"
-    return f"…{own[: longest - 2]}…"
+    return f"{name[:room]}…{own}" if room >= 0 else f"…{own[: longest - 2]}…"

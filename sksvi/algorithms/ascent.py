@@ -170,9 +170,7 @@ def ascend(
         )
     except StopAscent:
         pass
-    if ascent.best is None:
-        return np.array(start), -np.inf
-    return ascent.best[0], ascent.best[1]
+    return (np.array(start), -np.inf) if ascent.best is None else ascent.best[:2]
 
 
 def _descend(ascent: _Ascent, x: Array, box: Array, units: Callable[[], Array], memory: int) -> NoReturn:

@@ -186,9 +186,7 @@ def final_bound(estimator: Any, paid: float) -> float | None:
     ``paid`` : log density of the hyperparameters, a part of the bound that the fit ended at.
     """
     state = estimator.state_
-    if not state.finished or state.counted:
-        return None
-    return float(state.bound - paid)
+    return float(state.bound - paid) if state.finished and not state.counted else None
 
 
 def paid_by(estimator: Any, model: Any) -> float:

@@ -129,9 +129,7 @@ class Population(PointMass, Flat):
 
     def kl(self, prior: Population) -> float:
         """What the log density of the prior loses between its mode and here, nats; 0 for a prior without members."""
-        if prior.size == 0.0:
-            return 0.0
-        return float(np.sum(prior.sums * (prior.moments - self.moments)))
+        return 0.0 if prior.size == 0.0 else float(np.sum(prior.sums * (prior.moments - self.moments)))
 
     @property
     def standard_values(self) -> Array:

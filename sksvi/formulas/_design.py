@@ -229,9 +229,7 @@ class FormulaTransformer(TransformerMixin, BaseEstimator):
         X : DataFrame
         """
         offsets, data = self._read().offsets, frame_of(X)
-        if not offsets:
-            return None
-        return np.sum([evaluated(text, data).to_numpy(float) for text in offsets], axis=0)
+        return np.sum([evaluated(text, data).to_numpy(float) for text in offsets], axis=0) if offsets else None
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
         """Names of the columns.

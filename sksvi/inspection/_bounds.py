@@ -179,6 +179,4 @@ def _by_level(found: RowBounds, rows: DataFrame) -> DataFrame:
     for name, levels in found.groups.items():
         grouped = rows.groupby(pd.Index(levels, name="level"), dropna=False, sort=True)
         tables[name] = pd.concat([grouped.size().rename("rows"), grouped.sum()], axis=1)
-    if not tables:
-        return pd.DataFrame(columns=["rows", *rows.columns])
-    return pd.concat(tables, names=["group", "level"])
+    return pd.concat(tables, names=["group", "level"]) if tables else pd.DataFrame(columns=["rows", *rows.columns])

@@ -121,9 +121,7 @@ def has_levels(answers: ChangedRowMeans, column: Any, name: Any) -> bool:
 
 def levels_of(column: Any) -> list[Any]:
     """Categories, or the values there are, in order."""
-    if hasattr(column, "cat"):
-        return list(column.cat.categories)
-    return np.sort(column.dropna().unique()).tolist()
+    return list(column.cat.categories) if hasattr(column, "cat") else np.sort(column.dropna().unique()).tolist()
 
 
 def _moved(value: Any) -> bool:

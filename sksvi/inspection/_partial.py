@@ -141,9 +141,7 @@ def _values(column: Any, resolution: int, levels: bool) -> pd.Index:
     elif numbers and len(found) > min(resolution, 10) and not whole:
         low, high = np.nanquantile(column.to_numpy(float), [OUTSIDE, 1.0 - OUTSIDE])
         found = np.linspace(low, high, resolution).tolist()
-    if numbers and len(found) > 2:
-        return pd.Index(found)
-    return pd.CategoricalIndex(found, categories=found)
+    return pd.Index(found) if numbers and len(found) > 2 else pd.CategoricalIndex(found, categories=found)
 
 
 def _averages(answers: ChangedRowMeans, table: Any, levels: dict[Any, pd.Index], named: bool) -> Array:

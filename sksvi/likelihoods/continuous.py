@@ -103,9 +103,7 @@ class NoiseScale(Scales["StudentT"]):
 
     def moved_off_limits(self) -> StudentT:
         own = self.likelihood
-        if "df" not in own.learned:
-            return own
-        return own._replaced({"df": min(own._number("df"), HIGH_DF)}, own.learned)
+        return own._replaced({"df": min(own._number("df"), HIGH_DF)}, own.learned) if "df" in own.learned else own
 
     @property
     def flat(self) -> tuple[str, ...]:
@@ -252,9 +250,7 @@ class Gaussian(Likelihood):
         return {"variance": above(self.least, unconstrained[0])} if self.learned else {}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
-        if not self.learned:
-            return super().d_parameters(y, f)
-        return self._in_variance((as_float(y) - as_float(f)) ** 2)
+        return self._in_variance((as_float(y) - as_float(f)) ** 2) if self.learned else super().d_parameters(y, f)
 
     def _in_variance(self, square: Array) -> tuple[Array, Array]:
         """Derivatives in the unconstrained variance, given squared residuals or their expectations."""

@@ -240,9 +240,7 @@ class Ordinal(Likelihood):
         return {"cut_points": np.cumsum(steps)}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
-        if not self.learned:
-            return super().d_parameters(y, f)
-        return self.scales.combined(y, self.scales.moments(y, f))
+        return self.scales.combined(y, self.scales.moments(y, f)) if self.learned else super().d_parameters(y, f)
 
     def _replaced(self, values: dict[str, Any], learned: tuple[str, ...]) -> Self:
         fitted = super()._replaced(values, learned)

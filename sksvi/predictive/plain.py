@@ -309,9 +309,7 @@ class Predictive:
         m = self.latent_mean[rows].astype(np.float64)
         v = self.latent_variance[rows].astype(np.float64)
         noise = likelihood.noise_variance
-        if noise is not None:
-            return ndtr((y - m) / np.sqrt(v + noise))
-        return cdf_of(likelihood, y, m, v)
+        return ndtr((y - m) / np.sqrt(v + noise)) if noise is not None else cdf_of(likelihood, y, m, v)
 
     def _cdf_and_density(self, y: Array, rows: Array) -> list[Array]:
         """P(Y <= y) and p(y) for some rows, y in the support."""

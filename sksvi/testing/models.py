@@ -180,9 +180,7 @@ def _moments(block: Any, parts: tuple[Any, ...]) -> list[Any]:
 
 def _products(part: Any, rise: Any) -> Array:
     """What adds up to the part's share of the rise of the bound."""
-    if isinstance(part, np.ndarray):
-        return np.ravel(part * rise)
-    return np.array([part.inner(rise)])
+    return np.ravel(part * rise) if isinstance(part, np.ndarray) else np.array([part.inner(rise)])
 
 
 #: Products that add up to a rise of the bound, the rise by differences, and what rounding makes of it.

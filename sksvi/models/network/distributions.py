@@ -78,9 +78,7 @@ class Distribution:
     def slot(self, name: str) -> Slot:
         """The slot of a parameter."""
         links = self.links
-        if name in links:
-            return Slot(links[name])
-        return Slot(None, as_moments(self.kinds[name], self.parameters[name]))
+        return Slot(links[name]) if name in links else Slot(None, as_moments(self.kinds[name], self.parameters[name]))
 
     def constant(self, name: str, moments: Array) -> Array:
         """Numbers for a parameter from its moments (n, d): its mean, and of a node of probabilities their statistic."""

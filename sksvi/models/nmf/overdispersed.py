@@ -140,9 +140,7 @@ def jump(log_dispersion: float) -> float:
 
 def log_dispersion_of(mean_jump: float) -> float:
     """L with that mean of a jump, in the range of L."""
-    if mean_jump <= jump(LEAST):
-        return LEAST
-    return float(brentq(lambda L: np.log(jump(L) / mean_jump), LEAST, MOST))
+    return LEAST if mean_jump <= jump(LEAST) else float(brentq(lambda L: np.log(jump(L) / mean_jump), LEAST, MOST))
 
 
 def dispersion_gain(model: GammaPoisson, problem: Any, state: Any) -> tuple[float, float]:
