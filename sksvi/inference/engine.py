@@ -230,10 +230,8 @@ def from_rows(
     drawn = model.traits.bound.seeded or not problem.deterministic  # to seed a stream takes longer than few rows do
     rng: Any = parallel.stream(*key, data.n_streams(model, segment.rows)) if drawn else None
     view = globals_mode.view(model, q, rng)
-    sites, between = (
-        problem.messages.sites(state),
-        problem.messages.between(problem, state) if gradient_wanted else None,
-    )
+    sites = problem.messages.sites(state)
+    between = problem.messages.between(problem, state) if gradient_wanted else None
     look = BatchGradient(
         model, view, problem.expect, problem.threads, key, gradient_wanted, state.locals, sites, between, drawn
     )
@@ -310,17 +308,11 @@ def fit(
         state = recorded(replace(state, rows=state.rows + problem.data.total_weight), info, perf_counter() - started)
         return state, pass_end(state)
 
+    def find(state: State) -> tuple[State, bool]:
+        return search(problem, state, max_iter, tol, started)
+
     # No frame but that of the loop has its state: what a pass replaces is let go.
-    find = partial(_searched, problem, search, max_iter, tol, started)
     return run.end(problem, iterate(problem, run.begin(problem, state), run, max_iter, tol, after, find)[0])
-
-
-def _searched(
-    problem: Problem, search: Any, max_iter: int, tol: float, started: float, state: State
-) -> tuple[State, bool]:
-    """The state after a search for hyperparameters, and whether passes go on from there."""
-    found: tuple[State, bool] = search(problem, state, max_iter, tol, started)
-    return found
 
 
 def iterate(

@@ -233,14 +233,9 @@ def settled_on(problem: Problem, state: State, tol: float, first: bool) -> State
     run = pass_of(problem)
     state = run.begin(problem, state)
     last = state.passes + PORTION_PASSES
-    search = partial(improved_quietly, problem, tol) if first else None
+    search = partial(improved, problem, tick=lambda bound: False, tol=tol) if first else None  # no callback may end it
     state, settled = iterate(problem, state, run, last, tol, with_bound, search)
     return replace(state, converged=True) if settled else state
-
-
-def improved_quietly(problem: Problem, tol: float, state: State) -> tuple[State, bool]:
-    """`improved`, without a callback that could end it."""
-    return improved(problem, state, lambda bound: False, tol)
 
 
 def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, StepInfo]:
@@ -255,10 +250,8 @@ def absorb_steps(problem: Problem, state: State, fade: float) -> tuple[State, St
     parts = parallel.slices(n, problem.batch_size or n)
     problem = replace(problem, stream=True, least_rate=1.0 - fade ** (1.0 / len(parts)))
     new_weight, has_population = problem.data.total_weight, state.population > 0
-    counted, grown = (
-        state.counted or state.rows + new_weight,
-        problem.weight / state.population if has_population else 1.0,
-    )
+    counted = state.counted or state.rows + new_weight
+    grown = problem.weight / state.population if has_population else 1.0
     state = blown_up(problem, state, grown)
     state = concentrated(problem, engine.faded(state, fade), 1.0 / (problem.scale * len(parts)))
     state = run.begin(problem, state)

@@ -88,7 +88,10 @@ class Online(Diagnostics):
         before = self.index_
         late = later(index, before)
         if not np.all(late):
-            raise ValueError(_out_of_order(index[int(np.argmin(late))], before[-1]))
+            raise ValueError(
+                f"the time {index[int(np.argmin(late))]!r} does not follow {before[-1]!r}, the last point of the "
+                "series: partial_fit appends in time. Leave out rows that it has, or fit anew."
+            )
         if regular(before) is None:
             return index_record(appended(before, index, len(index)))
         at = positions(before, index) - len(before)
@@ -187,11 +190,3 @@ class Online(Diagnostics):
             self._series = self._series.changed(node_messages=None)  # those of the sweep know all points
             self._finish(problem.model, state, self.n_samples_seen_)
         return self
-
-
-def _out_of_order(first: Any, last: Any) -> str:
-    """Text of the error about points that do not follow the last one."""
-    return (
-        f"the time {first!r} does not follow {last!r}, the last point of the series: partial_fit appends in time. "
-        "Leave out rows that it has, or fit anew."
-    )
