@@ -40,12 +40,12 @@ CENSUS_LEVELS: dict[str, tuple[Any, ...]] = {
 INAUGURAL_LEVELS: dict[str, tuple[Any, ...]] = {"party": ("Democratic", "Republican")}
 
 
-def _load_frame(file_name: str, description: str, target: str, levels: dict, return_X_y: bool, as_frame: bool) -> Any:
-    """Read a CSV file of the package into scikit-learn's Bunch, or into X and y."""
+def _load_frame(name: str, target: str, levels: dict, return_X_y: bool, as_frame: bool) -> Any:
+    """Read a data set of the package into scikit-learn's Bunch, or into X and y."""
     import pandas as pd
 
     package = resources.files("sksvi.datasets")
-    with (package / "data" / file_name).open("rb") as stream:
+    with (package / "data" / f"{name}.csv.gz").open("rb") as stream:
         frame = pd.read_csv(stream, compression="gzip")
     for column, values in levels.items():
         frame[column] = pd.Categorical(frame[column], categories=list(values))
@@ -61,10 +61,10 @@ def _load_frame(file_name: str, description: str, target: str, levels: dict, ret
         target=y,
         frame=frame if as_frame else None,
         feature_names=feature_names,
-        categorical_features=[name for name in levels if name != target],
+        categorical_features=[column for column in levels if column != target],
         target_names=[target],
-        DESCR=(package / "descr" / description).read_text(encoding="utf-8"),
-        filename=f"data/{file_name}",
+        DESCR=(package / "descr" / f"{name}.md").read_text(encoding="utf-8"),
+        filename=f"data/{name}.csv.gz",
     )
 
 
@@ -125,9 +125,7 @@ def load_bike_sharing(*, return_X_y: bool = False, as_frame: bool = True) -> Bun
     >>> X["weather"].cat.categories.tolist()
     ['clear', 'mist', 'light rain or snow', 'heavy rain or snow']
     """
-    return _load_frame(
-        "bike_sharing.csv.gz", "bike_sharing.md", "rentals", BIKE_LEVELS, return_X_y=return_X_y, as_frame=as_frame
-    )
+    return _load_frame("bike_sharing", "rentals", BIKE_LEVELS, return_X_y, as_frame)
 
 
 @overload
@@ -187,9 +185,7 @@ def load_epilepsy(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch |
     >>> X["treatment"].cat.categories.tolist()
     ['placebo', 'progabide']
     """
-    return _load_frame(
-        "epilepsy.csv.gz", "epilepsy.md", "seizures", EPILEPSY_LEVELS, return_X_y=return_X_y, as_frame=as_frame
-    )
+    return _load_frame("epilepsy", "seizures", EPILEPSY_LEVELS, return_X_y, as_frame)
 
 
 @overload
@@ -249,7 +245,7 @@ def load_census_income(*, return_X_y: bool = False, as_frame: bool = True) -> Bu
     >>> X["education"].cat.categories.tolist()
     ['no high school', 'high school', 'some college', 'bachelor', 'graduate']
     """
-    return _load_frame("census_income.csv.gz", "census_income.md", "above_50k", CENSUS_LEVELS, return_X_y, as_frame)
+    return _load_frame("census_income", "above_50k", CENSUS_LEVELS, return_X_y, as_frame)
 
 
 @overload
@@ -309,4 +305,4 @@ def load_inaugural(*, return_X_y: bool = False, as_frame: bool = True) -> Bunch 
     >>> X["text"][X["year"] == 1933].str.contains("fear itself").sum()
     np.int64(1)
     """
-    return _load_frame("inaugural.csv.gz", "inaugural.md", "party", INAUGURAL_LEVELS, return_X_y, as_frame)
+    return _load_frame("inaugural", "party", INAUGURAL_LEVELS, return_X_y, as_frame)

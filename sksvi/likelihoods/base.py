@@ -371,9 +371,7 @@ class Likelihood(BaseEstimator):
             return value
         if isinstance(value, np.ndarray):  # of a predictor, one for each value
             return value  # type: ignore[return-value]
-        if isinstance(value, str):
-            if value != "auto":
-                raise ValueError(f'{type(self).__name__} needs {name}="auto" or a positive number; found {value!r}.')
+        if isinstance(value, str) and value == "auto":
             raise ValueError(
                 f'{type(self).__name__}({name}="auto") has no value yet: call start(y), or give {name} a number.'
             )

@@ -7,7 +7,7 @@ effects in the units of the user's columns of those about the columns' means, wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,6 +73,12 @@ class LevelBlocks:
                     rows, columns = (slice(own.start + at, own.stop, r) for at in (j, k))
                     yield rows, columns, float(block[j, k])
 
+    def with_diagonals(self) -> Self:
+        """The matrix itself, its diagonal written anew where blocks are."""
+        for (own, block), (_, levels) in zip(self.factors, self.places, strict=True):
+            self.diag[own] = np.tile(np.diagonal(block), levels)
+        return self
+
     def __eq__(self, other: object) -> bool:
         """Whether two matrices are the same."""
         mine, its = ((m.diag, *m.blocks) if isinstance(m, LevelBlocks) else () for m in (self, other))
@@ -125,10 +131,7 @@ class Levelwise(Structure):
         """C, whose blocks are L⁻¹ of those of P, L Lᵀ."""
         diag = 1.0 / np.sqrt(P.diag)
         blocks = tuple(np.linalg.inv(np.linalg.cholesky(block)) for block in P.blocks)
-        root = LevelBlocks(diag, P.places, blocks)
-        for (own, block), (_, levels) in zip(root.factors, P.places, strict=True):
-            diag[own] = np.tile(np.diagonal(block), levels)
-        return root
+        return LevelBlocks(diag, P.places, blocks).with_diagonals()
 
     def coloured(self, C: LevelBlocks, z: Array) -> Array:
         """Cᵀ z."""
@@ -145,10 +148,7 @@ class Levelwise(Structure):
     def within(self, C: LevelBlocks) -> LevelBlocks:
         """S."""
         diag, blocks = np.square(C.diag), tuple(block.T @ block for block in C.blocks)
-        found = LevelBlocks(diag, C.places, blocks)
-        for (own, block), (_, levels) in zip(found.factors, C.places, strict=True):
-            diag[own] = np.tile(np.diagonal(block), levels)
-        return found
+        return LevelBlocks(diag, C.places, blocks).with_diagonals()
 
     def between(self, C: LevelBlocks, a: slice, b: slice) -> Array:
         """S of pairs of effects of the same levels."""

@@ -163,8 +163,7 @@ def log_density(loadings: Array, noise: Array, data: Scatter, of_noise: bool = F
 def inverse_covariance(loadings: Array, noise: Array) -> Array:
     """C⁻¹ (..., D, D)."""
     P = loadings / noise
-    B = P @ np.swapaxes(loadings, -1, -2) + np.eye(loadings.shape[-2])
-    return np.eye(len(noise)) / noise - np.swapaxes(P, -1, -2) @ np.linalg.solve(B, P)
+    return np.eye(len(noise)) / noise - np.swapaxes(P, -1, -2) @ projection(loadings, noise)
 
 
 def projection(loadings: Array, noise: Array) -> Array:
