@@ -135,13 +135,9 @@ def stream_of(problem: Problem, state: State) -> WideStream:
     """What a stream has of its rows; of a fit there is what it left, under its own scale."""
     if isinstance(state.messages, WideStream):
         return state.messages
-    weight, mean, variance = (
-        state.counted - problem.data.total_weight,
-        state.q["weights"].mean,
-        path_state(state).variance,
-    )
+    weight, variance = state.counted - problem.data.total_weight, path_state(state).variance
     assert variance is not None
-    block = diagonal_block(problem.model.traits.path.model.n_features, mean, 1.0 / variance)
+    block = diagonal_block(problem.model.traits.path.model.n_features, state.q["weights"].mean, 1.0 / variance)
     rivals = [(block, precision_of(problem, state))]
     return WideStream(rivals, began=weight, weight=weight, scales=Compared.of(1))
 

@@ -217,11 +217,8 @@ class ZeroShare(Scales[ExtraZeros]):
         if "zero_probability" not in own.learned:
             return counts
         share = own._share
-        value, gradient, hessian = (
-            float(np.log(share) + np.log1p(-share)),
-            np.zeros(self.size),
-            np.zeros(2 * (self.size,)),
-        )
+        value, gradient = float(np.log(share) + np.log1p(-share)), np.zeros(self.size)
+        hessian = np.zeros(2 * (self.size,))
         gradient[0], hessian[0, 0] = 1.0 - 2.0 * share, -2.0 * share * (1.0 - share)
         if counts is not None:
             value, gradient[1:], hessian[1:, 1:] = value + counts[0], counts[1], counts[2]

@@ -67,11 +67,8 @@ class DocumentVisit:
 
 
 #: Documents that are visited again, those that are seen once, and those whose posterior is asked for.
-VISIT, PORTION, SETTLE = (
-    DocumentVisit(60, 2e-3, 2, 3),
-    DocumentVisit(60, 2e-3, 5, 5),
-    DocumentVisit(200, 1e-4, 20, 40, 5000),
-)
+VISIT, PORTION = DocumentVisit(60, 2e-3, 2, 3), DocumentVisit(60, 2e-3, 5, 5)
+SETTLE = DocumentVisit(200, 1e-4, 20, 40, 5000)
 
 
 @dataclass
