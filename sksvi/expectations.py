@@ -117,8 +117,7 @@ class Expectation(BaseEstimator):
 
     def _closed(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> Terms | None:
         """E log p(y | f) and its derivatives in closed form where the rule takes that and there is one, else None."""
-        closed = self.closes(likelihood) or likelihood.traits.quantile
-        return likelihood.expected(y, m, v) if closed else None
+        return likelihood.expected(y, m, v) if self.closes(likelihood) or likelihood.traits.quantile else None
 
     def _closed_parameters(self, likelihood: Likelihood, y: Array, m: Array, v: Array) -> tuple[Array, Array] | None:
         """E of the derivatives in the parameters in closed form, (P, n) and (P, P, n); None where there is none."""

@@ -383,8 +383,7 @@ class GammaFactorModel(GammaFactorMethods):
     def _drawn_posterior(self, model: GammaFactors, state: State) -> Posterior:
         """Draws of a chain that begins at q, in the units of X."""
         own = {**state.shown, "loadings": Gamma(self._own.shape, self._own.rate * self.scale_)}
-        chain = LoadingChain(model, own, self._fitted_to.divided(self.scale_))
-        loadings, noise = draws_of(chain, state.seed)
+        loadings, noise = draws_of(LoadingChain(model, own, self._fitted_to.divided(self.scale_)), state.seed)
         blocks = {"loadings": DrawnBlock(loadings * self.scale_.astype(np.float32))}
         if model.learns_noise:
             blocks["noise_variance"] = DrawnBlock(noise * np.square(self.scale_).astype(np.float32))

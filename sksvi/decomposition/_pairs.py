@@ -385,8 +385,7 @@ class PairMethods(BaseSVI):
     @property
     def _column_names(self) -> dict[str, str]:
         """What the fit calls users and items."""
-        names = getattr(self, "feature_names_in_", ["user", "item"])
-        return dict(zip(["user", "item"], names, strict=True))
+        return dict(zip(["user", "item"], getattr(self, "feature_names_in_", ["user", "item"]), strict=True))
 
     # ---- what is alike
     def similar_items(self, item: object, n: int = 10) -> DataFrame:

@@ -246,8 +246,7 @@ class RatingMethods(RegressionMethods, PairMethods):
         names, rated_items = pd.Series(ids, dtype=object), pd.Series(items, dtype=object)
         model = self._model.for_users(self._prior("users", names))
         q = self._blocks | {"users": self._rows("users", names), "items": self._rows("items", rated_items)}
-        prior = model.prior(q)["users"]
-        prior_factors = BlockFactors({"users": q["users"].over(prior)})
+        prior_factors = BlockFactors({"users": q["users"].over(model.prior(q)["users"])})
         data = Ratings(codes, others, ratings, weight, len(ids), len(items))
         problem = plan.problem(model, data, MCSSVI(), threads=parallel.n_threads(self.n_jobs))
         state = State(q, 0)

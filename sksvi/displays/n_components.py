@@ -91,8 +91,7 @@ class NComponentsDisplay:
             ax, values = axes[units.index(unit)], self.table[name]
             values = values - values.max() if name in RELATIVE else values
             style = style_of(k) | {"markersize": 4, "label": f"{label}: {best}"} | line_kwargs
-            error = self.table.get(f"{name}_se")
-            self.lines_[name] = ax.errorbar(values.index, values, error, **style)
+            self.lines_[name] = ax.errorbar(values.index, values, self.table.get(f"{name}_se"), **style)
             ax.plot(best, values[best], marker="o", markersize=11, color=style["color"], fillstyle="none")
             ax.set(xlabel="Number of components", ylabel=unit)
             ax.locator_params(axis="x", integer=True)

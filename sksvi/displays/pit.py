@@ -84,8 +84,7 @@ class PITDisplay:
             raise ValueError(f"pit must lie in [0, 1]; found {self.pit[row]:g} in row {row}.")
         n = len(self.pit)
         self.bins = check_most("bins", bins, 2) or int(np.clip(n // 20, 5, 20))
-        counts = np.histogram(self.pit, self.bins, (0.0, 1.0))[0]
-        self.density = counts * self.bins / n
+        self.density = np.histogram(self.pit, self.bins, (0.0, 1.0))[0] * self.bins / n
         self.lower, self.upper = (
             float(binomial_quantile(end, n, 1.0 / self.bins)) * self.bins / n for end in (0.025, 0.975)
         )

@@ -179,8 +179,9 @@ class TopicGraphDisplay:
         self.texts_, self.ax_ = ax.get_yticklabels(), ax
 
     def _plot_graph(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
-        n = len(self.labels)
-        grown = max(1.0, math.sqrt(n / 20))  # labels keep their size, so that more of them need more room
+        grown = max(
+            1.0, math.sqrt(len(self.labels) / 20)
+        )  # labels keep their size, so that more of them need more room
         ax = axes_for(ax, (9.0 * grown, 7.0 * grown))
         from matplotlib.collections import LineCollection
 
@@ -269,8 +270,7 @@ class TopicGraphDisplay:
         words = top_words(inner, before, feature_names, shown, check_whole("n_words", n_words))
         labels = ["\n".join(row) for row in words[0]]
         correlation = correlation[np.ix_(shown, shown)]
-        weights = _sizes(inner)[shown]
-        display = cls(correlation, labels, weights, min_correlation=min_correlation, topics=shown)
+        display = cls(correlation, labels, _sizes(inner)[shown], min_correlation=min_correlation, topics=shown)
         return display.plot(ax, kind=kind, **text_kwargs)
 
 

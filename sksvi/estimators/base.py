@@ -196,8 +196,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
             if drawn is not None:
                 seed.set_state(drawn)
             if isinstance(error, KeyboardInterrupt) and not error.args:
-                name = type(self).__name__
-                error.args = (f"{name} was interrupted, and is as it was before.",)
+                error.args = (f"{type(self).__name__} was interrupted, and is as it was before.",)
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, offset: Any) -> Any:

@@ -90,8 +90,7 @@ class ClassificationMethods(ClassifierMixin):
         """Context in which `class_weight` has numbers: a look at all labels, before partitions are read by them."""
         given = self.class_weight
         if given == "balanced":
-            name = type(self).__name__
-            counts = summed(name, label_weights, y, None, sample_weight, combine=_both)
+            counts = summed(type(self).__name__, label_weights, y, None, sample_weight, combine=_both)
             self.class_weight = balanced(list(counts), list(counts.values()))
         try:
             yield
@@ -150,8 +149,7 @@ class ClassificationMethods(ClassifierMixin):
         -------
         ndarray of shape (n,)
         """
-        best = np.argmax(self.predict_proba(X, offset), axis=1)
-        return self.classes_[best]
+        return self.classes_[np.argmax(self.predict_proba(X, offset), axis=1)]
 
     def decision_function(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Log odds of `predict_proba` (two classes), else its logarithm.

@@ -97,8 +97,7 @@ def drawn_nodes(weights: Array, blocks: list[Any], n: int, rng: Any) -> tuple[Ar
 
 def in_draw_order(parts: list[Array], at: list[Array]) -> Array:
     """Draws of nodes, (s_k, ...) each, in the order of all draws."""
-    order = np.argsort(np.concatenate(at), kind="stable")
-    return np.concatenate(parts)[order]
+    return np.concatenate(parts)[np.argsort(np.concatenate(at), kind="stable")]
 
 
 def between(nodes: Nodes, values: Array, rng: Any) -> Array:

@@ -294,8 +294,7 @@ def dispersion(model: Any, q: Any, expect: Any, threads: int, rates: bool, data:
         latents = part.on(terms.linear), terms.variance
         return Dispersion.of(model.likelihood, part.y, latents, -2.0 * terms.gamma * terms.variance, part.weight, rates)
 
-    chunks = model.chunks(slice(0, len(data)), data)
-    return parallel.summed(one, chunks, threads)
+    return parallel.summed(one, model.chunks(slice(0, len(data)), data), threads)
 
 
 def varies_more(likelihood: Any, name: Any, found: Dispersion) -> str:

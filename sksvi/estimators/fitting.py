@@ -231,8 +231,7 @@ def absorbed(estimator: Any, data: Any, first: bool, new_weight: float, fade: fl
     if not plan.remembers(problem):
         state = replace(state, messages=NO_FACTORS)
     with estimator._columns_named():
-        rows = stream_rows(estimator, data)
-        return problem.model, stream.absorb(problem, state, estimator.tol, rows, fade)
+        return problem.model, stream.absorb(problem, state, estimator.tol, stream_rows(estimator, data), fade)
 
 
 def check_finished(estimator: Any) -> None:

@@ -73,8 +73,7 @@ def check_table(X: Any, remedy: str = ENCODE, name: str = "X", any_unit: bool = 
 def _admitted(X: Any, given: Any, name: str = "X", any_unit: bool = False) -> Any:
     """A validated table: entries of a sparse one stand once, and numbers are such that their squares are numbers."""
     X = merged(X)
-    columns = getattr(given, "columns", None)
-    check_magnitudes(X, name, columns, largest=LARGEST_UNIT if any_unit else LARGEST)
+    check_magnitudes(X, name, getattr(given, "columns", None), largest=LARGEST_UNIT if any_unit else LARGEST)
     return X
 
 

@@ -93,8 +93,7 @@ class Flat(Family):
         """KL(q ‖ prior), nats, summed over all distributions."""
         between = np.sum((self.theta - prior.theta) * self.moments)
         here = self.log_normaliser
-        there = np.broadcast_to(prior.log_normaliser, here.shape)
-        return float(between - np.sum(here) + np.sum(there))
+        return float(between - np.sum(here) + np.sum(np.broadcast_to(prior.log_normaliser, here.shape)))
 
     def divergence(self, prior: Any) -> Array:
         """KL(q ‖ prior) of each distribution, nats."""

@@ -77,8 +77,7 @@ class Point(PointMass):
 
     def blended(self, other: Point, weight: float) -> Self:
         """(1 - weight) of this value plus weight of the other's."""
-        value = (1 - weight) * self.value + weight * other.value
-        return type(self)(value, other.centre, other.information)
+        return type(self)((1 - weight) * self.value + weight * other.value, other.centre, other.information)
 
     def at(self, value: Array) -> Self:
         """The point at another value, with the same memory of earlier data."""

@@ -58,8 +58,7 @@ def extract_patches(image: ArrayLike, patch_size: int = PATCH_SIZE, *, mask: Arr
 
 def windows(pixels: Array, size: int) -> Array:
     """Every square of (height, width, channels), (down, right, size, size, channels): a view."""
-    squares = np.lib.stride_tricks.sliding_window_view(pixels, (size, size), axis=(0, 1))
-    return np.moveaxis(squares, 2, -1)
+    return np.moveaxis(np.lib.stride_tricks.sliding_window_view(pixels, (size, size), axis=(0, 1)), 2, -1)
 
 
 #: Frequencies of each side of a patch, more than it has pixels: the first dictionary is overcomplete.
@@ -79,8 +78,7 @@ def cosines(n: int, size: int, channels: int) -> Array:
     i, j, c = np.unravel_index(np.arange(FREQUENCIES**2 * channels), (FREQUENCIES, FREQUENCIES, channels))
     speed = np.square(i / FREQUENCIES) + np.square(j / FREQUENCIES) + np.square(c / channels)
     at = np.argsort(speed, kind="stable")[:n]
-    atoms = np.einsum("na,nb,nc->nabc", side[i[at]], side[j[at]], colour[c[at]])
-    return atoms.reshape(len(at), -1)
+    return np.einsum("na,nb,nc->nabc", side[i[at]], side[j[at]], colour[c[at]]).reshape(len(at), -1)
 
 
 def _waves(n: int, size: int) -> Array:

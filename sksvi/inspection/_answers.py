@@ -157,8 +157,7 @@ def intervals_table(found: Any, n_groups: int, coverage: float, index: Any) -> A
             together = found.pointwise(c, rows, found.joint(c, rows, coverage))
             ends = {name: together[end] for name, end in SIMULTANEOUS.items()}
             parts.append(found.pointwise(c, rows, coverage).assign(**ends))
-        own = index if label is None else with_class(index, label)
-        frames.append(pd.concat(parts).set_axis(own, axis=0))
+        frames.append(pd.concat(parts).set_axis(index if label is None else with_class(index, label), axis=0))
     return pd.concat(frames)
 
 

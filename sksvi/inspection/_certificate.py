@@ -119,8 +119,7 @@ def fixed_point_certificate(
     fit = FittedRows(model, X, y, sample_weight, offset, exposure)
     fit.require("_joint", "has no natural steps on one block", SUPPORTED)
     with parallel.working():
-        joint = fit.call("_joint")
-        largest, products = largest_eigenvalue(NaturalMap(joint, RULES[mean]))
+        largest, products = largest_eigenvalue(NaturalMap(fit.call("_joint"), RULES[mean]))
     return FixedPointCertificate(largest - 1.0, 2.0 / largest, min(1.0, 2.0 / (1.0 + largest)), products)
 
 

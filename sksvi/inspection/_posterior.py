@@ -65,8 +65,7 @@ def _log_likelihood(problem: Problem, q: Blocks, draws: dict[str, Array], n_draw
             total[part] = model.log_likelihood_at(q, some, batch, problem.exact)  # type: ignore[attr-defined]
         return total
 
-    chunks = model.chunks(slice(0, len(data)), data)
-    return parallel.summed(of_chunk, chunks, problem.threads)
+    return parallel.summed(of_chunk, model.chunks(slice(0, len(data)), data), problem.threads)
 
 
 def bound_at(problem: Problem, q: Blocks) -> float:

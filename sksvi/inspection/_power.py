@@ -215,5 +215,4 @@ def _one_way(values: Array, weight: Array, base: Array) -> float:
 
 def _log_times(P: Array, M: Array) -> Any:
     """P log2(P / M), 0 where P is."""
-    ratio = np.divide(P, M, out=np.ones_like(P), where=P > 0)
-    return P * np.log2(ratio)
+    return P * np.log2(np.divide(P, M, out=np.ones_like(P), where=P > 0))

@@ -236,8 +236,7 @@ class Ordinal(Likelihood):
     def _constrain(self, unconstrained: np.ndarray) -> dict[str, Any]:
         if not self.learned:
             return {}
-        steps = np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])])
-        return {"cut_points": np.cumsum(steps)}
+        return {"cut_points": np.cumsum(np.concatenate([unconstrained[:1], np.exp(unconstrained[1:])]))}
 
     def d_parameters(self, y: Array, f: Array) -> tuple[Array, Array]:
         return self.scales.combined(y, self.scales.moments(y, f)) if self.learned else super().d_parameters(y, f)

@@ -125,8 +125,7 @@ class Gamma(OneScale, LogLink):
 
     def _log_tails(self, y: Array, f: Array) -> tuple[Array, Array]:
         shape = 1.0 / self._number("dispersion")
-        log_at = np.log(shape * as_float(y)) - as_float(f)
-        return log_gamma_tails(shape, log_at)
+        return log_gamma_tails(shape, np.log(shape * as_float(y)) - as_float(f))
 
     def ppf(self, p: Array | float, f: Array) -> Array:
         shape = 1.0 / self._number("dispersion")

@@ -123,8 +123,7 @@ class Scales(Generic[L]):
     @property
     def example(self) -> str:
         """The likelihood with numbers in the place of what has no prior, as a user writes it."""
-        name = type(self.likelihood).__name__
-        return f"{name}({', '.join(f'{one}=...' for one in self.flat)})"
+        return f"{type(self.likelihood).__name__}({', '.join(f'{one}=...' for one in self.flat)})"
 
     def drawn(self, unit: float, rng: Any) -> Array:
         """Unconstrained parameters (P,) from their prior, of noise in a unit.

@@ -239,8 +239,7 @@ class Tweedie(LogLink):
 
     def sample(self, f: Array, rng: np.random.Generator) -> Array:
         log_rate, log_scale = self._jumps(np.asarray(f, dtype=float))
-        jumps = poisson_draw(safe_exp(log_rate), rng)
-        return rng.gamma((1.0 / self._q - 1.0) * jumps) * safe_exp(log_scale)
+        return rng.gamma((1.0 / self._q - 1.0) * poisson_draw(safe_exp(log_rate), rng)) * safe_exp(log_scale)
 
     # ---- where quadrature puts its nodes
     def _log_or(self, y: Array, jumps: float) -> Array:

@@ -446,10 +446,8 @@ class Mixture(DensityMixin, FirstRows):
     def _sampled(self, n_samples: Any, random_state: Any) -> tuple[Array, Array]:
         """Codes (n, D) of new rows, and their components."""
         check_is_fitted(self)
-        n, rng = (
-            check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._encoding.sizes)),
-            check_seed(random_state),
-        )
+        n = check_count(n_samples, "n_samples", bytes_each=8.0 * len(self._encoding.sizes))
+        rng = check_seed(random_state)
         labels = rng.choice(len(self.weights_), n, p=self.weights_ / self.weights_.sum())
         means = {name: block.theta / block.total for name, block in self._own.items() if name != "weights"}
         return self._codes(means, labels, rng), labels

@@ -76,8 +76,7 @@ def moved(
 
     def should_stop(bound: float) -> bool:
         nonlocal stopped
-        stopped = callback is not None and callback(bound)
-        return stopped
+        return callback is not None and callback(bound)
 
     for _ in range(ROUNDS):
         state, taken = merged(problem, state, every)

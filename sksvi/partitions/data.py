@@ -60,8 +60,7 @@ class PartitionShare:
 
     def rows(self, n: int) -> Array:
         """Sorted indices of the rows of the share in a partition of n rows."""
-        order = np.random.default_rng(self.key).permutation(n)
-        return np.sort(np.array_split(order, self.count)[self.number])
+        return np.sort(np.array_split(np.random.default_rng(self.key).permutation(n), self.count)[self.number])
 
 
 @dataclass(frozen=True)

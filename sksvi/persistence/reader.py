@@ -249,8 +249,7 @@ class Decoder:
         with config_context(enable_metadata_routing=True):
             for method, requested in requests.items():
                 # The class's own: whatever else has this name came from the file.
-                own = inspect.getattr_static(cls, f"set_{method}_request")
-                own.__get__(estimator, cls)(**requested)
+                inspect.getattr_static(cls, f"set_{method}_request").__get__(estimator, cls)(**requested)
 
     def _pandas(self, node: dict) -> Any:
         import pandas as pd

@@ -58,8 +58,7 @@ class MixturePredictive(Predictive):
         )
         dtype = self.components[0].latent_mean.dtype
         mean, variance = mean.astype(dtype, copy=False), variance.astype(dtype, copy=False)
-        heaviest = self.components[int(np.argmax(self.weights))]
-        super().__init__(heaviest.likelihood, mean, variance)
+        super().__init__(self.components[int(np.argmax(self.weights))].likelihood, mean, variance)
 
     def _mixed(self, values: Sequence[Array]) -> Array:
         """Weighted sum of what each component has, in the type of the latents."""

@@ -308,8 +308,7 @@ def _check_flat(q: Any, prior: Any, rng: np.random.Generator, n: int = 20000) ->
     """A family with a vector of natural parameters: draws, coordinates, and gradients of a bound linear in moments."""
     from sksvi.algorithms.steps import natural_step
 
-    draws = q.sample(n, int(rng.integers(2**31)))
-    delta = draws - q.mean
+    delta = q.sample(n, int(rng.integers(2**31))) - q.mean
     assert np.all(np.abs(delta.mean(0)) <= 4 * q.std / np.sqrt(n)), f"draws of {type(q).__name__} miss its mean."
     squares = np.square(delta)
     off = np.abs(squares.mean(0) - q.variance)

@@ -240,8 +240,7 @@ def _check_marginal(likelihood: Likelihood, y: Array, rng: np.random.Generator) 
 
 
 def _check_samples(likelihood: Likelihood, rng: np.random.Generator, n: int = 20000) -> None:
-    latents = _latents(likelihood, 3, rng)
-    asked_again(partial(_check_moments, likelihood, latents, rng), n)
+    asked_again(partial(_check_moments, likelihood, _latents(likelihood, 3, rng), rng), n)
 
 
 def _check_moments(likelihood: Likelihood, latents: Array, rng: np.random.Generator, n: int) -> None:

@@ -309,8 +309,7 @@ def simulate_glm(
 
 
 def _split(X: Any, f: Array, y: Array, n: int, likelihood: str, effects: list[Effect]) -> Simulated:
-    new = {"new": Rows(X[n:], f[n:], y[n:])}
-    return Simulated(X[:n], y[:n], f[:n], likelihood, tuple(effects), new)
+    return Simulated(X[:n], y[:n], f[:n], likelihood, tuple(effects), {"new": Rows(X[n:], f[n:], y[n:])})
 
 
 def simulate_mixed(

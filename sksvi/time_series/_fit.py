@@ -93,8 +93,7 @@ class MixedLatents:
         """Draws (n, T) of f."""
         from sklearn.utils import check_random_state
 
-        rng = check_random_state(random_state)
-        return sample_mixture(self.components, self.weights, n, rng)
+        return sample_mixture(self.components, self.weights, n, check_random_state(random_state))
 
 
 @dataclass(frozen=True)

@@ -282,8 +282,7 @@ def _index_from_record(record: dict[str, Any]) -> Any:
     if n is not None and kind != "date":
         values = values[0] + (values[1] - values[0]) * np.arange(n)
     if kind == "period":
-        periods = pd.arrays.PeriodArray(values, dtype=pd.PeriodDtype(record["freq"]))
-        return pd.PeriodIndex(periods, name=name)
+        return pd.PeriodIndex(pd.arrays.PeriodArray(values, dtype=pd.PeriodDtype(record["freq"])), name=name)
     if kind == "date":
         index = _in_zone(pd.DatetimeIndex(values, name=name), record["tz"])
         step = None if record["freq"] is None else offset_of(record["freq"])

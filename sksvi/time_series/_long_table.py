@@ -125,8 +125,7 @@ def aligned(rows: list[Array], found: list[Any]) -> Any:
     """Answers in the order of the rows that were asked about."""
     if isinstance(found[0], tuple):
         return tuple(aligned(rows, [each[i] for each in found]) for i in range(len(found[0])))
-    n = sum(map(len, rows))
-    out = np.empty((n, *found[0].shape[1:]), np.result_type(*found))
+    out = np.empty((sum(map(len, rows)), *found[0].shape[1:]), np.result_type(*found))
     for at, part in zip(rows, found, strict=True):
         out[at] = part
     return out

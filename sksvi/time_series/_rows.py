@@ -229,8 +229,7 @@ def with_gaps(rows: Table, index: Any, times: Any) -> Table:
         "as they do, drop the index; give the rows of gaps, with y=NaN, where columns or offsets are known there."
     )
     at = times.get_indexer(index)
-    before = np.searchsorted(at, np.arange(len(times)), side="right") - 1
-    found = rows.take(before)
+    found = rows.take(np.searchsorted(at, np.arange(len(times)), side="right") - 1)
     there = np.isin(np.arange(len(times)), at)
     return Table(found.X, found.y, np.where(there, 1.0 if found.weight is None else found.weight, 0.0), found.offset)
 

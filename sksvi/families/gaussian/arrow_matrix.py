@@ -112,8 +112,7 @@ class ArrowMatrix(NDArrayOperatorsMixin):
     @classmethod
     def of_dense(cls, matrix: Array, n_levels: int, r: int, start: int) -> ArrowMatrix:
         """The entries of a symmetric matrix that lie on the pattern."""
-        size = n_levels * r
-        a, b = split(np.arange(len(matrix)), start, size)
+        a, b = split(np.arange(len(matrix)), start, n_levels * r)
         levels, index = np.arange(n_levels), a.reshape(n_levels, r)
         diag = matrix[index[levels][:, :, None], index[levels][:, None, :]]
         return cls(diag, matrix[np.ix_(b, a)], matrix[np.ix_(b, b)], start)

@@ -276,8 +276,7 @@ class ChainGaussian(MessageGaussian):
         if prior.bare_prior:
             return self.swept.kl
         mine, its = ((*q._messages, q.mean) for q in (self, prior))
-        distance = loops.distance(*mine, self.variance, *its)
-        return 0.5 * (distance + self.swept.log_det - prior.swept.log_det)
+        return 0.5 * (loops.distance(*mine, self.variance, *its) + self.swept.log_det - prior.swept.log_det)
 
     # ---- messages
     def over(self, prior: ChainGaussian) -> Message:
@@ -326,8 +325,7 @@ class ChainGaussian(MessageGaussian):
             return mean[:, 0], variance[:, 0]
         mean, variance = np.empty(len(chain)), np.empty(len(chain))
         start = float(chain.noise[0]), float(chain.mean[0]), float(chain.cov[0, 0])
-        failed = loops.filter_level(*start, *self._messages, mean, variance)
-        self._possible(failed)
+        self._possible(loops.filter_level(*start, *self._messages, mean, variance))
         return mean, variance
 
     @staticmethod
@@ -339,8 +337,7 @@ class ChainGaussian(MessageGaussian):
     def prior_draws(self, n: int, rng: np.random.Generator) -> Array:
         """Draws (n, T) of f from the chain alone."""
         chain = self.chain
-        root = _root(chain.cov)
-        x = chain.mean + rng.standard_normal((n, len(chain.noise))) @ root.T
+        x = chain.mean + rng.standard_normal((n, len(chain.noise))) @ _root(chain.cov).T
         A, spread, S = chain.transition(), np.sqrt(chain.noise), len(chain.h)
         moving = np.flatnonzero(spread)
         f = np.empty((n, len(chain)))

@@ -163,8 +163,7 @@ class PreciseGaussian(Normal):
         like = structure.block(linear, precision)
         precision = structure.added(self.precision, self.structure, precision, 1.0, like)
         root = structure.root(precision)
-        mean = structure.solve(root, self.dot(self.mean) + linear)
-        return structure.block(mean, precision, root)
+        return structure.block(structure.solve(root, self.dot(self.mean) + linear), precision, root)
 
     def log_evidence(self, message: Message, share: float = 1.0) -> float:
         """log ∫ of this prior times a share of a message, nats, up to a constant that no prior changes."""

@@ -133,8 +133,7 @@ class GaussianPlates(Family):
         """Plates with the means `mean` (P, F), all of which have the variances `variance` (F,)."""
         plates, size = mean.shape
         values = np.diag(variance)[np.tril_indices(size)] if full else variance
-        log_det = np.full(plates, np.log(variance).sum())
-        return cls(mean.copy(), np.tile(values, (plates, 1)), log_det, full)
+        return cls(mean.copy(), np.tile(values, (plates, 1)), np.full(plates, np.log(variance).sum()), full)
 
     def __len__(self) -> int:
         return len(self.mean)

@@ -181,8 +181,7 @@ class ClassGaussian(Normal):
 
     def across(self) -> Array:
         """Covariance (P, K, K) between the classes of each weight."""
-        blocks = self.cov_blocks
-        return np.moveaxis(np.diagonal(blocks, axis1=2, axis2=3), -1, 0)
+        return np.moveaxis(np.diagonal(self.cov_blocks, axis1=2, axis2=3), -1, 0)
 
     def latents(self, rows: Any) -> tuple[Array, Array]:
         """Mean (n, K) and covariance (n, K, K) of the K latents of a row block (`models.projection`)."""

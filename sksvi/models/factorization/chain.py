@@ -140,8 +140,7 @@ class FactorChain(ConditionalDraws[FactorPoint]):
         f = _latents(entries, own, other, self.model.offset)
         now = point.likelihood.unconstrained
         noise, level = rng.standard_normal((1, len(now))), np.log(rng.random())
-        zero = np.zeros((1, len(now)))
-        step, log_step, _, value = _parameter_step(point.likelihood, entries, f, noise, zero)
+        step, log_step, _, value = _parameter_step(point.likelihood, entries, f, noise, np.zeros((1, len(now))))
         if not np.all(np.abs(step) < FARTHEST):  # no maximum in the neighbourhood: no step is proposed from here
             return point.likelihood
         trial = point.likelihood.replace(now + step[0])

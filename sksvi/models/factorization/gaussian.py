@@ -236,8 +236,7 @@ class FactorModel(Bipartite):
     def terms(self, view: Any, batch: Any, expect: Any, rng: Any) -> Any:
         """Value of some items at q."""
         (column_view, items), (plates, entries) = view, batch
-        columns = column_view.plates(entries, expect, rng)
-        return Evaluated(columns, items[plates])
+        return Evaluated(column_view.plates(entries, expect, rng), items[plates])
 
     def pull_back(self, terms: Any, batch: Any) -> dict[str, Any]:
         """Gradient in the likelihood's parameters."""

@@ -222,8 +222,7 @@ class GroupedRows(_RowBlock):
         if not design.sparse:
             return out
         X = design.X
-        fixed = sp.csr_array((X.data.astype(float), X.indices, X.indptr), shape=(n, self.width))
-        return fixed + out
+        return sp.csr_array((X.data.astype(float), X.indices, X.indptr), shape=(n, self.width)) + out
 
     # ---- parts of an arrow, as the compiled loops want them
     @property

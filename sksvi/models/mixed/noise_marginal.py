@@ -133,8 +133,7 @@ def louis(g: Array, h: Array, p: Array) -> tuple[Array, Array]:
 def _mixture(mixture: ScaleMixture, y: Array, u: Array, w2: Array, parameters: bool) -> list[Array]:
     """A mixture of Gaussians over their variance: log phi has closed form given that variance, unit exp(x)."""
     low, high = mixture.reach(np.maximum(np.square(y - u).max(axis=0), w2))
-    size = np.ceil((high - low) / mixture.step)
-    codes = np.searchsorted(_SIZES, size)
+    codes = np.searchsorted(_SIZES, np.ceil((high - low) / mixture.step))
     out: list[Array] = []
     for code in np.unique(codes):
         count = int(_SIZES[code])

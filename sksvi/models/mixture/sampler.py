@@ -96,8 +96,7 @@ class MixtureSampler:
     def begin(self, q: Blocks, labels: Array | None = None) -> MixtureDraw:
         """The first draw of a chain: from `labels` where these are given, else from the most probable ones under q."""
         if labels is None or len(labels) != len(self.data):
-            view = self.model.view(q, None)
-            labels = view.logs(self.data.X).argmax(1)
+            labels = self.model.view(q, None).logs(self.data.X).argmax(1)
         labels = np.array(labels, np.int64).reshape(-1)
         rows, counts = self._counts_of(labels, self.data.X)
         return MixtureDraw(labels, rows, counts, math.log(self.model.value_prior_of(q)))

@@ -90,6 +90,5 @@ class CountPredictive:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draws of y, (len(rate), n)."""
-        shape = (len(self.rate), n)
-        drawn = rng.gamma(self._size[:, None], 1.0, shape) * (self.rate / self._size)[:, None]
+        drawn = rng.gamma(self._size[:, None], 1.0, (len(self.rate), n)) * (self.rate / self._size)[:, None]
         return poisson_draw(np.where(self._is_poisson[:, None], self.rate[:, None], drawn), rng)

@@ -146,8 +146,7 @@ def log_dispersion_of(mean_jump: float) -> float:
 def dispersion_gain(model: GammaPoisson, problem: Any, state: Any) -> tuple[float, float]:
     """`best_dispersion` at the state of a Poisson fit."""
     found, q = problem.data.X, state.shown
-    start = getattr(state.locals, "values", None)
-    shape, rate = model.rows(q, found, problem.threads, start)
+    shape, rate = model.rows(q, found, problem.threads, getattr(state.locals, "values", None))
     levels, bases, c = np.exp(digamma(shape) - np.log(rate)), np.exp(q["components"].mean_log).T, found.counts
     rates = np.einsum("ek,ek->e", levels[row_of(c)], bases[c.indices])
     total = float((shape / rate).sum(0) @ q["components"].mean.sum(1))

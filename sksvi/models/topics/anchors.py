@@ -115,8 +115,7 @@ def word_points(X: Any, n_axes: int, rng: np.random.Generator, threads: int = 1)
         inner = root[:, None] * columns
         return root[:, None] * (times(across, times(scaled, inner)) - single[:, None] * inner)
 
-    width = min(n_axes + FURTHER, X.shape[1])
-    axes = rng.standard_normal((X.shape[1], width))
+    axes = rng.standard_normal((X.shape[1], min(n_axes + FURTHER, X.shape[1])))
     for _ in range(PRODUCTS):
         axes = orthonormal(product(axes))
     inner = axes.T @ product(axes)

@@ -165,8 +165,7 @@ def regressions(chain: TopicChain) -> dict[str, Array]:
     found: list[dict[str, Array]] = []
     cost = REGRESSIONS * chain.corpus.X.nnz * len(chain.first.topics)
     length = ChainLength(0, REGRESSIONS, int(np.clip(VISITED // max(cost, 1), 1, ROUNDS_EACH)))
-    rng = parallel.stream(chain.corpus.seed, CHAIN, 4)
-    walk(chain, length, rng, lambda _, at: found.append(at.prior))
+    walk(chain, length, parallel.stream(chain.corpus.seed, CHAIN, 4), lambda _, at: found.append(at.prior))
     return {name: np.stack([own[name] for own in found]) for name in found[0]}
 
 
