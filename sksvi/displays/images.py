@@ -104,7 +104,8 @@ class DictionaryDisplay:
         ax = axes_for(ax, (6.0, 6.0))
         n, size, _, channels = self.patches.shape
         across = math.ceil(math.sqrt(n))
-        mosaic = np.full((math.ceil(n / across) * (size + 1) - 1, across * (size + 1) - 1, channels), np.nan)
+        down = math.ceil(n / across)
+        mosaic = np.full((down * (size + 1) - 1, across * (size + 1) - 1, channels), np.nan)
         for i, patch in enumerate(self.patches):
             row, column = divmod(i, across)
             mosaic[row * (size + 1) :, column * (size + 1) :][:size, :size] = patch

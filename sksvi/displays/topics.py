@@ -179,9 +179,8 @@ class TopicGraphDisplay:
         self.texts_, self.ax_ = ax.get_yticklabels(), ax
 
     def _plot_graph(self, ax: Any, text_kwargs: dict[str, Any]) -> None:
-        grown = max(
-            1.0, math.sqrt(len(self.labels) / 20)
-        )  # labels keep their size, so that more of them need more room
+        # Labels keep their size, so that more of them need more room.
+        grown = max(1.0, math.sqrt(len(self.labels) / 20))
         ax = axes_for(ax, (9.0 * grown, 7.0 * grown))
         from matplotlib.collections import LineCollection
 
