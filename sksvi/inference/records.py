@@ -122,7 +122,10 @@ class LineSearchState(Progress):
     (`passes.mixed`). creeping: whether the last step gained little. under_way: as of `Progress`.
     """
 
-    LAYOUT = "damping number >=0; small_changes number >=0; since number >=0; under_way? dict"
+    LAYOUT = """
+        damping number >=0; small_changes number >=0; since number >=0; under_way? dict
+        recent? tuple; recent[*]? Iterate
+    """
 
     here: Evaluation | None = None
     damping: float = 1.0

@@ -203,11 +203,11 @@ def joint_softmax(m: Array, cov: Array, hessian: bool = True) -> tuple[Array, Ar
     low = -np.inf
     for high, size in LEVELS:
         rows = np.flatnonzero((widest > low) & (widest <= high))
-        low, z = high, points(size, k - 1)
-        chunk = max(1, _CHUNK_NUMBERS // (len(z) * k))
+        low, across = high, np.ascontiguousarray(points(size, k - 1).T)
+        chunk = max(1, _CHUNK_NUMBERS // (size * k))
         for start in range(0, len(rows), chunk):
             part = rows[start : start + chunk]
-            draws = z @ np.swapaxes(_factor(inner[part]), 1, 2) @ basis.T
+            draws = basis @ _factor(inner[part]) @ across
             total[part], p[part], bent = _average(m[part] - shift[part, None], draws, hessian)
             if bend is not None:
                 bend[part] = bent
@@ -276,18 +276,19 @@ def _mode(counts: Array, centre: Array, prior: Array, basis: Array) -> tuple[Arr
 
 
 def _average(m: Array, draws: Array, hessian: bool) -> tuple[Array, Array, Array]:
-    f = m[:, None, :] + draws
-    top = f.max(axis=2, keepdims=True)
-    np.subtract(f, top, out=f)
+    """Averages over draws (n, K, points) about means m: classes one below the other are added and compared fastest."""
+    f = m[:, :, None] + draws
+    top = f.max(axis=1)
+    f -= top[:, None]
     np.exp(f, out=f)
-    size = f.sum(axis=2)
-    f /= size[..., None]
-    mean = f.mean(axis=1)
-    log_sum = (np.log(size) + top[..., 0]).mean(axis=1)
+    size = f.sum(axis=1)
+    f /= size[:, None]
+    mean = f.mean(axis=2)
+    log_sum = (np.log(size) + top).mean(axis=1)
     if not hessian:
         return log_sum, mean, np.empty(0)
-    bend = -(np.swapaxes(f, 1, 2) @ f) / f.shape[1]
-    index = np.arange(f.shape[2])
+    bend = -(f @ np.swapaxes(f, 1, 2)) / f.shape[2]
+    index = np.arange(f.shape[1])
     bend[:, index, index] += mean
     return log_sum, mean, bend
 

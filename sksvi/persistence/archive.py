@@ -167,6 +167,7 @@ REGISTRY: dict[str, str] = {
     "Compared": "sksvi.inference.wide_stream:Compared",
     "SamplingState": "sksvi.inference.records:SamplingState",
     "Evaluation": "sksvi.inference.records:Evaluation",
+    "Iterate": "sksvi.inference.passes.subspace:Iterate",
     "GibbsDraw": "sksvi.models.beta_process.sampler:BetaProcessDraw",
     "MixtureDraw": "sksvi.models.mixture.sampler:MixtureDraw",
     "Gibbs": "sksvi.algorithms:Gibbs",

@@ -43,6 +43,10 @@ CREEPING, ABOVE_ROUNDING = 1.0, 1e-9
 LASTING = 20.0
 #: How fast a damped step grows again, and the longest of gradients: AdaGrad's own rates fall however good they were.
 DAMPING_GROWTH, LONGEST_GRADIENT_STEP = 1.5, 1e3
+#: Steps in a row that gain too little, after which a fit ends.
+ENOUGH = 2
+#: Most halvings of a creeping step whose gain may be less than the error of the bound's own rule.
+CREEPING_HALVINGS = 4
 #: Share of a whole step that gains are divided by at least: its square is a number.
 SHORTEST = 1e-150
 #: Fits of fewer rows start on all of them.
@@ -120,7 +124,8 @@ class LineSearch:
         # A fall that was let pass is the error of the bound's own rule: no gain either, however short the step. A short
         # step hides what a whole one gains; a longer one gained what it did.
         small = (found - here.bound) / (max(min(rate, 1.0), SHORTEST) * size) < tol
-        count = progress_now.small_changes + 1 if small and not warming_up else 0
+        # Where no share of a step was accepted, none of the next one is either.
+        count = progress_now.small_changes + (ENOUGH if state.q is here.q else 1) if small and not warming_up else 0
         state = replace(state, progress=replace(progress_now, small_changes=count))
         repairs += state.locals.repairs - projected + before - mended
         return state, StepInfo(found, True, rate, repairs)
@@ -157,7 +162,7 @@ def done(problem: Problem, state: State, tol: float) -> bool:
     Where `left_to_gain` says what a natural step is worth, that is asked at every check.
     """
     if problem.algorithm.spec.natural:
-        return line_search_state(state).small_changes >= 2
+        return line_search_state(state).small_changes >= ENOUGH
     bounds = state.bounds[line_search_state(state).since :]
     if isinstance(problem.model, Linear):
         return check_due(len(bounds))
@@ -257,12 +262,15 @@ def backtracked(problem: Problem, state: State) -> State:
         tried = replace(tried, progress=replace(line_search_state(tried), recent=recent))
         return False
 
-    found = backtrack(attempt, accepts)
+    slack, creeping = problem.model.traits.bound.slack, line_search_state(state).creeping
+    found = backtrack(attempt, accepts, CREEPING_HALVINGS if slack and creeping else MAX_HALVINGS)
     if found is None:
         return taken_back(tried)
     progress, here = line_search_state(tried), found.trial
     damping = progress.damping if found.halvings else min(longest(problem), DAMPING_GROWTH * progress.damping)
-    return with_evaluation(problem, tried, here, damping, here.bound - before.bound < subspace.CREEPING)
+    gain, last = here.bound - before.bound, before.bound - state.bounds[-2] if len(state.bounds) > 1 else np.inf
+    creeping = subspace.SLOWLY * last < gain < subspace.CREEPING
+    return with_evaluation(problem, tried, here, damping, creeping)
 
 
 def longest(problem: Problem) -> float:

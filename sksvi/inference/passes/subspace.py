@@ -8,12 +8,12 @@ bound is largest in the span where its slope is orthogonal to all of it (Rayleig
 
     θ = θ₀ + Σⱼ γⱼ (θⱼ - θ₀) + ρ (r₀ + Σⱼ γⱼ (rⱼ - r₀)),    ⟨ηᵢ - η₀, r₀ + Σⱼ γⱼ (rⱼ - r₀)⟩ = 0,
 
-judged by the bound as every other. Of a linear slope these would be the steps of conjugate gradients. Portions of a
-stream are fitted so: what their fit leaves undone stays in what they said.
+judged by the bound as every other. Of a linear slope these would be the steps of conjugate gradients.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from sksvi.algorithms.rules import ClosedForm
 from sksvi.families.base import Message, NotPositiveDefinite
+from sksvi.families.gaussian.dense import Gaussian
 from sksvi.inference import engine
 from sksvi.inference.problem import Problem, prior_of
 from sksvi.inference.records import LineSearchState
@@ -30,9 +31,9 @@ from sksvi.models.base import Blocks, Gradient, Linear
 Array = np.ndarray
 
 #: How many q beside the present one a step goes on from, and the most weights that so many are kept of.
-DEPTH, MOST_WEIGHTS = 3, 512
+DEPTH, MOST_WEIGHTS = 3, 1024
 #: A step that gained less creeps, nats.
-CREEPING = 1.0
+CREEPING, SLOWLY = 3.0, 0.1
 #: Directions of the span in which the bound bends by a smaller share of the largest bend are rounding.
 FLAT = 1e-8
 #: Farthest that hyperparameters go with such a step, in their logarithms. Where rows of one label, or counts that are
@@ -40,6 +41,7 @@ FLAT = 1e-8
 LONGEST = 0.5
 
 
+@dataclass(eq=False)
 class Iterate:
     """A q that was evaluated, with its message, slope and moments: the steps that follow span the last few.
 
@@ -50,19 +52,25 @@ class Iterate:
         Of the main block, at q.
     """
 
-    def __init__(self, block: Any, prior: Any, gradient: Any) -> None:
-        self.block, self._prior, self._gradient = block, prior, gradient
+    LAYOUT = """
+        block Gaussian; block.mean (P) f; prior Gaussian/DiagonalGaussian; prior.mean (P) f
+        gradient tuple where len(it) == 2; gradient[0] (P) f; gradient[1] (P,P) f
+    """
+
+    block: Any
+    prior: Any
+    gradient: Any
 
     @cached_property
     def message(self) -> Message:
         """Natural parameters of q less those of its prior."""
-        message: Message = self.block.over(self._prior)
+        message: Message = self.block.over(self.prior)
         return message
 
     @cached_property
     def slope(self) -> Message:
         """The data's message at q less the one that is in q: the slope of the bound in the moments."""
-        data_message: Message = self.block.message_from_gradient(self._gradient)
+        data_message: Message = self.block.message_from_gradient(self.gradient)
         return data_message.plus(self.message, -1.0)
 
     @cached_property
@@ -73,17 +81,15 @@ class Iterate:
 
 
 def mixes(problem: Problem, q: Blocks) -> bool:
-    """Whether a portion's q and its prior alone are learned, by natural steps and closed forms, and q is in arrays."""
+    """Whether q and its prior alone are learned, by natural steps and closed forms, and q is in arrays."""
     model = problem.model
-    if not problem.messages.lasting or not isinstance(model, Linear) or model.main in problem.frozen:
+    if not isinstance(model, Linear) or model.main in problem.frozen:
         return False
     if not problem.algorithm.spec.natural or problem.algorithm.schedule is not None:
         return False
-    free = [rule for name, rule in model.hyper.items() if name in q and name not in problem.frozen]
-    block = q[model.main]
-    in_arrays = block.full and block.natural_coordinates and isinstance(block.precision, np.ndarray)
-    closed = bool(free) and all(isinstance(rule, ClosedForm) for rule in free)
-    return closed and in_arrays and block.mean.shape[-1] <= MOST_WEIGHTS
+    block, free = q[model.main], q.keys() - problem.frozen - {model.main}
+    closed = all(isinstance(model.hyper.get(name), ClosedForm) for name in free)
+    return closed and type(block) is Gaussian and block.mean.ndim == 1 and len(block.mean) <= MOST_WEIGHTS
 
 
 def remembered(problem: Problem, state: State, gradient: Gradient) -> tuple[Iterate, ...]:
@@ -131,8 +137,8 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
     except NotPositiveDefinite:
         return None
     q = engine.optimized(problem, q, message)
-    hyper_change = max(float(np.max(np.abs(q[n].value - state.q[n].value))) for n in model.hyper if n in q)
-    return q if hyper_change < LONGEST else None
+    changes = [q[n].value - state.q[n].value for n in model.hyper if n in q]
+    return q if all(np.max(np.abs(change)) < LONGEST for change in changes) else None
 
 
 def paired(away: tuple[Array, ...], message: Message) -> float:
