@@ -218,7 +218,7 @@ def nodes_about(
     curvature: Array | None = None,
     lowest: Array | None = None,
     highest: Array | None = None,
-    sharp: float = 0.0,
+    sharp: float | Array = 0.0,
     along: Density | None = None,
 ) -> Nodes:
     """Nodes of a density of hyperparameters about its mode.
@@ -233,7 +233,7 @@ def nodes_about(
         Of -log density at the mode; None: by finite differences.
     lowest, highest : ndarray of shape (H,), optional
         Ends of the support; None: none.
-    sharp : float, default=0.0
+    sharp : float or ndarray of shape (H,), default=0.0
         Axes along which no hyperparameter has so large a standard deviation stay at the mode.
     along : callable, optional
         A density that is better and dearer: asked once per half axis, and nodes then weigh as the normals that it
@@ -263,7 +263,7 @@ def shape_about(
     lowest: Array | None = None,
     highest: Array | None = None,
     *,
-    sharp: float = 0.0,
+    sharp: float | Array = 0.0,
     along: Density | None = None,
     step: float = STEP,
     narrow: float = 0.0,
@@ -296,7 +296,7 @@ def shape_about(
     axes = places.axes(places.curvature(curvature), WIDEST**-2)
     log_volume = 0.5 * size * np.log(2.0 * np.pi) + float(np.linalg.slogdet(axes)[1])
     shown = places.linear @ axes
-    wide = np.abs(shown).max(axis=0) >= sharp
+    wide = (np.abs(shown).T >= sharp).any(axis=1)
     within, axes = np.square(shown[:, ~wide]).sum(axis=1), axes[:, wide]
     evaluated = np.abs(shown[:, wide]).max(axis=0) >= narrow
     if along is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -36,6 +36,8 @@ Array = np.ndarray
 
 #: Rows that are looked at for parameters of a likelihood at most: those of more leave them no spread worth a node.
 MOST_ROWS = 20_000
+#: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
+MOST_LOOKS, SETTLED = 10, 1e-2
 #: Columns a row beyond which what is learned of their prior leans on every row.
 MANY_COLUMNS = 0.5
 
@@ -127,8 +129,16 @@ class FittedWeights:
         return values[..., start:stop]
 
 
+class RowsAt(NamedTuple):
+    """E log p of rows under weights, nats, the message about weights that they give there, and these weights."""
+
+    value: float
+    message: Any
+    block: Any
+
+
 class Looked:
-    """Looks at all rows of a fit for parameters of its likelihood, all else as it is.
+    """Looks at all rows of a fit for other parameters of its likelihood, whose weights follow.
 
     Parameters
     ----------
@@ -138,32 +148,46 @@ class Looked:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = with_fixed_hyper(problem, expect=problem.exact, messages=DIRECT), state
-        self.evaluated: dict[bytes, tuple[float, float]] = {}
-        self.weighed = self._look(state.q)[1]
+        self.prior = cast(LinearModel, problem.model).prior(state.q)["weights"]
+        block = state.q["weights"]
+        self.block = block if block.natural_coordinates else block.natural_form()
+        self.evaluated: dict[bytes, RowsAt] = {}
 
     def at(self, state: State) -> Looked:
         """Looks with other blocks than those that the fit ended at."""
         return Looked(self.problem, state)
 
-    def _look(self, q: dict[str, Any]) -> tuple[float, float]:
-        """E log p of the rows, nats, and what they weigh in the directions in which q is uncertain."""
-        gradient, value = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
-        block, curvature = q["weights"], gradient["weights"][1]
-        return value, -2.0 * float(block.structure.expected_quadratic(curvature, np.zeros_like(block.mean), block))
-
-    def __call__(self, theta: Array) -> tuple[float, float]:
-        """E log p of the rows, nats, and what they weigh over what they weigh in the fit."""
+    def __call__(self, theta: Array) -> RowsAt:
+        """What the rows say at parameters and at the best weights there, under the prior of the fit."""
         key = theta.tobytes()
         if key not in self.evaluated:
-            likelihood = self.state.q["likelihood"].at(theta)
-            value, weighed = self._look({**self.state.q, "likelihood": likelihood})
-            self.evaluated[key] = value, weighed / self.weighed if self.weighed > 0 else 1.0
+            self.evaluated[key] = self._settled(theta)
         return self.evaluated[key]
 
-    def value(self, theta: Array, weights: Any) -> float:
-        """E log p of the rows under weights of their own, nats."""
-        q = {**self.state.q, "likelihood": self.state.q["likelihood"].at(theta), "weights": weights}
-        return evaluate(self.problem, replace(self.state, q=q), whole(self.problem))[1]
+    def _look(self, theta: Array, block: Any) -> RowsAt:
+        q = {**self.state.q, "likelihood": self.state.q["likelihood"].at(theta), "weights": block}
+        gradient, value = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
+        return RowsAt(value, block.message_from_gradient(gradient["weights"]), block)
+
+    def _settled(self, theta: Array) -> RowsAt:
+        """Natural steps of the weights from those of the fit, shorter where one leads too far."""
+        here, share = self._look(theta, self.block), 1.0
+        bound = here.value - here.block.kl(self.prior)
+        for _ in range(MOST_LOOKS):
+            own = here.block.over(self.prior)
+            try:
+                block = self.prior.times(own.plus(here.message.plus(own, -1.0), share))
+            except NotPositiveDefinite:
+                share *= 0.5
+                continue
+            if block.kl(here.block) < SETTLED:
+                break
+            there = self._look(theta, block)
+            if (reached := there.value - block.kl(self.prior)) > bound:
+                here, bound, share = there, reached, min(1.0, 2.0 * share)
+            else:
+                share *= 0.5
+        return here
 
 
 def integrates(estimator: Any) -> bool:

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sksvi.families import NotPositiveDefinite, Point
 from sksvi.families.gaussian.dense import gaussian
 from sksvi.families.gaussian.mixture import NodeBlocks
-from sksvi.integrals.nodes import Nodes, nodes_about, scattered, shape_about
+from sksvi.integrals.nodes import STEP, Nodes, nodes_about, scattered, shape_about
 from sksvi.integrals.unbounded import NEGLIGIBLE
 from sksvi.models.linear.scales import log_half_cauchy
 
@@ -29,15 +29,14 @@ Array = np.ndarray
 SHARP = 0.1
 #: The same where levels' effects are integrated: behind a link coefficients grow with what these vary.
 SHARP_OF_LEVELS = 0.04
+#: What a parameter may move weights by, in their deviations, where it has no nodes.
+FOLLOWED = 0.3
 #: Unit of the search for the highest density, which its first step moves by at most, in logarithms; in these units the
 #: step of differences, the slope and the relative gain at which it ends, and its trials along a line.
 UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
 #: Deviation of effects, in the unit of f, of levels that are as good as alike; share of what the density may fall by
 #: towards an end that matters; and how far from the mode, in logarithms, that end is at least.
 LEAST_GROUP_STD, SHARE_OF_END, CLEARLY_APART = 1e-3, 0.95, 2.0
-#: Rows for each weight, of which fewer look at the weights that a node has, whose bound they give: to first order about
-#: those of the fit the density of parameters of their likelihood may grow without end.
-FEW_ROWS = 5.0
 
 
 @dataclass
@@ -54,8 +53,8 @@ class LinearHyperposterior:
     n : float
         Weight of the rows that the fit stands for.
     looks : Looked, optional
-        Unconstrained parameters of a likelihood other than a Gaussian to E log p of the rows under q, nats, and what
-        they weigh over what they weigh in the fit; None: the rows are not at hand, and these parameters are a point.
+        Unconstrained parameters of a likelihood other than a Gaussian to what rows say there, at the best weights;
+        None: the rows are not at hand, and these parameters are a point.
     levels : IntegratedLevels, optional
         Log density of hyperparameters, and weights, where rows tell more than messages do.
     """
@@ -145,16 +144,14 @@ class LinearHyperposterior:
 
     def information(self, q: dict[str, Any]) -> float:
         """What the data weigh under the hyperparameters of q, over what they weigh in the fit."""
-        if "likelihood" not in self.places:
+        if "likelihood" not in self.places or self.noise is None:
             return 1.0
-        if self.noise is None:
-            return float(self.looks(q["likelihood"].value)[1])
         return float(self.noise / self.model.current_likelihood(q).noise_variance)
 
     # ---- the density
-    def _expected_message(self, weights: Any) -> float:
-        """E under some weights of what the data said of them in the fit, the log of t(w), nats."""
-        linear, precision = self.message.added()
+    def _expected_message(self, weights: Any, message: Any) -> float:
+        """E under some weights of a message about them, the log of t(w), nats."""
+        linear, precision = message.added()
         quadratic = weights.structure.expected_quadratic(precision, weights.mean, weights)
         return float(np.sum(linear * weights.mean) - 0.5 * quadratic)
 
@@ -164,7 +161,7 @@ class LinearHyperposterior:
         value = self.bound + self.block.kl(self.prior) - self._log_prior(self.q)
         value += sum(self.q[name].penalty() for name in ("likelihood",))
         residual = -2.0 * value - self.n * np.log(2.0 * np.pi * self.noise)  # type: ignore[operator]
-        return float(residual + 2.0 * self._expected_message(self.block))
+        return float(residual + 2.0 * self._expected_message(self.block, self.message))
 
     def _log_prior(self, q: dict[str, Any]) -> float:
         return float(sum(rule.log_density(q) for rule in self.model.hyper.values()))
@@ -184,14 +181,12 @@ class LinearHyperposterior:
         if prior_power is not None:
             prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
         share = power * information
-        total = prior.log_evidence(self.message, share)
         if "likelihood" in self.places and self.noise is None:
-            theta, weights, value = q["likelihood"].value, self.block, self.looks(q["likelihood"].value)[0]
-            if self.n < FEW_ROWS * self.block.mean.size:
-                weights = prior.times(self.message.faded(share))
-                value = self.looks.value(theta, weights)
-            total += power * value - share * self._expected_message(weights)
-        elif "likelihood" in self.places:
+            rows = self.looks(q["likelihood"].value)
+            spared = rows.value - self._expected_message(rows.block, rows.message)
+            return float(prior.log_evidence(rows.message, share) + power * spared)
+        total = prior.log_evidence(self.message, share)
+        if "likelihood" in self.places:
             total += 0.5 * power * self.n * np.log(information) - 0.5 * share * self._squares
         return float(total)
 
@@ -275,13 +270,24 @@ class LinearHyperposterior:
             None,
             low[free],
             high[free],
-            SHARP if self.levels is None else SHARP_OF_LEVELS,
+            self._sharp()[free],
             None if settled is None else along,
         ).few()
         values = np.stack([self._whole(part) for part in found.values])
         within = np.zeros(len(free))
         within[free] = 0.0 if found.within is None else found.within
         return Nodes(values, found.weights, found.log_integral, within)
+
+    def _sharp(self) -> Array:
+        """Standard deviations (H,) below which a point is as good; of parameters that weights follow they are small."""
+        sharp = np.full(len(self.mode), SHARP if self.levels is None else SHARP_OF_LEVELS)
+        if self.levels is None and self.noise is None and "likelihood" in self.places:
+            at = self.places["likelihood"]
+            fitted = self.looks(self.mode[at]).block
+            for k, move in zip(range(at.start, at.stop), STEP * np.eye(at.stop - at.start), strict=True):
+                moved = (self.looks(self.mode[at] + move).block.mean - fitted.mean) / fitted.std
+                sharp[k] /= max(1.0, np.max(np.abs(moved)) * SHARP / (STEP * FOLLOWED))
+        return sharp
 
     def highest(self) -> Array:
         """h of the highest density among those that rows are asked of, from the mode of the fit."""
@@ -326,7 +332,11 @@ class LinearHyperposterior:
         shares = np.array([self.information(q) for q in blocks])
         precision, mean = self.prior.precision, self.prior.mean
         by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
-        found = None if self.levels is None else [self.levels.weights(q) for q in blocks]
+        found = None
+        if self.levels is not None:
+            found = [self.levels.weights(q) for q in blocks]
+        elif "likelihood" in self.places and self.noise is None:
+            found = [self.model.prior(q)[self.model.main].times(self.looks(q["likelihood"].value).message) for q in blocks]
         return NodeBlocks(
             self.block, mean, precision, by_node, shares, nodes.weights, found, self.model.widening(self.q)
         )
@@ -341,7 +351,7 @@ class LinearHyperposterior:
 #: (`benchmarks glm.ranks`).
 SCALE = 0.3
 #: Logarithms of a scale between which the prior has all of its mass but a ten thousandth, and their step.
-REACH, STEP = 9.5, 0.25
+REACH, APART = 9.5, 0.25
 
 
 def integrated_gain(h: Array, mean: Array, variance: Array, unit: float) -> float:
@@ -378,7 +388,7 @@ def integrated_gain(h: Array, mean: Array, variance: Array, unit: float) -> floa
 
     # A standard deviation of a column, half of its spread, gives f this deviation under the median of the prior.
     middle = np.log(2.0 * unit * SCALE / np.sqrt(len(h)))
-    moves = np.arange(-REACH, REACH + STEP / 2.0, STEP)
+    moves = np.arange(-REACH, REACH + APART / 2.0, APART)
     weight = np.exp(log_half_cauchy(np.exp(2.0 * moves)))
     fitted, total = value(h), np.full(len(h), -np.inf)
     for move, share in zip(moves, weight / weight.sum(), strict=True):
