@@ -341,13 +341,16 @@ class Newton(Rule):
         found = None if self.density is None else self.density(q)
         return 0.0 if found is None else found[0]
 
+    def with_density(self, q: Blocks, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The data's gradient and Hessian with those of the block's density."""
+        found = None if self.density is None else self.density(q)
+        return gradient if found is None else (gradient[0] + found[1], gradient[1] + found[2])
+
     def step(self, name: str, q: Blocks, prior: Any, gradient: Any, memory: Any, pace: StepSize) -> StepResult:
         """The step, cut to the trust radius; half of |step · gradient| is what it promises."""
         if gradient is None:
             return StepResult(q[name], memory)
-        found = None if self.density is None else self.density(q)
-        if found is not None:
-            gradient = tuple(a + b for a, b in zip(gradient, found[1:], strict=True))
+        gradient = self.with_density(q, gradient)
         step = q[name].newton(gradient)
         gain = 0.5 * float(np.abs(step @ gradient[0]))
         return StepResult(q[name].moved(step, pace.rate * pace.damping), memory, gain)

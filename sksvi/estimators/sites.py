@@ -139,13 +139,15 @@ class SiteFit:
 class NodePrior:
     """What a node has of its own.
 
-    weight, likelihood, share: as of `SiteNode`. prior: of the main block.
+    weight, likelihood, share: as of `SiteNode`. prior: of the main block. block: the main block, where it follows the
+    likelihood, at which rows have messages of their own; None: they are those of the fit.
     """
 
     weight: float
     likelihood: Any
     share: float
     prior: Any
+    block: Any = None
 
 
 def linear_sites(
@@ -180,8 +182,14 @@ def linear_sites(
     message = block.message_from_gradient(gradient[model.main])
 
     def node(own: NodePrior) -> SiteNode:
-        moments = latents(model, data, batches, own.prior.times(message.faded(own.share)))
-        return SiteNode(own.weight, own.likelihood, own.share, own.share * linear, own.share * precision, *moments)
+        rows, total = (own.share * linear, own.share * precision), message.faded(own.share)
+        if own.block is not None:
+            at = {**q, "likelihood": q["likelihood"].at(own.likelihood.unconstrained), model.main: own.block}
+            rows = row_messages(model, at, batches, there)
+            total = own.block.message_from_gradient(evaluate(there, State(at, 0), whole(there))[0][model.main])
+        return SiteNode(
+            own.weight, own.likelihood, own.share, *rows, *latents(model, data, batches, own.prior.times(total))
+        )
 
     mode = node(NodePrior(1.0, likelihood, 1.0, prior[model.main]))
     found = tuple(node(own) for own in nodes) or (mode,)

@@ -97,12 +97,16 @@ class Point(PointMass):
         step = step * min(1.0, TRUST_RADIUS / longest) if longest > 0 else step
         return self._made(self.value + rate * step)
 
-    def newton(self, gradient: tuple[Array, Array]) -> Array:
-        """Newton step for gradient (P,) and Hessian (P, P) of the new data plus the old information."""
+    def slopes(self, gradient: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Gradient (P,) and Hessian (P, P) of the new data plus the old information."""
         g, hessian = (np.asarray(part, float) for part in gradient)
         if self.information is None:
-            return ascent(g, hessian)
-        return ascent(g - self.information @ self._strayed(), hessian - self.information)
+            return g, hessian
+        return g - self.information @ self._strayed(), hessian - self.information
+
+    def newton(self, gradient: tuple[Array, Array]) -> Array:
+        """Newton step for gradient (P,) and Hessian (P, P) of the new data plus the old information."""
+        return ascent(*self.slopes(gradient))
 
     def message_from_gradient(self, gradient: tuple[Array, Array]) -> Message:
         """(g + J θ, J) with J = -H, for gradient and Hessian at the value θ."""

@@ -148,7 +148,8 @@ class Looked:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = with_fixed_hyper(problem, expect=problem.exact, messages=DIRECT), state
-        self.prior = cast(LinearModel, problem.model).prior(state.q)["weights"]
+        self.model = cast(LinearModel, problem.model)
+        self.prior = self.model.prior(state.q)["weights"]
         block = state.q["weights"]
         self.block = block if block.natural_coordinates else block.natural_form()
         self.evaluated: dict[bytes, RowsAt] = {}
@@ -165,8 +166,10 @@ class Looked:
         return self.evaluated[key]
 
     def _look(self, theta: Array, block: Any) -> RowsAt:
-        q = {**self.state.q, "likelihood": self.state.q["likelihood"].at(theta), "weights": block}
-        gradient, value = evaluate(self.problem, replace(self.state, q=q), whole(self.problem))
+        model = self.model.with_likelihood(self.model.likelihood.replace(theta))
+        q = {name: own for name, own in self.state.q.items() if name != "likelihood"} | {"weights": block}
+        problem = replace(self.problem, model=model)
+        gradient, value = evaluate(problem, replace(self.state, q=q), whole(problem))
         return RowsAt(value, block.message_from_gradient(gradient["weights"]), block)
 
     def _settled(self, theta: Array) -> RowsAt:
@@ -303,7 +306,9 @@ def sites_of_weights(estimator: Any, problem: Problem, bound: float | None) -> S
         blocks, fits = view.node_blocks, node_fits(estimator)
         for fit, share, precision in zip(fits, blocks.information, blocks.precisions, strict=True):
             prior = gaussian(blocks.prior_mean, precision)
-            nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior))
+            follows = blocks.found is not None and "likelihood" in estimator._fitted.places
+            own = fit.block if follows else None
+            nodes.append(NodePrior(fit.weight, fit.likelihood, float(share), prior, own))
     sites = linear_sites(
         problem, estimator.state_.shown, nodes, bound, lambda m, v, own: estimator._distribution(m, v, own)
     )

@@ -191,7 +191,7 @@ def propose(problem: Problem, state: State, gradient: Gradient) -> tuple[Blocks,
     damping = line_search_state(state).damping
     best = subspace.mixed(problem, state, damping) if line_search_state(state).recent else None
     if best is not None:
-        return best, state.memory, 0.0
+        return engine.recentred(problem, state, best), state.memory, 0.0
     try:
         q, memory, promised = step(problem, state, whole(problem), gradient, damping)
     except NotPositiveDefinite as error:

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from sksvi.algorithms.rules import ClosedForm
+from sksvi.algorithms.rules import ClosedForm, Newton
 from sksvi.families.base import Message, NotPositiveDefinite
 from sksvi.families.gaussian.dense import Gaussian
+from sksvi.families.point import ascent
 from sksvi.inference import engine
 from sksvi.inference.problem import Problem, prior_of
 from sksvi.inference.records import LineSearchState
@@ -50,16 +51,24 @@ class Iterate:
     block, prior : the main block and its prior
     gradient : tuple
         Of the main block, at q.
+    point, point_slope : ndarray of shape (H,)
+        Parameters of the likelihood that are learned, and the slope of the bound in them.
+    point_bend : ndarray of shape (H, H)
+        Its second derivative.
     """
 
     LAYOUT = """
         block Gaussian; block.mean (P) f; prior Gaussian/DiagonalGaussian; prior.mean (P) f
         gradient tuple where len(it) == 2; gradient[0] (P) f; gradient[1] (P,P) f
+        point (H) f; point_slope (H) f; point_bend (H,H) f
     """
 
     block: Any
     prior: Any
     gradient: Any
+    point: Array
+    point_slope: Array
+    point_bend: Array
 
     @cached_property
     def message(self) -> Message:
@@ -81,14 +90,14 @@ class Iterate:
 
 
 def mixes(problem: Problem, q: Blocks) -> bool:
-    """Whether q and its prior alone are learned, by natural steps and closed forms, and q is in arrays."""
+    """Whether q, its prior and its likelihood alone are learned, and q is in arrays."""
     model = problem.model
     if not isinstance(model, Linear) or model.main in problem.frozen:
         return False
     if not problem.algorithm.spec.natural or problem.algorithm.schedule is not None:
         return False
     block, free = q[model.main], q.keys() - problem.frozen - {model.main}
-    closed = all(isinstance(model.hyper.get(name), ClosedForm) for name in free)
+    closed = all(isinstance(model.hyper.get(name), ClosedForm | Newton) for name in free)
     return closed and type(block) is Gaussian and block.mean.ndim == 1 and len(block.mean) <= MOST_WEIGHTS
 
 
@@ -112,7 +121,11 @@ def _current_iterate(problem: Problem, state: State, gradient: Gradient) -> tupl
     if not mixes(problem, state.q):
         return ()
     name: str = problem.model.main  # type: ignore[assignment]
-    return (Iterate(state.q[name], prior_of(problem, state, state.q)[name], gradient[name]),)
+    q, rule = state.q, problem.model.hyper.get("likelihood")
+    point, slopes = np.empty(0), (np.empty(0), np.empty((0, 0)))
+    if isinstance(rule, Newton) and "likelihood" in gradient and "likelihood" not in problem.frozen:
+        point, slopes = q["likelihood"].value, q["likelihood"].slopes(rule.with_density(q, gradient["likelihood"]))
+    return (Iterate(q[name], prior_of(problem, state, q)[name], gradient[name], point, *slopes),)
 
 
 def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
@@ -125,15 +138,22 @@ def mixed(problem: Problem, state: State, rate: float) -> Blocks | None:
     *others, here = progress.recent
     away = [tuple(b - a for a, b in zip(here.moments, iterate.moments, strict=True)) for iterate in others]
     turned = [iterate.slope.plus(here.slope, -1.0) for iterate in others]
-    bend = -np.array([[paired(a, t) for t in turned] for a in away])
-    share = highest(0.5 * (bend + bend.T), np.array([paired(a, here.slope) for a in away]))
+    moved = np.array([iterate.point - here.point for iterate in others])
+    steeper = np.array([iterate.point_slope - here.point_slope for iterate in others])
+    bend = -np.array([[paired(a, t) for t in turned] for a in away]) - moved @ steeper.T
+    climb = np.array([paired(a, here.slope) for a in away]) + moved @ here.point_slope
+    share = highest(0.5 * (bend + bend.T), climb)
     if share is None:
         return None
     message = here.message.plus(here.slope, rate)
     for part, iterate, turn in zip(share, others, turned, strict=True):
         message = message.plus(iterate.message.plus(here.message, -1.0), part).plus(turn, part * rate)
+    q = dict(state.q)
+    if len(here.point):
+        step = ascent(here.point_slope + share @ steeper, here.point_bend)
+        q["likelihood"] = q["likelihood"].at(here.point + share @ moved + rate * step)
     try:
-        q = {**state.q, name: prior_of(problem, state, state.q)[name].times(message)}
+        q[name] = prior_of(problem, state, q)[name].times(message)
     except NotPositiveDefinite:
         return None
     q = engine.optimized(problem, q, message)

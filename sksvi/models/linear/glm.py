@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -183,6 +184,12 @@ class LinearModel(LinearLatents):
         if self.likelihood.learned:
             rules["likelihood"] = Newton(self._likelihood_density)
         return rules
+
+    def with_likelihood(self, likelihood: Any) -> Self:
+        """The model of a likelihood whose parameters are given."""
+        out = copy.copy(self)
+        out.likelihood = likelihood
+        return out
 
     def _likelihood_density(self, q: dict[str, Any]) -> tuple[float, Array, Array] | None:
         """Log density of the likelihood's learned parameters with its slopes, or None where it is flat.

@@ -28,7 +28,7 @@ def test_slopes_pair_with_moments_as_the_bound_changes():
     prior = Gaussian(np.zeros(2), np.eye(2))
     target = Message((np.array([1.0, -2.0]), np.array([[3.0, 1.0], [1.0, 2.0]])))
     block = prior.times(target.faded(0.25))
-    seen = Iterate(block, prior, block.expected_log_message(target)[0])
+    seen = Iterate(block, prior, block.expected_log_message(target)[0], np.empty(0), np.empty(0), np.empty((0, 0)))
     assert_allclose(seen.message.parts[1], 0.25 * target.parts[1])
     assert_allclose(seen.slope.parts[0], 0.75 * target.parts[0])
     assert_allclose(seen.slope.parts[1], 0.75 * target.parts[1])
