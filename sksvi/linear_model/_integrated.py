@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sksvi._runtime import parallel
+from sksvi.algorithms.rules import Newton
 from sksvi.estimators.offsets import checked_offset
 from sksvi.estimators.posterior import MOST
 from sksvi.estimators.sites import NodePrior, SiteFit, linear_sites
@@ -34,8 +35,8 @@ from sksvi.predictive.plain import check_latents
 
 Array = np.ndarray
 
-#: Rows that are looked at for parameters of a likelihood at most: those of more leave them no spread worth a node.
-MOST_ROWS = 20_000
+#: Rows that are looked at for parameters of a likelihood at most, and how far apart two looks at a sample of more are.
+MOST_ROWS, BESIDE = 20_000, 0.1
 #: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
 MOST_LOOKS, SETTLED = 10, 1e-2
 #: Columns a row beyond which what is learned of their prior leans on every row.
@@ -165,7 +166,8 @@ class Looked:
             self.evaluated[key] = self._settled(theta)
         return self.evaluated[key]
 
-    def _look(self, theta: Array, block: Any) -> RowsAt:
+    def look(self, theta: Array, block: Any) -> RowsAt:
+        """What the rows say at parameters and weights."""
         model = self.model.with_likelihood(self.model.likelihood.replace(theta))
         q = {name: own for name, own in self.state.q.items() if name != "likelihood"} | {"weights": block}
         problem = replace(self.problem, model=model)
@@ -174,7 +176,7 @@ class Looked:
 
     def _settled(self, theta: Array) -> RowsAt:
         """Natural steps of the weights from those of the fit, shorter where one leads too far."""
-        here, share = self._look(theta, self.block), 1.0
+        here, share = self.look(theta, self.block), 1.0
         bound = here.value - here.block.kl(self.prior)
         for _ in range(MOST_LOOKS):
             own = here.block.over(self.prior)
@@ -185,12 +187,46 @@ class Looked:
                 continue
             if block.kl(here.block) < SETTLED:
                 break
-            there = self._look(theta, block)
+            there = self.look(theta, block)
             if (reached := there.value - block.kl(self.prior)) > bound:
                 here, bound, share = there, reached, min(1.0, 2.0 * share)
             else:
                 share *= 0.5
         return here
+
+
+class Extrapolated:
+    """What rows of a fit say at other parameters of its likelihood, from looks at a sample to either side of its own.
+
+    Their second derivatives and those across weights are sums over rows, which a sample of many tells.
+
+    Parameters
+    ----------
+    problem, state : Problem and State
+        Of a finished fit.
+    """
+
+    def __init__(self, problem: Problem, state: State) -> None:
+        n, rows = len(problem.data), Looked(problem, state)
+        if n > MOST_ROWS:
+            part, total = problem.data.portion(MOST_ROWS, state.seed), rows.problem.scale * problem.data.total_weight
+            rows.problem = replace(rows.problem, data=part, total=total)
+        point, rule = state.q["likelihood"], cast(Newton, rows.model.hyper["likelihood"])
+        gradient = evaluate(rows.problem, state, whole(rows.problem))[0]
+        flat = np.zeros(point.value.size), np.zeros((point.value.size,) * 2)
+        self.theta, self.block, self.bend = point.value, rows.block, gradient["likelihood"][1]
+        self.slope = -rule.with_density(state.q, flat)[0]  # the fit is at its highest density
+        self.message = rows.block.over(rows.prior)
+        moves = BESIDE * np.eye(len(self.theta))
+        looks = [[rows.look(self.theta + sign * move, rows.block).message for sign in (0.5, -0.5)] for move in moves]
+        self.turns = [high.plus(low, -1.0).faded(1.0 / BESIDE) for high, low in looks]
+
+    def __call__(self, theta: Array) -> RowsAt:
+        """E log p of the rows over that of the fit, and their message, at parameters and at the weights of the fit."""
+        moved, message = theta - self.theta, self.message
+        for move, turn in zip(moved, self.turns, strict=True):
+            message = message.plus(turn, float(move))
+        return RowsAt(float(moved @ self.slope + 0.5 * moved @ self.bend @ moved), message, self.block)
 
 
 def integrates(estimator: Any) -> bool:
@@ -212,14 +248,13 @@ def few_for_noise(likelihood: Any, n: float, size: int) -> bool:
     return likelihood.noise_variance is not None and n <= 2.0 * size
 
 
-def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | None:
+def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | Extrapolated | None:
     """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
     model, q = cast(LinearModel, problem.model), state.q
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
-    few = len(problem.data) <= MOST_ROWS
-    if not (learned and few and state.converged) or model.likelihood.scales.collinear or not integrates(estimator):
+    if not (learned and state.converged) or model.likelihood.scales.collinear or not integrates(estimator):
         return None
-    return Looked(problem, state)
+    return Looked(problem, state) if len(problem.data) <= MOST_ROWS else Extrapolated(problem, state)
 
 
 def integrated(

@@ -283,11 +283,15 @@ class LinearHyperposterior:
         sharp = np.full(len(self.mode), SHARP if self.levels is None else SHARP_OF_LEVELS)
         if self.levels is None and self.noise is None and "likelihood" in self.places:
             at = self.places["likelihood"]
-            fitted = self.looks(self.mode[at]).block
-            for k, move in zip(range(at.start, at.stop), STEP * np.eye(at.stop - at.start), strict=True):
-                moved = (self.looks(self.mode[at] + move).block.mean - fitted.mean) / fitted.std
-                sharp[k] /= max(1.0, np.max(np.abs(moved)) * SHARP / (STEP * FOLLOWED))
+            for k in range(at.start, at.stop):
+                there = self._weights_at(self.blocks_at(self.mode + STEP * (np.arange(len(sharp)) == k)))
+                moved = np.max(np.abs(there.mean - self.block.mean) / self.block.std)
+                sharp[k] /= max(1.0, moved * SHARP / (STEP * FOLLOWED))
         return sharp
+
+    def _weights_at(self, q: dict[str, Any]) -> Any:
+        """The weights where rows are looked at for the parameters of their likelihood."""
+        return self.model.prior(q)[self.model.main].times(self.looks(q["likelihood"].value).message)
 
     def highest(self) -> Array:
         """h of the highest density among those that rows are asked of, from the mode of the fit."""
@@ -336,7 +340,7 @@ class LinearHyperposterior:
         if self.levels is not None:
             found = [self.levels.weights(q) for q in blocks]
         elif "likelihood" in self.places and self.noise is None:
-            found = [self.model.prior(q)[self.model.main].times(self.looks(q["likelihood"].value).message) for q in blocks]
+            found = [self._weights_at(q) for q in blocks]
         return NodeBlocks(
             self.block, mean, precision, by_node, shares, nodes.weights, found, self.model.widening(self.q)
         )
