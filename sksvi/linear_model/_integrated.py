@@ -188,8 +188,8 @@ class Looked:
             if block.kl(here.block) < SETTLED:
                 break
             there = self.look(theta, block)
-            if (reached := there.value - block.kl(self.prior)) > bound:
-                here, bound, share = there, reached, min(1.0, 2.0 * share)
+            if (higher := there.value - block.kl(self.prior)) > bound:
+                here, bound, share = there, higher, min(1.0, 2.0 * share)
             else:
                 share *= 0.5
         return here
