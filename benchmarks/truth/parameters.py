@@ -26,6 +26,7 @@ ERRORS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "log-normal": lambda rng, n: 0.7 * rng.standard_normal(n),
     "log-logistic": lambda rng, n: rng.logistic(0.0, 0.5, n),
 }
+CUTS = (-4.0, -2.0, 0.0, 2.0, 4.0)
 SCALES = {"weibull": 1 / 1.5, "log-normal": 0.7, "log-logistic": 0.5}
 
 
@@ -63,7 +64,7 @@ def zeros(log_mean: float, dispersion: float, share: float) -> Simulation:
 
 def levels(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Six ordered levels that a column tells apart."""
-    return np.digitize(2.5 * x + rng.logistic(size=len(x)), [-4.0, -2.0, 0.0, 2.0, 4.0])
+    return np.digitize(2.5 * x + rng.logistic(size=len(x)), CUTS)
 
 
 def cells() -> list[tuple[str, str, int, Simulation, dict[str, float]]]:
@@ -85,7 +86,8 @@ def cells() -> list[tuple[str, str, int, Simulation, dict[str, float]]]:
     truth = {"x": 0.5, "intercept": 0.0, "odds(zero)": 0.3 / 0.7, "dispersion": 1.0}
     name = "zero-inflated-negative-binomial"
     found.append((f"{name}, 500 rows", name, 500, zeros(0.0, 1.0, 0.3), truth))
-    found += [(f"ordinal, slope 2.5, {n} rows", "ordinal", n, levels, {"x": 2.5}) for n in (200, 1000)]
+    cuts = {f"cut_points[{k}]": cut for k, cut in enumerate(CUTS)}
+    found += [(f"ordinal, slope 2.5, {n} rows", "ordinal", n, levels, {"x": 2.5, **cuts}) for n in (200, 1000)]
     return found
 
 

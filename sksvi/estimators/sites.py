@@ -187,9 +187,8 @@ def linear_sites(
             at = {**q, "likelihood": q["likelihood"].at(own.likelihood.unconstrained), model.main: own.block}
             rows = row_messages(model, at, batches, there)
             total = own.block.message_from_gradient(evaluate(there, State(at, 0), whole(there))[0][model.main])
-        return SiteNode(
-            own.weight, own.likelihood, own.share, *rows, *latents(model, data, batches, own.prior.times(total))
-        )
+        moments = latents(model, data, batches, own.prior.times(total))
+        return SiteNode(own.weight, own.likelihood, own.share, rows[0], rows[1], *moments)
 
     mode = node(NodePrior(1.0, likelihood, 1.0, prior[model.main]))
     found = tuple(node(own) for own in nodes) or (mode,)

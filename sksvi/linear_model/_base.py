@@ -80,6 +80,7 @@ from sksvi.linear_model._prior import FLAT, covariance_of, own_by_default, prior
 from sksvi.linear_model._prior_draws import prior_draws
 from sksvi.linear_model._quantile import corrected_weights
 from sksvi.linear_model._summaries import (
+    cut_points_have_nodes,
     effects_table,
     likelihood_tables,
     scale_columns,
@@ -636,6 +637,8 @@ class BayesianGLM(BaseSVI):
                     f"to one of {self.classes_.tolist()}."
                 )
             table = exponentiated(table, self.likelihood_, type(self).__name__)
+        if cut_points_have_nodes(self):
+            table = table.iloc[:-1]
         return concatenated([table, *self._scale_tables(coverage)])
 
     hyperparameter_posterior_ = posterior_of_nodes(

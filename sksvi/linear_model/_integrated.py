@@ -207,8 +207,8 @@ class Extrapolated:
     """
 
     def __init__(self, problem: Problem, state: State) -> None:
-        n, rows = len(problem.data), Looked(problem, state)
-        if n > MOST_ROWS:
+        self.problem, rows = problem, Looked(problem, state)
+        if len(problem.data) > MOST_ROWS:
             part, total = problem.data.portion(MOST_ROWS, state.seed), rows.problem.scale * problem.data.total_weight
             rows.problem = replace(rows.problem, data=part, total=total)
         point, rule = state.q["likelihood"], cast(Newton, rows.model.hyper["likelihood"])
@@ -220,6 +220,10 @@ class Extrapolated:
         moves = BESIDE * np.eye(len(self.theta))
         looks = [[rows.look(self.theta + sign * move, rows.block).message for sign in (0.5, -0.5)] for move in moves]
         self.turns = [high.plus(low, -1.0).faded(1.0 / BESIDE) for high, low in looks]
+
+    def at(self, state: State) -> Extrapolated:
+        """Looks with other blocks than those that the fit ended at."""
+        return Extrapolated(self.problem, state)
 
     def __call__(self, theta: Array) -> RowsAt:
         """E log p of the rows over that of the fit, and their message, at parameters and at the weights of the fit."""
@@ -252,9 +256,10 @@ def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | E
     """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
     model, q = cast(LinearModel, problem.model), state.q
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
-    if not (learned and state.converged) or model.likelihood.scales.collinear or not integrates(estimator):
+    if not (learned and state.converged and integrates(estimator)):
         return None
-    return Looked(problem, state) if len(problem.data) <= MOST_ROWS else Extrapolated(problem, state)
+    many = len(problem.data) > MOST_ROWS or model.likelihood.scales.collinear
+    return Extrapolated(problem, state) if many else Looked(problem, state)
 
 
 def integrated(

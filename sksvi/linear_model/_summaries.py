@@ -174,13 +174,26 @@ def likelihood_tables(estimator: Any, coverage: float) -> list[Any]:
     """What a summary has below the coefficients."""
     columns = {} if estimator._fitted.nodes is None else likelihood_columns(estimator, estimator._fitted.nodes.values)
     if columns:
-        within = likelihood_within(estimator)
-        return [
-            node_table(
-                columns, estimator._fitted.nodes.weights, coverage, estimator.likelihood_.traits.positive, within
-            )
-        ]
+        within, weights = likelihood_within(estimator), estimator._fitted.nodes.weights
+        if cut_points_have_nodes(estimator):
+            shift, spread = intercept_at_nodes(estimator)
+            columns = {name: values - shift for name, values in columns.items()}
+            within = within + weights @ spread
+        return [node_table(columns, weights, coverage, estimator.likelihood_.traits.positive, within)]
     return [learned_rows(estimator.likelihood_, estimator.state_.q.get("likelihood"), coverage)]
+
+
+def cut_points_have_nodes(estimator: Any) -> bool:
+    """Whether a summary has cut points less the intercept, in the place of both: rows tell their difference alone."""
+    together = estimator.likelihood_.scales.collinear and estimator.fit_intercept
+    return bool(together and "likelihood" in estimator._fitted.places)
+
+
+def intercept_at_nodes(estimator: Any) -> tuple[Array, Array]:
+    """Mean and variance of the intercept at every node, (k,) each."""
+    at = len(estimator._encoding.columns.scale)
+    views = [view for view, _ in views_and_priors(estimator, estimator.posterior_["weights"])]
+    return np.array([view.mean[at] for view in views]), np.array([view.variance[at] for view in views])
 
 
 def likelihood_within(estimator: Any) -> Array:

@@ -150,8 +150,8 @@ def reported(problem: Problem, state: State) -> bool:
 def worth(problem: Problem, bound: float, tol: float) -> float:
     """What `tol` is relative to at a bound; less where parameters creep along q, and a small gain has many after it."""
     likelihood, size = getattr(problem.model, "likelihood", None), problem.size(bound)
-    creeps = likelihood is not None and likelihood.learned and "likelihood" not in problem.frozen
-    creeps = creeps and likelihood.noise_variance is None
+    moves = likelihood is not None and likelihood.learned and likelihood.noise_variance is None
+    creeps = moves and "likelihood" not in problem.frozen
     if not (creeps or problem.messages.lasting) or tol == 0.0:
         return size
     return min(size, max(CREEPING if creeps else LASTING, ABOVE_ROUNDING * size / tol))

@@ -106,8 +106,10 @@ class LinearHyperposterior:
 
     @cached_property
     def free(self) -> Array:
-        """Which of them may move: a scale between limits that meet is fixed, (H,)."""
+        """Which of them may move, (H,): not a scale between limits that meet, nor cut points as the intercept does."""
         free = np.ones(len(self.mode), bool)
+        if "likelihood" in self.places and self.model.fit_intercept and self.model.likelihood.scales.collinear:
+            free[self.places["likelihood"].start] = False
         if "prior_precision" in self.places:
             free[self.places["prior_precision"]] = self.model.scales.free
         return free
