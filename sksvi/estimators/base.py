@@ -505,9 +505,9 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         BayesianGLMRegressor
         rows         20
         columns      1
-        likelihood   Gaussian(variance=1.167)
+        likelihood   Gaussian(variance=1.166)
         lower bound  -42.82 nats
-        passes       11
+        passes       10
         converged    yes
         R²           0.9927
         intervals    90 %
@@ -515,7 +515,7 @@ class BaseSVI(CallbackSupport, BaseEstimator):
         <BLANKLINE>
         coefficient      mean    std   lower  upper  direction
         x0              2.015  0.044   1.943  2.087      1.000
-        intercept      -0.138  0.489  -0.937  0.662      0.616
+        intercept      -0.138  0.489  -0.939  0.663      0.616
         std(residual)   1.118  0.197   0.842  1.485          -
         """
         check_is_fitted(self)

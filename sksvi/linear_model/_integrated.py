@@ -35,7 +35,7 @@ from sksvi.predictive.plain import check_latents
 
 Array = np.ndarray
 
-#: Rows that are looked at for parameters of a likelihood at most, and how far apart two looks at a sample of more are.
+#: Rows that are looked at for one parameter of a likelihood at most, and how far apart two looks at a sample of more are.
 MOST_ROWS, BESIDE = 20_000, 0.1
 #: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
 MOST_LOOKS, SETTLED = 10, 1e-2
@@ -258,7 +258,8 @@ def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | E
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
     if not (learned and state.converged and integrates(estimator)):
         return None
-    many = len(problem.data) > MOST_ROWS or model.likelihood.scales.collinear
+    # Differences that place the nodes take as many looks as the parameters have pairs.
+    many = len(problem.data) * q["likelihood"].value.size ** 2 > MOST_ROWS
     return Extrapolated(problem, state) if many else Looked(problem, state)
 
 
