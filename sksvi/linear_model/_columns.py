@@ -21,6 +21,12 @@ Array = np.ndarray
 
 #: Spread of a column of many values, in standard deviations.
 SPREAD = 2.0
+#: Width of the middle half of a normal variable, in standard deviations.
+MIDDLE_HALF = 1.349
+#: Most that tails make of the deviation that a prior is for, in deviations of a normal variable with this middle half.
+TAILS = 2.0
+#: Rows by which the middle half is found, and the step from one to the next as a share of all: its multiples fill them.
+SAMPLE, GOLDEN = 1024, 0.5 * (5.0**0.5 - 1.0)
 #: Largest centre of a column, in its scale, that is taken out of sums: their squares lose four digits of sixteen.
 MOST_SHIFT = 100.0
 #: Rows that are not worth halving, and in which most columns of many values show three.
@@ -90,8 +96,8 @@ class ColumnScaling:
 
     @property
     def relative_scale(self) -> Array:
-        """What each column is known to spread over, in units of its scale."""
-        spread = np.zeros(len(self.scale)) if self.stats is None else self.stats.spread
+        """What the prior of each column is for, in units of its scale."""
+        spread = np.zeros(len(self.scale)) if self.stats is None else self.stats.prior_spread
         return np.where(spread > 0, spread / self.scale, 1.0)
 
     @property
@@ -102,7 +108,7 @@ class ColumnScaling:
         """
         assert self.stats is not None
         spread = self.stats.spread
-        variance = np.where(spread > 0, np.maximum(self.stats.square - np.square(self.stats.mean), 0.0), 0.0)
+        variance = np.where(spread > 0, self.stats.variance, 0.0)
         on_spreads = np.sum(variance / np.square(np.where(spread > 0, spread, 1.0)))
         return self.scale * (np.sqrt(on_spreads / variance.sum()) if on_spreads > 0 else 1.0)
 
@@ -151,12 +157,12 @@ class ColumnStats:
     """Statistics of columns over rows: weight, extremes, whether there are but two values, and moments.
 
     The centre counts as a value: what an uncentred constant differs from. eps: relative rounding of the values. mean,
-    square (D,): of x - centre.
+    square (D,): of x - centre. inner (2, D): the same with heavy tails drawn in; None where no column has any.
     """
 
     LAYOUT = """
         low (d) x; high (d) x; centre (d) x; mean (d) x; square (d) x >=0; two (d) b; weight number >=0
-        eps number >=0
+        eps number >=0; inner? (2, d) x
     """
 
     weight: float
@@ -167,6 +173,7 @@ class ColumnStats:
     two: Array
     mean: Array
     square: Array
+    inner: Array | None = None
 
     @classmethod
     def about_means(cls, X: Any, weight: Array | None, centred: Any, threads: int = 1) -> ColumnStats:
@@ -199,7 +206,11 @@ class ColumnStats:
         if np.array_equal(centre, self.centre):
             return self
         by = self.centre - centre
-        return replace(self, centre=centre, mean=self.mean + by, square=self.square + by * (2.0 * self.mean + by))
+        (mean, square), inner = (
+            None if moments is None else np.array([moments[0] + by, moments[1] + by * (2.0 * moments[0] + by)])
+            for moments in ((self.mean, self.square), self.inner)
+        )
+        return replace(self, centre=centre, mean=mean, square=square, inner=inner)
 
     def merged(self, other: ColumnStats) -> ColumnStats:
         """The statistics of these rows and the other's together."""
@@ -209,12 +220,15 @@ class ColumnStats:
         total = self.weight + other.weight
         share = other.weight / total if total > 0 else 0.0
         mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
-        return ColumnStats(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square)
+        heavy = self.inner is not None or other.inner is not None
+        inner = (1 - share) * self._inner_moments + share * other._inner_moments if heavy else None
+        return ColumnStats(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square, inner)
 
     def take(self, which: Array) -> ColumnStats:
         """The statistics of some of the columns."""
         names = ("centre", "low", "high", "two", "mean", "square")
-        return replace(self, **{name: getattr(self, name)[which] for name in names})
+        inner = None if self.inner is None else self.inner[:, which]
+        return replace(self, **{name: getattr(self, name)[which] for name in names}, inner=inner)
 
     def faded(self, share: float) -> ColumnStats:
         """The statistics of rows that count less: their weight times `share`."""
@@ -223,19 +237,63 @@ class ColumnStats:
     @property
     def without_extremes(self) -> ColumnStats:
         """The statistics without the extremes of columns of many values, which belong to single rows; spreads stay."""
-        deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
+        deviation = np.sqrt(self.variance)
         middle, keep = self.centre + self.mean, self.two | (deviation == 0.0)
         low, high = np.where(keep, self.low, middle - deviation), np.where(keep, self.high, middle + deviation)
-        return replace(self, low=low, high=high)
+        inner = None if self.inner is None else np.array([self.mean, np.square(self.mean) + self.inner_variance])
+        return replace(self, low=low, high=high, inner=inner)
+
+    def with_tails_drawn_in(self, X: Any, weight: Array | None) -> ColumnStats:
+        """The statistics of these rows with `inner`: columns wider than `TAILS` times what their middle half says.
+
+        Of many rows a sample over all of them shows the middle half.
+        """
+        n, where = X.shape[0], np.arange(X.shape[1])
+        if n > SAMPLE:
+            few = np.sort((n * (GOLDEN * np.arange(SAMPLE) % 1.0)).astype(int))
+            X, weight = X[few], None if weight is None else weight[few]
+        if is_compressed(X):  # the middle half of a column that is mostly zeros is zero
+            where = np.flatnonzero(4 * np.bincount(X.indices, minlength=len(where)) >= X.shape[0])
+            X = X[:, where].toarray()
+        if not X.size:
+            return self
+        low, high = _quartiles(X, weight)
+        width, largest = TAILS / MIDDLE_HALF * (high - low), np.maximum(np.abs(self.low), np.abs(self.high))[where]
+        heavy = (width > ROUNDINGS * self.eps * largest) & (np.square(width) < self.variance[where])
+        if not heavy.any():
+            return self
+        inner, middle = self._inner_moments.copy(), (0.5 * (low + high) - self.centre[where])[heavy]
+        inner[:, where[heavy]] = middle, np.square(middle) + np.square(width[heavy])
+        return replace(self, inner=inner)
+
+    @property
+    def _inner_moments(self) -> Array:
+        return np.array([self.mean, self.square]) if self.inner is None else self.inner
+
+    @cached_property
+    def variance(self) -> Array:
+        """Variance of each column."""
+        return np.maximum(self.square - np.square(self.mean), 0.0)
+
+    @cached_property
+    def inner_variance(self) -> Array:
+        """Variance of each column with heavy tails drawn in."""
+        if self.inner is None:
+            return self.variance
+        return np.minimum(self.variance, np.maximum(self.inner[1] - np.square(self.inner[0]), 0.0))
+
+    @cached_property
+    def prior_spread(self) -> Array:
+        """What the prior of each column is for: its spread, with heavy tails drawn in."""
+        return np.where(self.inner_variance < self.variance, SPREAD * np.sqrt(self.inner_variance), self.spread)
 
     @cached_property
     def spread(self) -> Array:
         """Distance of the values of a column that has two, `SPREAD` deviations of another, 0 of a constant one."""
-        deviation = np.sqrt(np.maximum(self.square - np.square(self.mean), 0.0))
         low, high = np.minimum(self.low, self.centre), np.maximum(self.high, self.centre)
         apart, rounding = high - low, ROUNDINGS * self.eps * np.maximum(np.abs(low), np.abs(high))
         varies = apart > np.maximum(rounding, LEAST_SPREAD)
-        return np.where(varies, np.where(self._two_of(low, high), apart, SPREAD * deviation), 0.0)
+        return np.where(varies, np.where(self._two_of(low, high), apart, SPREAD * np.sqrt(self.variance)), 0.0)
 
     def _two_of(self, low: Array, high: Array) -> Array:
         """Whether every value is one of these."""
@@ -341,6 +399,22 @@ def _of_array(X: Array, weight: Array, centre: Array, threads: int) -> list[Arra
     of_ends = [(value == low) | (value == high) for value in (lows, highs)]
     two = np.all(two & of_ends[0] & of_ends[1], axis=0)
     return [low.astype(float), high.astype(float), two, sums.sum(axis=0), squares.sum(axis=0)]
+
+
+def _quartiles(X: Array, weight: Array | None) -> tuple[Array, Array]:
+    """Lower and upper quartile of each column, in which a weight of k counts as k rows."""
+    if weight is None:
+        values, total = np.sort(X, axis=0), np.arange(1.0, len(X) + 1.0)[:, None]
+    else:
+        order = np.argsort(X, axis=0)
+        values, total = np.take_along_axis(X, order, axis=0), np.cumsum(weight[order], axis=0)
+
+    def quantile(share: float) -> Array:
+        below, at = ((compare(total, share * total[-1])).sum(axis=0)[None] for compare in (np.less, np.less_equal))
+        low, high = (np.take_along_axis(values, end, axis=0)[0].astype(float) for end in (below, at))
+        return 0.5 * (low + high)
+
+    return quantile(0.25), quantile(0.75)
 
 
 def _folded(function: np.ufunc, X: Array) -> Array:

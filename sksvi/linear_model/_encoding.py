@@ -181,14 +181,15 @@ class GLMEncoding(Encoding):
         X, categories = cls.fixed_part(rows.X), rows.categories
         if fixed is not None:
             columns, follows = fixed.columns, fixed.columns.scaled and covariance_of(estimator) != "low-rank"
-            return {"columns": ColumnStats.of(X, rows.weight, columns.centre)} if follows else {}
+            stats = ColumnStats.of(X, rows.weight, columns.centre)
+            return {"columns": stats.with_tails_drawn_in(X, rows.weight)} if follows else {}
         may_centre = stored(X, categories)
         # Far from a mean squares would cancel in the spreads of columns that are not scaled.
         by_name = cls.by_name(estimator, categories)
         centred = _is_centred(estimator, by_name) & may_centre if _is_scaled(estimator) else np.ones(X.shape[1], bool)
         # Where tasks run side by side already, each has one thread.
         threads = 1 if part.remote else parallel.n_threads(estimator.n_jobs)
-        stats = ColumnStats.about_means(X, rows.weight, centred, threads)
+        stats = ColumnStats.about_means(X, rows.weight, centred, threads).with_tails_drawn_in(X, rows.weight)
         sparse = is_compressed(X) if categories is None else rows.sparse
         return {"columns": ColumnSummary(stats, centred, may_centre, sparse, categories, part.remote)}
 
@@ -373,7 +374,7 @@ class GLMEncoding(Encoding):
         stats, groups = self.columns.stats, self.precision_groups
         if stats is None:
             return None
-        spread = stats.spread if groups is None else groups.spread(stats)
+        spread = stats.prior_spread if groups is None else groups.spread(stats)
         spread = np.where(self.learned, spread, 0.0)
         kinds, most = self.kinds(len(self.columns.scale))
         units: tuple[Any, Any] = (self.prior.unit, likelihood.link_unit)
