@@ -29,7 +29,7 @@ TAILS = 2.0
 SAMPLE, GOLDEN = 1024, 0.5 * (5.0**0.5 - 1.0)
 #: Largest centre of a column, in its scale, that is taken out of sums: their squares lose four digits of sixteen.
 MOST_SHIFT = 100.0
-#: Rows that are not worth halving, and in which most columns of many values show three.
+#: Rows that are not worth halving, in which most columns of many values show three, and fewer of which have no tails.
 FEW = 32
 #: A standard deviation of fewer roundings of a column's largest value is that of a constant.
 ROUNDINGS = 8.0
@@ -246,9 +246,11 @@ class ColumnStats:
     def with_tails_drawn_in(self, X: Any, weight: Array | None) -> ColumnStats:
         """The statistics of these rows with `inner`: columns wider than `TAILS` times what their middle half says.
 
-        Of many rows a sample over all of them shows the middle half.
+        Of many rows a sample over all of them shows the middle half, few rows do not.
         """
         n, where = X.shape[0], np.arange(X.shape[1])
+        if self.weight < FEW:
+            return self
         if n > SAMPLE:
             few = np.sort((n * (GOLDEN * np.arange(SAMPLE) % 1.0)).astype(int))
             X, weight = X[few], None if weight is None else weight[few]
