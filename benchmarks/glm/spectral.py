@@ -40,7 +40,7 @@ QUICK, SLOW = ("sphinx/docutils", "factors, 100 x 2,000"), ("AP, court", "Reuter
 @contextmanager
 def equal(only: bool, spreads: bool = False) -> Iterator[None]:
     """Fits inside have the powers of the prior that are usual, or but the one of equal variances."""
-    powers, scale = (0,) if only else POWERS, property(lambda columns: 1.0 / columns.relative_scale)
+    powers, scale = (0,) if only else POWERS, property(lambda columns: columns.scale / columns.stats.spread)
     on_spreads = mock.patch.object(ColumnScaling, "common_scale", scale) if spreads else nullcontext()
     with mock.patch.object(glm, "POWERS", powers), on_spreads, warnings.catch_warnings():
         warnings.simplefilter("ignore")

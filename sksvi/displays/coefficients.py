@@ -290,7 +290,7 @@ def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: object)
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     """What each column with a coefficient spreads over: in X, else in the rows of the fit where the model knows it."""
     from sksvi.estimators.tables import fixed_columns
-    from sksvi.linear_model._columns import spreads
+    from sksvi.linear_model._columns import ColumnStats
 
     if X is None:
         fitted_spread = getattr(inner, "_column_spread", None)
@@ -308,4 +308,4 @@ def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:
     rows = rows.tocsr().astype(float) if is_compressed(rows) else np.asarray(rows, float)
     if rows.ndim != 2 or rows.shape[1] != n_features or not rows.shape[0]:
         raise ValueError(f"X has shape {rows.shape} where columns have a coefficient, expected (n, {n_features}).")
-    return spreads(rows, None)
+    return ColumnStats.about_means(rows, None, True).spread

@@ -178,10 +178,19 @@ def unit_of(mean: float, variance: float) -> float:
 
 def weighted_median(y: Array, weight: Array | None) -> float:
     """Median of y, shape (n,), in which a weight of k counts as k values."""
+    return float(weighted_quantiles(y, weight, (0.5,))[0])
+
+
+def weighted_quantiles(y: Array, weight: Array | None, shares: tuple[float, ...]) -> list[Array]:
+    """Quantiles of y, shape (n, ...), along the rows, of which one with weight k counts as k."""
+    y = np.asarray(y, dtype=float)
     if weight is None:
-        return float(np.median(y))
-    order = np.argsort(y, kind="stable")
-    values, cumulative = np.asarray(y, dtype=float)[order], np.cumsum(np.asarray(weight, dtype=float)[order])
-    half = 0.5 * cumulative[-1]
-    low, high = np.searchsorted(cumulative, half, side="left"), np.searchsorted(cumulative, half, side="right")
-    return float(0.5 * (values[low] + values[min(high, len(values) - 1)]))
+        values, total = np.sort(y, axis=0), np.arange(1.0, len(y) + 1.0).reshape(-1, *[1] * (y.ndim - 1))
+    else:
+        order = np.argsort(y, axis=0)
+        values, total = np.take_along_axis(y, order, axis=0), np.cumsum(np.asarray(weight, float)[order], axis=0)
+
+    def end(compare: np.ufunc, share: float) -> Array:
+        return np.take_along_axis(values, compare(total, share * total[-1]).sum(axis=0)[None], axis=0)[0]
+
+    return [0.5 * (end(np.less, share) + end(np.less_equal, share)) for share in shares]

@@ -273,7 +273,7 @@ class BayesianGLM(BaseSVI):
         # In the subspace a fixed prior is standard. Of a learned one MacKay's step counts what data determine, so that
         # weights that no row informs have no part in it.
         learned = isinstance(precision, str)
-        scale = self._span_scale(data) if learned else 1.0 / self._encoding.columns.relative_scale / np.sqrt(precision)
+        scale = self._span_scale(data) if learned else 1.0 / self._encoding.relative_scale / np.sqrt(precision)
         rows, basis = informed(data, scale)
         inside = replace(data, X=rows)
         spectral = learned and self._encoding.categorical is None and rows.shape[1] > 0
@@ -286,7 +286,7 @@ class BayesianGLM(BaseSVI):
         """Prior deviations of weights up to a factor: equal on the spreads of columns, of a sparse table as given."""
         columns = self._encoding.columns
         as_given = is_compressed(data.X) and self._encoding.categorical is None
-        return columns.common_scale if as_given else 1.0 / columns.relative_scale
+        return columns.common_scale if as_given else 1.0 / self._encoding.relative_scale
 
     def _streaming_model(self, data: Table, first: bool) -> Any:
         self._fitted = replace(self._fitted, subspace=None, shapes=None)  # rows to come inform other directions

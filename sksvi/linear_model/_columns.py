@@ -15,6 +15,7 @@ import numpy as np
 from sksvi._runtime import parallel
 from sksvi._typing.arrays import is_compressed
 from sksvi.estimators.checks import LEAST_SPREAD
+from sksvi.likelihoods.scales import weighted_quantiles
 from sksvi.models.linear.rows import Rescaled
 
 Array = np.ndarray
@@ -40,8 +41,7 @@ class ColumnScaling:
     """Centre and scale of every column, (D,) each, and whether it has varied; one that has not has scale 1.
 
     In these coordinates a column is zero until it varies, so that a stream may find its scale then. Coordinates stay;
-    what the columns spread over is known better with every portion (`stats`), and the prior follows it
-    (`relative_scale`).
+    what the columns spread over is known better with every portion (`stats`), and the prior follows it.
     """
 
     LAYOUT = "scale (d) f >0; centre (d) f; varies (d) b; scaled flag; stats.low? (d) x"
@@ -51,22 +51,6 @@ class ColumnScaling:
     varies: Array
     scaled: bool
     stats: ColumnStats | None = None
-
-    @classmethod
-    def of(cls, X: Any, weight: Array | None, centred: Any, scaled: bool) -> ColumnScaling:
-        """The scaling of some rows.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n, D)
-        weight : ndarray of shape (n,) or None
-        centred : bool or ndarray of bool, shape (D,)
-            Whether columns are centred, or which.
-        scaled : bool
-            Whether columns are divided by their spread.
-        """
-        stats = ColumnStats.about_means(X, weight, centred)
-        return cls.from_stats(stats, np.where(centred, stats.centre, 0.0), scaled)
 
     @classmethod
     def from_stats(cls, stats: ColumnStats, centre: Array, scaled: bool, in_units: bool = False) -> ColumnScaling:
@@ -95,22 +79,13 @@ class ColumnScaling:
         return replace(self, scale=scale, varies=self.varies | which)
 
     @property
-    def relative_scale(self) -> Array:
-        """What the prior of each column is for, in units of its scale."""
-        spread = np.zeros(len(self.scale)) if self.stats is None else self.stats.prior_spread
-        return np.where(spread > 0, spread / self.scale, 1.0)
-
-    @property
     def common_scale(self) -> Array:
         """Deviations, over a common one, of weights in these coordinates that are alike in the units of the rows, (D,).
 
         The columns together give f as much variance as weights that are alike on the spreads of their columns.
         """
         assert self.stats is not None
-        spread = self.stats.spread
-        variance = np.where(spread > 0, self.stats.variance, 0.0)
-        on_spreads = np.sum(variance / np.square(np.where(spread > 0, spread, 1.0)))
-        return self.scale * (np.sqrt(on_spreads / variance.sum()) if on_spreads > 0 else 1.0)
+        return self.scale / self.stats.common_spread(np.zeros(len(self.scale), int), 1)
 
     @cached_property
     def own(self) -> bool:
@@ -206,11 +181,8 @@ class ColumnStats:
         if np.array_equal(centre, self.centre):
             return self
         by = self.centre - centre
-        (mean, square), inner = (
-            None if moments is None else np.array([moments[0] + by, moments[1] + by * (2.0 * moments[0] + by)])
-            for moments in ((self.mean, self.square), self.inner)
-        )
-        return replace(self, centre=centre, mean=mean, square=square, inner=inner)
+        mean, square = self._moments
+        return self._with(np.array([mean + by, square + by * (2.0 * mean + by)]), centre=centre)
 
     def merged(self, other: ColumnStats) -> ColumnStats:
         """The statistics of these rows and the other's together."""
@@ -219,16 +191,13 @@ class ColumnStats:
         two = self._two_of(low, high) & other._two_of(low, high)
         total = self.weight + other.weight
         share = other.weight / total if total > 0 else 0.0
-        mean, square = ((1 - share) * a + share * b for a, b in ((self.mean, other.mean), (self.square, other.square)))
-        heavy = self.inner is not None or other.inner is not None
-        inner = (1 - share) * self._inner_moments + share * other._inner_moments if heavy else None
-        return ColumnStats(total, max(self.eps, other.eps), self.centre, low, high, two, mean, square, inner)
+        moments, eps = (1 - share) * self._moments + share * other._moments, max(self.eps, other.eps)
+        return self._with(moments, weight=total, eps=eps, low=low, high=high, two=two)
 
     def take(self, which: Array) -> ColumnStats:
         """The statistics of some of the columns."""
-        names = ("centre", "low", "high", "two", "mean", "square")
-        inner = None if self.inner is None else self.inner[:, which]
-        return replace(self, **{name: getattr(self, name)[which] for name in names}, inner=inner)
+        names = ("centre", "low", "high", "two")
+        return self._with(self._moments[..., which], **{name: getattr(self, name)[which] for name in names})
 
     def faded(self, share: float) -> ColumnStats:
         """The statistics of rows that count less: their weight times `share`."""
@@ -240,7 +209,7 @@ class ColumnStats:
         deviation = np.sqrt(self.variance)
         middle, keep = self.centre + self.mean, self.two | (deviation == 0.0)
         low, high = np.where(keep, self.low, middle - deviation), np.where(keep, self.high, middle + deviation)
-        inner = None if self.inner is None else np.array([self.mean, np.square(self.mean) + self.inner_variance])
+        inner = None if self.inner is None else np.array([self.mean, np.square(self.mean) + self._inner_variance])
         return replace(self, low=low, high=high, inner=inner)
 
     def with_tails_drawn_in(self, X: Any, weight: Array | None) -> ColumnStats:
@@ -257,37 +226,41 @@ class ColumnStats:
         if is_compressed(X):  # the middle half of a column that is mostly zeros is zero
             where = np.flatnonzero(4 * np.bincount(X.indices, minlength=len(where)) >= X.shape[0])
             X = X[:, where].toarray()
-        if not X.size:
-            return self
-        low, high = _quartiles(X, weight)
+        low, high = weighted_quantiles(X, weight, (0.25, 0.75))
         width, largest = TAILS / MIDDLE_HALF * (high - low), np.maximum(np.abs(self.low), np.abs(self.high))[where]
         heavy = (width > ROUNDINGS * self.eps * largest) & (np.square(width) < self.variance[where])
         if not heavy.any():
             return self
-        inner, middle = self._inner_moments.copy(), (0.5 * (low + high) - self.centre[where])[heavy]
-        inner[:, where[heavy]] = middle, np.square(middle) + np.square(width[heavy])
-        return replace(self, inner=inner)
+        moments, middle = self._moments, (0.5 * (low + high) - self.centre[where])[heavy]
+        moments[:, 1, where[heavy]] = middle, np.square(middle) + np.square(width[heavy])
+        return self._with(moments)
 
     @property
-    def _inner_moments(self) -> Array:
-        return np.array([self.mean, self.square]) if self.inner is None else self.inner
+    def _moments(self) -> Array:
+        """Means and squares of x - centre, as they are and with tails drawn in, (2, 2, D)."""
+        own = np.array([self.mean, self.square])
+        return np.stack([own, own if self.inner is None else self.inner], axis=1)
+
+    def _with(self, moments: Array, **changes: Any) -> ColumnStats:
+        own, inner = moments[:, 0], moments[:, 1]
+        inner = None if np.array_equal(own, inner) else inner
+        return replace(self, mean=own[0], square=own[1], inner=inner, **changes)
 
     @cached_property
     def variance(self) -> Array:
         """Variance of each column."""
         return np.maximum(self.square - np.square(self.mean), 0.0)
 
-    @cached_property
-    def inner_variance(self) -> Array:
-        """Variance of each column with heavy tails drawn in."""
-        if self.inner is None:
-            return self.variance
-        return np.minimum(self.variance, np.maximum(self.inner[1] - np.square(self.inner[0]), 0.0))
+    @property
+    def _inner_variance(self) -> Array:
+        mean, square = self._moments[:, 1]
+        return np.clip(square - np.square(mean), 0.0, self.variance)
 
     @cached_property
     def prior_spread(self) -> Array:
         """What the prior of each column is for: its spread, with heavy tails drawn in."""
-        return np.where(self.inner_variance < self.variance, SPREAD * np.sqrt(self.inner_variance), self.spread)
+        inner = self._inner_variance
+        return np.where(inner < self.variance, SPREAD * np.sqrt(inner), self.spread)
 
     @cached_property
     def spread(self) -> Array:
@@ -296,6 +269,14 @@ class ColumnStats:
         apart, rounding = high - low, ROUNDINGS * self.eps * np.maximum(np.abs(low), np.abs(high))
         varies = apart > np.maximum(rounding, LEAST_SPREAD)
         return np.where(varies, np.where(self._two_of(low, high), apart, SPREAD * np.sqrt(self.variance)), 0.0)
+
+    def common_spread(self, kinds: Array, n_kinds: int) -> Array:
+        """One spread for the columns of each kind, (K,): on it they vary as much as on spreads of their own."""
+        spread = self.spread
+        variance = np.where(spread > 0, self.variance, 0.0)
+        on_spreads = variance / np.square(np.where(spread > 0, spread, 1.0))
+        total, scaled = (np.bincount(kinds, part, n_kinds) for part in (variance, on_spreads))
+        return np.sqrt(np.where(scaled > 0, total, 1.0) / np.where(scaled > 0, scaled, 1.0))
 
     def _two_of(self, low: Array, high: Array) -> Array:
         """Whether every value is one of these."""
@@ -362,17 +343,6 @@ class ColumnSummary:
         return np.where(centred & (self.stored | (not sparse)), self.mean, 0.0)
 
 
-def spreads(X: Any, weight: Array | None) -> Array:
-    """`ColumnStats.spread` of columns about their own means, far from which squares would cancel; (D,).
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n, D)
-    weight : ndarray of shape (n,) or None
-    """
-    return ColumnStats.about_means(X, weight, True).spread
-
-
 def _blocks(X: Any) -> list[slice]:
     return parallel.slices(X.shape[0], parallel.chunk_rows(X.shape[1], False))
 
@@ -401,22 +371,6 @@ def _of_array(X: Array, weight: Array, centre: Array, threads: int) -> list[Arra
     of_ends = [(value == low) | (value == high) for value in (lows, highs)]
     two = np.all(two & of_ends[0] & of_ends[1], axis=0)
     return [low.astype(float), high.astype(float), two, sums.sum(axis=0), squares.sum(axis=0)]
-
-
-def _quartiles(X: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Lower and upper quartile of each column, in which a weight of k counts as k rows."""
-    if weight is None:
-        values, total = np.sort(X, axis=0), np.arange(1.0, len(X) + 1.0)[:, None]
-    else:
-        order = np.argsort(X, axis=0)
-        values, total = np.take_along_axis(X, order, axis=0), np.cumsum(weight[order], axis=0)
-
-    def quantile(share: float) -> Array:
-        below, at = ((compare(total, share * total[-1])).sum(axis=0)[None] for compare in (np.less, np.less_equal))
-        low, high = (np.take_along_axis(values, end, axis=0)[0].astype(float) for end in (below, at))
-        return 0.5 * (low + high)
-
-    return quantile(0.25), quantile(0.75)
 
 
 def _folded(function: np.ufunc, X: Array) -> Array:

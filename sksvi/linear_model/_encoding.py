@@ -361,12 +361,17 @@ class GLMEncoding(Encoding):
         return self.precision_groups.common(self.columns.stats)
 
     @property
+    def prior_spread(self) -> Array:
+        """What the prior of each column is for, (D,); 0 of a constant one, and where nobody has asked."""
+        stats, groups = self.columns.stats, self.precision_groups
+        if stats is None:
+            return np.zeros(len(self.columns.scale))
+        return stats.prior_spread if groups is None else groups.spread(stats, stats.prior_spread)
+
+    @property
     def relative_scale(self) -> Array:
         """What the prior of each column is for, in units of its scale, (D,)."""
-        if self.precision_groups is None:
-            return self.columns.relative_scale
-        assert self.columns.stats is not None
-        spread = self.precision_groups.spread(self.columns.stats)
+        spread = self.prior_spread
         return np.where(spread > 0, spread / self.columns.scale, 1.0)
 
     def scale_prior(self, likelihood: Likelihood) -> ScalePrior | None:
@@ -374,7 +379,8 @@ class GLMEncoding(Encoding):
         stats, groups = self.columns.stats, self.precision_groups
         if stats is None:
             return None
-        spread = stats.prior_spread if groups is None else groups.spread(stats)
+        # Tails that are drawn in make as much of the variance of a column as of the square of its spread.
+        spread = stats.spread if groups is None else groups.spread(stats, stats.spread)
         spread = np.where(self.learned, spread, 0.0)
         kinds, most = self.kinds(len(self.columns.scale))
         units: tuple[Any, Any] = (self.prior.unit, likelihood.link_unit)

@@ -94,16 +94,11 @@ class PrecisionGroups:
 
     def common(self, stats: ColumnStats) -> Array:
         """The scale c of the columns of each group, (K,); of columns on spreads of their own these, in deviations."""
-        spread = stats.spread
-        variance = np.where(spread > 0, stats.variance, 0.0)
-        on_spreads = variance / np.square(np.where(spread > 0, spread, 1.0))
-        total, scaled = (np.bincount(self.of_columns, part, len(self.names)) for part in (variance, on_spreads))
-        scale = np.sqrt(np.where(scaled > 0, total, 1.0) / np.where(scaled > 0, scaled, 1.0))
-        return np.where(self.own_spread, SPREAD, scale)
+        return np.where(self.own_spread, SPREAD, stats.common_spread(self.of_columns, len(self.names)))
 
-    def spread(self, stats: ColumnStats) -> Array:
-        """What the prior of each column is for, (D,): scale of its group, or its own spread; 0 of a constant one."""
-        own, common = stats.prior_spread, self.common(stats)[self.of_columns]
+    def spread(self, stats: ColumnStats, own: Array) -> Array:
+        """What the prior of each column is for, (D,): scale of its group, or its `own` spread; 0 of a constant one."""
+        common = self.common(stats)[self.of_columns]
         return np.where(self.own_spread[self.of_columns] | (own == 0.0), own, common)
 
     def limited(self, scales: ScalePrior, stats: ColumnStats) -> ScalePrior:

@@ -223,7 +223,7 @@ class LinearPrior:
         if self.kind not in ("auto", "groups"):
             return None
         with np.errstate(divide="ignore", invalid="ignore"):
-            variances = np.where(spread > 0, stats.inner_variance / np.square(spread), 0.0)
+            variances = np.where(spread > 0, stats.variance / np.square(spread), 0.0)
         rate = rate_of(likelihood, self.totals, self.weight)
         # Of many rows a sample says what each tells, not how many there are.
         rows = np.minimum(most, rate * max(stats.weight - 1.0, 0.0))
@@ -293,7 +293,7 @@ def own_precision(estimator: Any, effects: str | None) -> Array | None:
             f"{estimator.prior_precision!r} and {estimator.covariance!r}"
             f"{'' if estimator.prior is None else ', with priors by name'}."
         )
-    spread = estimator._encoding.columns.stats.prior_spread
+    spread = estimator._encoding.prior_spread
     # Constant columns, and those whose prior the user has given by name, keep the prior of the fit.
     precision = np.atleast_1d(estimator.prior_precision_)
     # Of classes the difference of two is as wide as a coefficient of two labels is.

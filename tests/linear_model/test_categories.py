@@ -25,7 +25,7 @@ from sksvi import (
     PartialEffectDisplay,
 )
 from sksvi.inspection import marginal_effects
-from sksvi.linear_model._columns import ColumnScaling
+from sksvi.linear_model._columns import ColumnScaling, ColumnStats
 from sksvi.linear_model._design import stored
 
 N = 300
@@ -115,7 +115,8 @@ def test_many_levels_are_sparse_and_numbers_are_centred_all_the_same(table):
         clone(model).fit(X.assign(year=X["year"] - 2010), y).predict(X.assign(year=X["year"] - 2010)),
         rtol=1e-8,
     )
-    dense = ColumnScaling.of(design.toarray(), None, stored(design, model._encoding.categorical), True)
+    stats = ColumnStats.about_means(design.toarray(), None, stored(design, model._encoding.categorical))
+    dense = ColumnScaling.from_stats(stats, stats.centre, True)
     columns = model._encoding.columns
     np.testing.assert_allclose(columns.applied(design).toarray(), dense.applied(design.toarray()), atol=1e-12)
     assert sp.issparse(columns.applied(design))
