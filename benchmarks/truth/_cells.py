@@ -130,6 +130,8 @@ def glm_cells() -> list[Cell]:
     cells += [glm("softmax", each * 2 * 4, 3, (1.0, -1.0)) for each in (5, 30)]
     cells += [glm("ordinal", each * (D + 3), D, (1.0, -1.0)) for each in (5, 30) for D in (3,)]
     cells += [glm("negative-binomial", n, 2, "one", "factor") for n in (80, 300)]
+    tails = [("logit", 150), ("logit", 1000), ("ordinal", 150), ("ordinal", 1000)]
+    cells += [glm(name, n, D, (0.3,), "log-normal") for name, n in tails for D in (1, 3)]
     return cells
 
 

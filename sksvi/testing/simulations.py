@@ -196,16 +196,19 @@ def draw_targets(likelihood: str, f: Array, rng: np.random.Generator) -> Array:
 
 
 def _design(n: int, D: int, design: str, rng: np.random.Generator) -> Array:
-    """Rows whose columns are normal, correlated at 0.9, or rare (5 % ones)."""
+    """Rows whose columns are normal, correlated at 0.9, rare (5 % ones), or log-normal (exp(2 z))."""
     if design == "rare":
         return (rng.random((n, D)) < 0.05).astype(float)
     Z = rng.standard_normal((n, D))
+    if design == "log-normal":
+        return np.exp(2.0 * Z)
     return np.sqrt(0.1) * Z + np.sqrt(0.9) * rng.standard_normal((n, 1)) if design == "correlated" else Z
 
 
 def _standard_errors(n: int, D: int, design: str, likelihood: str) -> Array:
     """Standard errors of coefficients by the information of a row at the intercept."""
-    covariance = {"rare": 0.05 * 0.95 * np.eye(D), "correlated": 0.1 * np.eye(D) + 0.9}.get(design, np.eye(D))
+    variance = {"rare": 0.05 * 0.95, "log-normal": np.exp(8.0) - np.exp(4.0)}.get(design, 1.0)
+    covariance = 0.1 * np.eye(D) + 0.9 if design == "correlated" else variance * np.eye(D)
     if design == "factor":
         covariance[0, 0] = 0.25
     return np.sqrt(np.diag(np.linalg.inv(covariance)) / (n * information(likelihood, INTERCEPTS[likelihood])))
@@ -262,8 +265,9 @@ def simulate_glm(
         standard errors. "heavy": those of a t distribution with 1.5 degrees of freedom. "dense": N(0, 1 / D).
         Numbers: the first coefficients, the others zero.
     design : str, default="normal"
-        "normal", "correlated" (each pair at 0.9), "rare" (ones in 5 % of the rows) or "factor" (a DataFrame whose first
-        column "gender" is text, female or male, and whose effect is of male against female).
+        "normal", "correlated" (each pair at 0.9), "rare" (ones in 5 % of the rows), "log-normal" (heavy tails:
+        exp(2 z) of normal z) or "factor" (a DataFrame whose first column "gender" is text, female or male, and whose
+        effect is of male against female).
     n_new : int, default=40
         Rows to predict.
     random_state : int, Generator, RandomState or None, default=None
