@@ -21,9 +21,9 @@ from benchmarks.glm.small_sets import SETS
 SPLITS = 10
 
 
-def deviations(X: Array, weight: Array | None, centre: Array) -> Array:
+def deviations(stats: Any) -> Array:
     """Standard deviation of every column, whatever its values."""
-    return np.std(X, axis=0)
+    return np.sqrt(stats.variance)
 
 
 @contextmanager
@@ -31,12 +31,14 @@ def answered(spread: float, rule: Callable[..., Array] | None) -> Iterator[None]
     """The package with another scale of columns."""
     from sksvi.linear_model import _columns
 
-    before = _columns.SPREAD, _columns.spreads
-    _columns.SPREAD, _columns.spreads = spread, rule or before[1]
+    before = _columns.SPREAD, _columns.ColumnStats.spread
+    _columns.SPREAD = spread
+    if rule is not None:
+        _columns.ColumnStats.spread = property(rule)
     try:
         yield
     finally:
-        _columns.SPREAD, _columns.spreads = before
+        _columns.SPREAD, _columns.ColumnStats.spread = before
 
 
 ANSWERS: dict[str, tuple[float, Callable[..., Array] | None]] = {

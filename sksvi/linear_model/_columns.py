@@ -243,8 +243,8 @@ class ColumnStats:
 
     def _with(self, moments: Array, **changes: Any) -> ColumnStats:
         own, inner = moments[:, 0], moments[:, 1]
-        inner = None if np.array_equal(own, inner) else inner
-        return replace(self, mean=own[0], square=own[1], inner=inner, **changes)
+        alike = np.array_equal(own, inner)
+        return replace(self, mean=own[0], square=own[1], inner=None if alike else inner, **changes)
 
     @cached_property
     def variance(self) -> Array:
