@@ -148,6 +148,7 @@ RIGHT = {
         "two": TRUTH,
         "weight": 1.0,
         "eps": 1.0,
+        "inner": TABLE,
     },
     "CategoricalColumns": {
         "n_columns": 4,
@@ -485,6 +486,7 @@ WRONG = [
     ("ColumnStats", "two", TWO),
     ("ColumnStats", "weight", -1e-9),
     ("ColumnStats", "eps", -1e-9),
+    ("ColumnStats", "inner", THREE),
     ("Nodes", "weights", TWO),
     ("Nodes", "weights", np.ones(3) / 3),
     ("LevelBlocks", "places", [(2, 1)]),
