@@ -62,6 +62,7 @@ from sksvi.inference.stream_state import StreamState
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.data import Table
 from sksvi.models.gp.bounds import left_over
+from sksvi.models.gp.first_lengths import shortened
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.integrated import MANY_ROWS
@@ -272,8 +273,14 @@ class SparseGP(GaussianProcess):
     def _encoded(self, given: GivenRows, fresh: bool, part: Part) -> Any:
         data = super()._encoded(given, fresh, part)
         if fresh:
-            self.kernel_ = self._encoding.kernel
+            self.kernel_ = self._first_kernel(data)
         return data
+
+    def _first_kernel(self, data: Table) -> Kernel:
+        """Where the search begins: at the user's kernel, or at lengths that these rows speak for."""
+        kernel = self._encoding.kernel
+        ours = self.kernel is None and self.optimize_hyperparameters
+        return shortened(kernel, self.likelihood_, data) if ours else kernel
 
     def _build_model(self, data: Table) -> tuple[Any, Table]:
         self._points = replace(self._points, learned_rows=None)
@@ -433,8 +440,9 @@ class SparseGP(GaussianProcess):
             rows = replace(rows, offset=rows.offset - mean)
         self._encoding = self._encoding.in_units(self, rows, spread_of(rows))
         self.__dict__.update(self._encoding.exposed)
-        self.kernel_ = self._encoding.kernel
-        return centred(self._encoding.mean, rows)
+        rows = centred(self._encoding.mean, rows)
+        self.kernel_ = self._first_kernel(rows)
+        return rows
 
     def _rows_at_hand(self, fade: float) -> Table | None:
         """All rows of the stream so far, where they are kept and messages say what they said."""

@@ -42,6 +42,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
+from sksvi.models.gp.first_lengths import shortened
 from sksvi.models.gp.full import FullGP
 
 if TYPE_CHECKING:
@@ -273,7 +274,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
 
     def _model_at_start(self, problem: Problem, seed: int) -> FullGP:
-        return started_at_part(problem, cast(FullGP, problem.model), self.tol)
+        model = cast(FullGP, problem.model)
+        if self.kernel is None and model.learned:
+            model = model.replaced(kernel=shortened(model.kernel, model.likelihood, problem.data))
+        return started_at_part(problem, model, self.tol)
 
     def _continued(self, problem: Problem) -> State:
         state = self.state_
