@@ -51,6 +51,7 @@ from sksvi.gaussian_process._start import (
     merged,
     numbers_held,
     refused,
+    shortened,
     spread_of,
     targets_and_spread,
 )
@@ -62,7 +63,6 @@ from sksvi.inference.stream_state import StreamState
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.data import Table
 from sksvi.models.gp.bounds import left_over
-from sksvi.models.gp.first_lengths import shortened
 from sksvi.models.gp.hyperpriors import HyperPrior
 from sksvi.models.gp.inducing import unwhitened
 from sksvi.models.gp.integrated import MANY_ROWS

@@ -34,7 +34,7 @@ from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._part import started_at_part
 from sksvi.gaussian_process._process import GaussianProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
-from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, spread_of
+from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, shortened, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.start import continued
@@ -42,7 +42,6 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
-from sksvi.models.gp.first_lengths import shortened
 from sksvi.models.gp.full import FullGP
 
 if TYPE_CHECKING:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sksvi._runtime import parallel
+from sksvi.algorithms.ascent import ascend
 from sksvi.likelihoods.scales import weighted_moments
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import JITTERS
-from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE
+from sksvi.models.gp.bounds import JITTERS, log_density, log_evidence
+from sksvi.models.gp.inducing import LEAST_ROWS, ROWS_PER_CENTRE, uniforms
 from sksvi.models.gp.integrated import CANDIDATES, EXACT_ROWS, MANY_ROWS
 from sksvi.models.gp.sparse import CACHED_NUMBERS
 from sksvi.models.linear.glm import best_constant
@@ -26,6 +28,12 @@ OPTIMAL_ROWS, MERGED_ROWS = 5000, 2**16
 INPUT_UNIT = 3.0
 #: Distance in these units at which an inducing point is a row.
 AT_ROW = 1e-6
+#: Rows that say how short the first lengths are, about, shares of f in the variance, and thirds of lengths.
+SAMPLE, SHARES, THIRDS = 200, (0.1, 0.4, 0.8, 0.97), 4
+#: Nats by which shorter lengths must be better, and share of what they explain that explains a part of it.
+CLEARLY, PART = 5.0, 0.1
+#: Gain at which a search ends, its looks, and e-folds that it may go; least curvature of a row, relative to the mean.
+ENOUGH, LOOKS, WIDEST, LEAST_CURVATURE = 0.3, 40, 6.9, 0.5
 
 
 def refused(what: str) -> str:
@@ -50,6 +58,75 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
         away = likelihood.points(data.y) - (0.0 if data.offset is None else data.offset)
         variance = float(np.average(np.square(away), weights=data.weight)) or 1.0
     return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
+
+
+def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
+    """The scaled RBF, with other lengths where these have clearly more evidence of a sample than those that it has.
+
+    Between one wave in all rows and many the evidence has a valley, beyond which a search ends at noise alone. The
+    kernel stays where its lengths explain a part of what shorter ones do and a search from there finds as much.
+    """
+    rows = data.reduced(partial(_sampled, SAMPLE / len(data)), Table.concatenated)
+    targets = as_measured(likelihood, rows)
+    n, start = len(rows), np.concatenate([[0.0], kernel.theta[1:], [0.0]])
+    R, values = kernels.cross(kernel.clone_with_theta(start[:-1]), rows.X, rows.X), list[float]()
+
+    def evidence(share: float) -> float:
+        found = [log_density(share * R, one, 1.0 - share) for one in targets]
+        return sum(value + 0.5 * (square - n * (1.0 + np.log(square / n))) for value, square in found)  # best variance
+
+    alone = evidence(0.0)
+    while not values or (len(values) <= THIRDS and R.sum() > n + 1.0):  # while rows have neighbours
+        values.append(max(map(evidence, SHARES)))
+        R[R < np.finfo(float).eps] = 0.0
+        R = R * R * R
+        R = R * R * R  # of a third of the length
+    best = int(np.argmax(values))
+    clear = values[best] - CLEARLY
+    if values[0] >= clear:
+        return kernel
+    partly = values[0] - alone > PART * (values[best] - alone)
+    end, value = _climbed(kernel, start, targets, clear if partly else np.inf)
+    if partly and value > clear:
+        return kernel
+    varies = np.ptp(rows.X, axis=0) > 0 if len(start) > 3 else True
+    lengths = end[1:-1] if value > values[best] else start[1:-1] - best * np.log(3.0) * varies
+    return kernel.clone_with_theta(np.append(kernel.theta[0], lengths))
+
+
+def _sampled(share: float, data: Any) -> Table:
+    """About this share of rows, the same ones wherever they lie."""
+    return data.take(np.flatnonzero(uniforms(0, getattr(data, "first", 0), len(data)) < share))
+
+
+def as_measured(likelihood: Any, data: Table) -> list[Table]:
+    """What Newton's step from f = 0 regresses on, of each latent, in units of its spread; none of rows without any.
+
+    Weights are relative. A row that bends less than others is nearer to 0 than it would be with a weight of its own.
+    """
+    latents = np.zeros((len(data), likelihood.n_latents))
+    _, slope, bend = likelihood.derivatives(data.y, data.on(latents if latents.shape[1] > 1 else latents[:, 0]))
+    own = np.ones(len(data)) if data.weight is None else data.weight
+    bend = -np.reshape(bend, latents.shape).mean(axis=1)
+    curvature = np.maximum(bend, LEAST_CURVATURE * np.average(np.maximum(bend, 0.0), weights=own))
+    if not (np.all(curvature > 0) and np.all(np.isfinite(slope)) and np.all(np.isfinite(curvature))):
+        return []
+    weight = own * curvature / np.mean(own * curvature)
+    y = np.reshape(slope, latents.shape) / curvature[:, None]
+    y -= np.average(y, axis=0, weights=weight)
+    spread = np.sqrt(np.average(np.square(y), axis=0, weights=weight))
+    return [Table(data.X, one / unit, weight) for one, unit in zip(y.T, spread, strict=True) if unit > 0]
+
+
+def _climbed(kernel: Any, start: Array, targets: list[Table], clear: float) -> tuple[Array, float]:
+    """Parameters and log evidence where a search ends that begins at the kernel's and log noise, or above `clear`."""
+
+    def look(x: Array) -> tuple[float, Array]:
+        found = [log_evidence(kernel.clone_with_theta(x[:-1]), one, np.exp(x[-1])) for one in targets]
+        return sum(value for value, *_ in found), sum(np.append(own, slope * np.exp(x[-1])) for _, own, slope in found)
+
+    box = list(zip(start - WIDEST, start + WIDEST, strict=True))
+    return ascend(look, start, box, lambda value: value > clear, lambda _: ENOUGH, LOOKS)
 
 
 def at_rows(points: Array, data: Any, unit: Array, inducing: Any) -> Array:

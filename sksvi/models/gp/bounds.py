@@ -238,6 +238,16 @@ def whitened_rows(geometry: Any, data: Table, noise: float) -> tuple[Array, Arra
     return np.ascontiguousarray(rows), target, constant - float(np.log(np.diagonal(L)).sum())
 
 
+def log_density(K: Array, data: Table, noise: float) -> tuple[float, float]:
+    """log p(y), nats, and the square of whitened y, where f has the covariance K, which is overwritten."""
+    own, constant = row_noise(data, noise)
+    K.flat[:: len(K) + 1] += own
+    L = factor_of_y(K.T, noise)
+    half = lapack.dtrtrs(L, data.centred, lower=1)[0]
+    square = float(half @ half)
+    return constant - 0.5 * (square + len(half) * LOG_2PI) - float(np.log(np.diagonal(L)).sum()), square
+
+
 def log_evidence(kernel: Any, data: Table, noise: float) -> tuple[float, Array, float]:
     """log p(y), and its derivatives in ``kernel.theta`` and in the noise variance.
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import lapack
 
 from sksvi._runtime import parallel
 from sksvi._runtime.parallel import times_triangle
@@ -15,7 +14,7 @@ from sksvi.families import DiagonalGaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.integrals.nodes import Nodes, Rule, corners, curvature_by_slopes, design, normal_about, shape_about
 from sksvi.models.gp import kernels
-from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, factor_of_y, inverse_triangle, row_noise
+from sksvi.models.gp.bounds import LOG_2PI, Geometry, factor, inverse_triangle, log_density
 from sksvi.models.gp.collapsed import at_best, by_sums, collapsed, summed
 from sksvi.models.gp.full_search import LEFT, average_information
 from sksvi.models.gp.hyperpriors import HyperPrior
@@ -116,13 +115,8 @@ class ConjugateEvaluations(_Sparse):
 
     def evidence(self, q: dict[str, Any]) -> float:
         """log p(y)."""
-        noise, X = self.model.current_likelihood(q).noise_variance, self.data.X
-        own, constant = row_noise(self.data, noise)
-        A = kernels.node(self.kernel_at(q)).value(Pair(X, X, False))
-        A.flat[:: len(A) + 1] += own
-        L = factor_of_y(A.T, noise)
-        half = lapack.dtrtrs(L, self.data.centred, lower=1)[0]
-        return constant - 0.5 * float(half @ half + len(half) * LOG_2PI) - float(np.log(np.diagonal(L)).sum())
+        K = kernels.node(self.kernel_at(q)).value(Pair(self.data.X, self.data.X, False))
+        return log_density(K, self.data, self.model.current_likelihood(q).noise_variance)[0]
 
     def curvature(self, low: Array, high: Array) -> Array | None:
         """By slopes of the bound: of a sample where rows are many, blown up to all of them."""
