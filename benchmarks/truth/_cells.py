@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.testing import simulate_glm, simulate_gp, simulate_intermittent, simulate_mixed, simulate_series
-from sksvi.testing.simulations import MEASURED
+from sksvi.testing.simulations import MEASURED, Rows, Simulated, draw_targets
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,21 @@ def gp(estimator: str, n: int, D: int, repetitions: int, **truth: Any) -> Cell:
     )
 
 
+def waves(estimator: str, likelihood: str, n: int, D: int, count: int, repetitions: int) -> Cell:
+    """A cell of the Gaussian processes with so many waves in every column."""
+    amplitude = {"gaussian": 1.0, "poisson": 0.8, "logit": 3.0}[likelihood]
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        X = rng.uniform(size=(n + 40, D))
+        f = amplitude * np.prod(np.sin(2.0 * np.pi * count * X), axis=1) + (likelihood == "poisson")
+        y = f + 0.3 * rng.standard_normal(len(f)) if likelihood == "gaussian" else draw_targets(likelihood, f, rng)
+        return Simulated(X[:n], y[:n], f[:n], likelihood, (), {"inside": Rows(X[n:], f[n:], y[n:])})
+
+    what = {"likelihood": likelihood} if estimator == "SparseGPRegressor" else {}
+    name = f"{estimator} {likelihood} {n} x {D}, {count} waves"
+    return Cell(name, estimator, simulate, ours(estimator, **what), repetitions)
+
+
 def series(likelihood: str, n: int, repetitions: int = 100, **truth: Any) -> Cell:
     """A cell of the series."""
     seasonal = truth.get("seasonal")
@@ -154,7 +169,11 @@ def gp_cells() -> list[Cell]:
     cells += [gp(regressor, 100, 2, 40, truth="matern"), gp(regressor, 30, 2, 80, truth="additive", noise=0.5)]
     cells += [gp(regressor, 100, 8, 30, truth="additive", noise=0.5)]
     cells += [gp(classifier, n, 2, r, amplitude=a) for n, r, a in ((30, 80, 2.0), (100, 60, 4.0), (300, 15, 4.0))]
-    return cells + [gp(sparse, n, 2, r, amplitude=a) for n, r, a in ((30, 60, 2.0), (100, 40, 4.0))]
+    cells += [gp(sparse, n, 2, r, amplitude=a) for n, r, a in ((30, 60, 2.0), (100, 40, 4.0))]
+    sizes = ((120, 1, 10), (300, 1, 10), (1000, 1, 10), (500, 2, 3))
+    cells += [waves(regressor, "gaussian", n, D, count, 40) for n, D, count in sizes]
+    cells.append(waves(regressor, "poisson", 300, 1, 15, 40))
+    return cells + [waves(one, "logit", 400, 1, 8, 40) for one in (classifier, sparse)]
 
 
 def series_cells() -> list[Cell]:

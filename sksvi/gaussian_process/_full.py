@@ -62,7 +62,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
-        their mean. Not `WhiteKernel`.
+        their mean, or shorter where some rows have clearly more evidence of that. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
