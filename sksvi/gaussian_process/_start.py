@@ -122,8 +122,9 @@ def _climbed(kernel: Any, start: Array, targets: list[Table], clear: float) -> t
     """Parameters and log evidence where a search ends that begins at the kernel's and log noise, or above `clear`."""
 
     def look(x: Array) -> tuple[float, Array]:
-        found = [log_evidence(kernel.clone_with_theta(x[:-1]), one, np.exp(x[-1])) for one in targets]
-        return sum(value for value, *_ in found), sum(np.append(own, slope * np.exp(x[-1])) for _, own, slope in found)
+        here, noise = kernel.clone_with_theta(x[:-1]), np.exp(x[-1])
+        values, own, in_noise = zip(*(log_evidence(here, one, noise) for one in targets), strict=True)
+        return sum(values), np.append(np.sum(own, axis=0), noise * sum(in_noise))
 
     box = list(zip(start - WIDEST, start + WIDEST, strict=True))
     return ascend(look, start, box, lambda value: value > clear, lambda _: ENOUGH, LOOKS)

@@ -109,12 +109,8 @@ class ConjugateEvaluations(_Sparse):
 
     def quick(self, q: dict[str, Any]) -> float:
         """The collapsed bound; where nothing is left open, and of the optimal one, the exact evidence."""
-        if self.exact:
-            return self.evidence(q)
-        return at_best(*self.parts(q))[0]
-
-    def evidence(self, q: dict[str, Any]) -> float:
-        """log p(y)."""
+        if not self.exact:
+            return at_best(*self.parts(q))[0]
         K = kernels.node(self.kernel_at(q)).value(Pair(self.data.X, self.data.X, False))
         return log_density(K, self.data, self.model.current_likelihood(q).noise_variance)[0]
 
