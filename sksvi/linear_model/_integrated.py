@@ -35,7 +35,7 @@ from sksvi.predictive.plain import check_latents
 
 Array = np.ndarray
 
-#: Rows that are looked at for one parameter of a likelihood at most, and how far apart two looks at a sample of more are.
+#: Most rows that are looked at for one parameter of a likelihood, and how far apart two looks at a sample of more are.
 MOST_ROWS, BESIDE = 20_000, 0.1
 #: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
 MOST_LOOKS, SETTLED = 10, 1e-2
