@@ -149,7 +149,8 @@ class ClassificationMethods(ClassifierMixin):
         -------
         ndarray of shape (n,)
         """
-        return self.classes_[np.argmax(self.predict_proba(X, offset), axis=1)]
+        best = np.argmax(self.predict_proba(X, offset), axis=1)
+        return self.classes_[best]
 
     def decision_function(self, X: MatrixLike, offset: PerRow | None = None) -> Array:
         """Log odds of `predict_proba` (two classes), else its logarithm.

@@ -104,7 +104,7 @@ FLAT_TOL = 1e-9
 #: Matrices of the size of the covariance that a fit holds at its peak, as `python -m benchmarks hostile.memory` has it:
 #: of two q's mean, root, precision, covariance and what a step makes of them. Then those of nodes, where weights settle
 #: once more before nodes are found again.
-COVARIANCES, SETTLED = 15.5, 8.5
+COVARIANCES, SETTLED = 22.0, 8.5
 #: Matrices of the size of a wide design that its span takes.
 SPANS = 3.0
 

@@ -38,7 +38,7 @@ Array = np.ndarray
 #: Most rows that are looked at for one parameter of a likelihood, and how far apart two looks at a sample of more are.
 MOST_ROWS, BESIDE = 20_000, 0.1
 #: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
-MOST_LOOKS, SETTLED = 10, 1e-2
+MOST_LOOKS, SETTLED = 10, 2e-3
 #: Columns a row beyond which what is learned of their prior leans on every row.
 MANY_COLUMNS = 0.5
 
@@ -171,15 +171,18 @@ class Looked:
         model = self.model.with_likelihood(self.model.likelihood.replace(theta))
         q = {name: own for name, own in self.state.q.items() if name != "likelihood"} | {"weights": block}
         problem = replace(self.problem, model=model)
-        gradient, value = evaluate(problem, replace(self.state, q=q), whole(problem))
-        return RowsAt(value, block.message_from_gradient(gradient["weights"]), block)
+        with np.errstate(over="ignore", invalid="ignore"):  # where rows have no density
+            gradient, value = evaluate(problem, replace(self.state, q=q), whole(problem))
+            return RowsAt(value, block.message_from_gradient(gradient["weights"]), block)
 
     def _settled(self, theta: Array) -> RowsAt:
-        """Natural steps of the weights from those of the fit, shorter where one leads too far."""
+        """Natural steps of the weights from those of the fit, shorter where one leads too far.
+
+        With the message that these weights have themselves the evidence is their bound, however near they have come.
+        """
         here, share = self.look(theta, self.block), 1.0
-        bound = here.value - here.block.kl(self.prior)
+        own, bound = here.block.over(self.prior), here.value - here.block.kl(self.prior)
         for _ in range(MOST_LOOKS):
-            own = here.block.over(self.prior)
             try:
                 block = self.prior.times(own.plus(here.message.plus(own, -1.0), share))
             except NotPositiveDefinite:
@@ -189,10 +192,10 @@ class Looked:
                 break
             there = self.look(theta, block)
             if (higher := there.value - block.kl(self.prior)) > bound:
-                here, bound, share = there, higher, min(1.0, 2.0 * share)
+                here, own, bound, share = there, block.over(self.prior), higher, min(1.0, 2.0 * share)
             else:
                 share *= 0.5
-        return here
+        return RowsAt(here.value, own, here.block)
 
 
 class Extrapolated:
@@ -213,9 +216,9 @@ class Extrapolated:
             rows.problem = replace(rows.problem, data=part, total=total)
         point, rule = state.q["likelihood"], cast(Newton, rows.model.hyper["likelihood"])
         gradient = evaluate(rows.problem, state, whole(rows.problem))[0]
-        flat = np.zeros(point.value.size), np.zeros((point.value.size,) * 2)
         self.theta, self.block, self.bend = point.value, rows.block, gradient["likelihood"][1]
-        self.slope = -rule.with_density(state.q, flat)[0]  # the fit is at its highest density
+        # The fit is at its highest density.
+        self.slope = -rule.with_density(state.q, (np.zeros(point.value.size), np.zeros(())))[0]
         self.message = rows.block.over(rows.prior)
         moves = BESIDE * np.eye(len(self.theta))
         looks = [[rows.look(self.theta + sign * move, rows.block).message for sign in (0.5, -0.5)] for move in moves]
@@ -256,7 +259,9 @@ def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | E
     """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
     model, q = cast(LinearModel, problem.model), state.q
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
-    if not (learned and state.converged and integrates(estimator)):
+    # A level without rows has half a row at the mode.
+    empty = model.likelihood.scales.collinear and model.likelihood.scales.prior() is not None
+    if not (learned and state.converged and integrates(estimator)) or empty:
         return None
     # Differences that place the nodes take as many looks as the parameters have pairs.
     many = len(problem.data) * q["likelihood"].value.size ** 2 > MOST_ROWS

@@ -70,11 +70,10 @@ class Iterate:
     point_slope: Array
     point_bend: Array
 
-    @cached_property
-    def message(self) -> Message:
+    @property
+    def message(self) -> Any:
         """Natural parameters of q less those of its prior."""
-        message: Message = self.block.over(self.prior)
-        return message
+        return self.block.over(self.prior)
 
     @cached_property
     def slope(self) -> Message:

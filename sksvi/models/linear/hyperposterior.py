@@ -37,6 +37,9 @@ UNIT, SEARCH = 0.2, {"eps": 0.25, "gtol": 0.02, "ftol": 1e-5, "maxls": 5}
 #: Deviation of effects, in the unit of f, of levels that are as good as alike; share of what the density may fall by
 #: towards an end that matters; and how far from the mode, in logarithms, that end is at least.
 LEAST_GROUP_STD, SHARE_OF_END, CLEARLY_APART = 1e-3, 0.95, 2.0
+#: Rows for each weight, of which fewer are looked at under the weights that a node has, whose bound they give: to first
+#: order about others the density of parameters of their likelihood may grow without end.
+FEW_ROWS = 5.0
 
 
 @dataclass
@@ -184,7 +187,10 @@ class LinearHyperposterior:
             prior = gaussian(prior.mean, prior.structure.scaled(prior.precision, prior_power))
         share = power * information
         if "likelihood" in self.places and self.noise is None:
-            rows = self.looks(q["likelihood"].value)
+            theta = q["likelihood"].value
+            rows = self.looks(theta)
+            if self.n < FEW_ROWS * self.block.mean.size:
+                rows = self.looks.look(theta, prior.times(rows.message.faded(share)))._replace(message=rows.message)
             spared = rows.value - self._expected_message(rows.block, rows.message)
             return float(prior.log_evidence(rows.message, share) + power * spared)
         total = prior.log_evidence(self.message, share)
@@ -292,7 +298,9 @@ class LinearHyperposterior:
         return sharp
 
     def _weights_at(self, q: dict[str, Any]) -> Any:
-        """The weights where rows are looked at for the parameters of their likelihood."""
+        """The weights where rows are looked at for hyperparameters."""
+        if self.levels is not None:
+            return self.levels.weights(q)
         return self.model.prior(q)[self.model.main].times(self.looks(q["likelihood"].value).message)
 
     def highest(self) -> Array:
@@ -338,11 +346,8 @@ class LinearHyperposterior:
         shares = np.array([self.information(q) for q in blocks])
         precision, mean = self.prior.precision, self.prior.mean
         by_node = np.array(priors) if isinstance(precision, np.ndarray) else priors
-        found = None
-        if self.levels is not None:
-            found = [self.levels.weights(q) for q in blocks]
-        elif "likelihood" in self.places and self.noise is None:
-            found = [self._weights_at(q) for q in blocks]
+        by_rows = self.levels is not None or ("likelihood" in self.places and self.noise is None)
+        found = [self._weights_at(q) for q in blocks] if by_rows else None
         return NodeBlocks(
             self.block, mean, precision, by_node, shares, nodes.weights, found, self.model.widening(self.q)
         )
