@@ -185,8 +185,8 @@ def likelihood_tables(estimator: Any, coverage: float) -> list[Any]:
 
 def cut_points_have_nodes(estimator: Any) -> bool:
     """Whether a summary has cut points less the intercept, in the place of both: rows tell their difference alone."""
-    together = estimator.likelihood_.scales.collinear and estimator.fit_intercept
-    return bool(together and "likelihood" in estimator._fitted.places)
+    places, together = estimator._fitted.places, estimator.likelihood_.scales.collinear
+    return bool(together and estimator.fit_intercept and "likelihood" in places)
 
 
 def intercept_at_nodes(estimator: Any) -> tuple[Array, Array]:

@@ -270,9 +270,8 @@ def backtracked(problem: Problem, state: State) -> State:
     progress, here = line_search_state(tried), found.trial
     damping = progress.damping if found.halvings else min(longest(problem), DAMPING_GROWTH * progress.damping)
     gain, last = here.bound - before.bound, before.bound - state.bounds[-2] if len(state.bounds) > 1 else np.inf
-    error = subspace.ERRORS * slack * (abs(before.bound) + 1)
-    creeping = max(subspace.SLOWLY * last, error) < gain < subspace.CREEPING
-    return with_evaluation(problem, tried, here, damping, creeping)
+    least = max(subspace.SLOWLY * last, subspace.ERRORS * slack * (abs(before.bound) + 1))
+    return with_evaluation(problem, tried, here, damping, least < gain < subspace.CREEPING)
 
 
 def longest(problem: Problem) -> float:

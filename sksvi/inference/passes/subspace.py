@@ -33,7 +33,7 @@ Array = np.ndarray
 
 #: How many q beside the present one a step goes on from, and the most weights that so many are kept of.
 DEPTH, MOST_WEIGHTS = 3, 1024
-#: A step that gained less creeps, nats, if not below this share of the gain before, nor these errors of the bound's rule.
+#: A step creeps that gained less, nats, but this share of the gain before, and these errors of the bound's rule.
 CREEPING, SLOWLY, ERRORS = 3.0, 0.3, 1e3
 #: Directions of the span in which the bound bends by a smaller share of the largest bend are rounding.
 FLAT = 1e-8
