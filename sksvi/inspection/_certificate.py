@@ -113,7 +113,7 @@ def fixed_point_certificate(
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> model = BayesianGLMClassifier().fit(X, y)
     >>> print(f"{fixed_point_certificate(model, X, y).largest_rate:.2f}")
-    1.02
+    1.03
     """
     check_choice(mean, "mean", tuple(RULES))
     fit = FittedRows(model, X, y, sample_weight, offset, exposure)

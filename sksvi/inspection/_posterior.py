@@ -195,7 +195,7 @@ def check_posterior(
     >>> X = X.iloc[:, :10]
     >>> found = check_posterior(BayesianGLMClassifier().fit(X, y), X, y)
     >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws, {found.log_evidence:.1f} nats")
-    0.5, 3709 draws, -93.9 nats
+    0.6, 3706 draws, -93.9 nats
     >>> found = check_posterior(BayesianGLMClassifier(covariance="diag").fit(X, y), X, y)
     >>> print(f"{found.k_hat:.1f}, {found.effective_sample_size:.0f} draws")
     0.9, 57 draws
