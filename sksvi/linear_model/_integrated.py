@@ -219,7 +219,7 @@ class Extrapolated:
         self.theta, self.block, self.bend = point.value, rows.block, gradient["likelihood"][1]
         # The fit is at its highest density.
         self.slope = -rule.with_density(state.q, (np.zeros(point.value.size), np.zeros(())))[0]
-        self.message = rows.block.over(rows.prior)
+        self.look, self.message = rows.look, rows.block.over(rows.prior)
         moves = BESIDE * np.eye(len(self.theta))
         looks = [[rows.look(self.theta + sign * move, rows.block).message for sign in (0.5, -0.5)] for move in moves]
         self.turns = [high.plus(low, -1.0).faded(1.0 / BESIDE) for high, low in looks]

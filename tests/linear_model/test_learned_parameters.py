@@ -96,3 +96,11 @@ def test_leave_one_out_has_each_node_s_own_messages(global_random_seed):
         rest = BayesianGLMRegressor(likelihood="weibull").fit(X.drop(row), y.drop(row))
         wanted = rest.log_predictive_density(X.loc[[row, event]], y.loc[[row, event]])[0]
         assert found.pointwise["elpd"][row] == pytest.approx(wanted, abs=0.08)
+
+
+def test_many_levels_in_few_rows_for_each_column(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.standard_normal((120, 30))
+    y = np.argsort(np.argsort(X[:, 0] + rng.logistic(size=120))) // 5
+    table = BayesianGLMRegressor(likelihood="ordinal").fit(X, y).summary()
+    assert len(table) == 30 + 23 and np.all(np.isfinite(table[["mean", "std"]]))
