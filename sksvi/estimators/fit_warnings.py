@@ -15,6 +15,7 @@ from scipy.special import gammaincc, ndtr
 from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
 from sksvi.estimators.checks import LEAST_SPREAD
+from sksvi.partitions.collections import is_collection
 from sksvi.predictive import Predictive
 
 Array = np.ndarray
@@ -98,6 +99,21 @@ def one_sided(likelihood: Any, y: Array) -> str:
         return f"y is {y[0]:g}" if at_end and np.all(y == y[0]) else ""
     ends = ("no success", "no failure")
     return next((text for text, column in zip(ends, likelihood.outcomes(y), strict=True) if not np.any(column)), "")
+
+
+#: Mean of weights that are no whole numbers from which they are hardly repetitions: intervals are half as wide as of 1.
+MOST_REPEATED = 4.0
+
+
+def of_weights(weight: Any) -> Iterator[str]:
+    """Warning about weights that are hardly numbers of rows, such as those of a survey or inverse variances."""
+    weight = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
+    if weight.mean() > MOST_REPEATED and np.any(weight != np.round(weight)):
+        yield (
+            f"sample_weight says how many rows a row counts as: these {weight.size} count as {weight.sum():,.0f}, and "
+            "intervals are as narrow as those of so many. If it has weights of a survey or inverse variances, give "
+            "sample_weight / sample_weight.mean()."
+        )
 
 
 def separation(names: list[str], n: int) -> str:

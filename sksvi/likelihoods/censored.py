@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.scales import Scales
 from sksvi.likelihoods.tails import Tails
-from sksvi.likelihoods.traits import Array, LikelihoodTraits, Support, as_float
+from sksvi.likelihoods.traits import Array, LikelihoodTraits, as_float
 
 Terms = tuple[Array, Array, Array]
 
@@ -52,6 +53,14 @@ class Censored(Likelihood):
     [-2. -2.]
     """
 
+    support = property(attrgetter("likelihood.support"))
+    width = property(attrgetter("likelihood.width"))
+    link_unit = property(attrgetter("likelihood.link_unit"))
+    ratio = property(attrgetter("likelihood.ratio"))
+    bends = property(attrgetter("likelihood.bends"))
+    reported = property(attrgetter("likelihood.reported"))
+    unconstrained = property(attrgetter("likelihood.unconstrained"))
+
     def __init__(self, likelihood: Likelihood, truncated: bool = False) -> None:
         self.likelihood = likelihood
         self.truncated = truncated
@@ -62,26 +71,6 @@ class Censored(Likelihood):
         own = self.likelihood.traits
         concave = own.log_concave and not self.truncated
         return LikelihoodTraits(additive=own.additive, log_concave=concave, positive=own.positive, censored=True)
-
-    @property
-    def support(self) -> Support:  # type: ignore[override]
-        return self.likelihood.support
-
-    @property
-    def width(self) -> float:
-        return self.likelihood.width
-
-    @property
-    def link_unit(self) -> float:
-        return self.likelihood.link_unit
-
-    @property
-    def ratio(self) -> str | None:
-        return self.likelihood.ratio
-
-    @property
-    def bends(self) -> np.ndarray:
-        return self.likelihood.bends
 
     def mean(self, f: Array) -> Array:
         return self.likelihood.mean(f)
@@ -139,8 +128,6 @@ class Censored(Likelihood):
         if self.truncated and np.any(wrong := y[:, 3] >= np.where(kind == BELOW, upper, lower)):
             row = int(np.argmax(wrong))
             raise ValueError(f"y needs entry < time; found {y[row, 3]:g} and {lower[row]:g} in row {row}.")
-        if np.all(kind == ABOVE):
-            raise ValueError(f"y has no event: all {len(kind)} rows are censored to the right.")
 
     @property
     def _tails(self) -> Tails:
@@ -217,6 +204,8 @@ class Censored(Likelihood):
 
     # ---- learned parameters
     def start(self, y: Array, weight: Array | None = None) -> Likelihood:
+        if np.all(y[:, 2] == ABOVE):
+            raise ValueError(f"y has no event: all {len(y)} rows are censored to the right.")
         return self._with(self.likelihood.start(self.points(y), weight))
 
     def _with(self, likelihood: Any) -> Censored:
@@ -227,14 +216,6 @@ class Censored(Likelihood):
     @property
     def scales(self) -> Scales[Likelihood]:
         return CensoredScales(self)
-
-    @property
-    def reported(self) -> dict[str, float]:
-        return self.likelihood.reported
-
-    @property
-    def unconstrained(self) -> np.ndarray:
-        return self.likelihood.unconstrained
 
     def replace(self, unconstrained: Array) -> Censored:
         return self._with(self.likelihood.replace(unconstrained))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from sksvi.integrals import quadrature
 from sksvi.likelihoods.base import Likelihood
 from sksvi.likelihoods.scales import Scales
-from sksvi.likelihoods.traits import Array, LikelihoodTraits, Support, as_float
+from sksvi.likelihoods.traits import Array, LikelihoodTraits, as_float
 
 #: Scale in g over which log p(y | f, g) bends: of log(1 + z² exp(-2g)) a third of π / 2.
 WIDTH = 0.5
@@ -46,6 +47,10 @@ class Distributional(Likelihood):
     -1.9189
     """
 
+    support = property(attrgetter("likelihood.support"))
+    link_unit = property(attrgetter("likelihood.link_unit"))
+    ratio = property(attrgetter("likelihood.ratio"))
+
     def __init__(self, likelihood: Likelihood, kind: str) -> None:
         self.likelihood = likelihood
         self.kind = kind
@@ -53,18 +58,6 @@ class Distributional(Likelihood):
     @property
     def traits(self) -> LikelihoodTraits:  # type: ignore[override]
         return replace(self.likelihood.traits, log_concave=False, exponential=False)
-
-    @property
-    def support(self) -> Support:  # type: ignore[override]
-        return self.likelihood.support
-
-    @property
-    def link_unit(self) -> float:
-        return self.likelihood.link_unit
-
-    @property
-    def ratio(self) -> str | None:
-        return self.likelihood.ratio
 
     @property
     def parameter(self) -> tuple[str, float]:

@@ -44,6 +44,31 @@ def test_the_warning_names_both_labels_of_the_first_such_row():
         BayesianGLMRegressor().fit(X, y.iloc[[0, 1, 2, 4, 3, *range(5, N)]])
 
 
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_weights_that_are_no_numbers_of_rows_are_told_of(fit, global_random_seed):
+    X, y = table(global_random_seed)
+    variance = np.random.default_rng(global_random_seed).uniform(0.01, 0.1, N)
+    with pytest.warns(UserWarning, match=rf"these {N} count as [0-9,]+.*sample_weight / sample_weight.mean"):
+        getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=1.0 / variance)
+    for counts in (np.round(1.0 / variance), variance.mean() / variance, 7.0):  # repetitions, and what the words ask for
+        getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=counts)
+
+
+def test_inverse_variances_over_their_mean_are_weighted_least_squares(global_random_seed):
+    rng, n = np.random.default_rng(global_random_seed), 200
+    variance = rng.uniform(0.1, 4.0, n)
+    X = rng.standard_normal((n, 2))
+    y = X @ [1.0, -1.0] + np.sqrt(variance) * rng.standard_normal(n)
+    weight = variance.mean() / variance
+    model = BayesianGLMRegressor(prior_precision="flat").fit(X, y, sample_weight=weight / weight.mean())
+    A = np.column_stack([X, np.ones(n)])
+    gram = A.T @ (weight[:, None] * A)
+    best = np.linalg.solve(gram, A.T @ (weight * y))
+    error = np.sqrt(np.sum(weight * np.square(y - A @ best)) / (n - 3) * np.diag(np.linalg.inv(gram)))
+    np.testing.assert_allclose(model.coef_, best[:2], atol=1e-6)
+    np.testing.assert_allclose(model.coef_std_, error[:2], rtol=0.02)
+
+
 def test_a_table_of_pairs_is_read_alike():
     pairs = pd.DataFrame({"user": np.arange(N) % 4, "item": np.arange(N) % 5})
     y = pd.Series(np.arange(N, dtype=float))
@@ -57,7 +82,7 @@ def counts(seed, n=40):
     exposure = pd.Series(rng.uniform(1.0, 9.0, n), days)
     X = pd.DataFrame({"a": rng.standard_normal(n)}, days)
     turned = exposure[::-1]
-    beside = {"exposure": turned, "offset": np.log(turned), "sample_weight": turned}
+    beside = {"exposure": turned, "offset": np.log(turned), "sample_weight": turned.round()}
     return X, pd.Series(rng.poisson(exposure).astype(float), days), beside
 
 

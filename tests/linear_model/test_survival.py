@@ -159,6 +159,17 @@ def test_weights_are_copies_and_streams_see_all_rows(global_random_seed):
     assert abs(stream.coef_[0] - whole.coef_[0]) < whole.coef_std_[0]
 
 
+def test_rows_without_any_event_are_judged_and_stream_on(global_random_seed):
+    X, y = survival(60, global_random_seed)
+    model = BayesianGLMRegressor(likelihood="weibull").fit(X, y)
+    at = [1.0, 4.0, 20.0]
+    rows = pd.DataFrame({"time": at, "event": 0})
+    density = np.exp(model.log_predictive_density(X[:3], rows))
+    np.testing.assert_allclose(density, np.diag(model.predict_survival(X[:3], at)), atol=1e-6)
+    stream = BayesianGLMRegressor(likelihood="weibull").partial_fit(X, y)
+    assert stream.partial_fit(X[:3], rows).n_samples_seen_ == 63
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
