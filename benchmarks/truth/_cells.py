@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sksvi.testing import simulate_glm, simulate_gp, simulate_intermittent, simulate_mixed, simulate_series
-from sksvi.testing.simulations import MEASURED, Rows, Simulated, draw_targets
+from sksvi.testing.simulations import MEASURED, Effect, Rows, Simulated, draw_targets
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,30 @@ def series(likelihood: str, n: int, repetitions: int = 100, **truth: Any) -> Cel
     )
 
 
+#: How the level of a series with an intervention goes on from a point to the next: damping, and variance of a step.
+LEVELS = {"walks": (1.0, 0.01), "returns": (0.5, 0.75), "returns slowly": (0.9, 0.19), "stays": (1.0, 0.0)}
+
+
+def intervention(level: str, n: int, repetitions: int) -> Cell:
+    """A cell of the series with a column that is 0 before 70 % of the points and 1 after, beside a level."""
+    import pandas as pd
+
+    damping, variance = LEVELS[level]
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        steps, x = np.sqrt(variance) * rng.standard_normal(n + 12), (np.arange(n + 12) >= 0.7 * n) * 1.0
+        walk = np.zeros(n + 12)
+        for t in range(1, n + 12):
+            walk[t] = damping * walk[t - 1] + steps[t]
+        f, X = 3.0 + walk + x, pd.DataFrame({"step": x})
+        y, effects = f + rng.standard_normal(n + 12), (Effect("step", 1.0, "coefficient"),)
+        ahead = {"ahead": Rows(X.iloc[n:], f[n:], y[n:])}
+        return Simulated(X.iloc[:n], y[:n], f[:n], "gaussian", effects, ahead)
+
+    name = f"Series gaussian, {n} points, a step beside a level that {level}"
+    return Cell(name, "Series gaussian", simulate, ours("DynamicGLM", likelihood="gaussian"), repetitions)
+
+
 def glm_cells() -> list[Cell]:
     main = ("gaussian", "logit", "poisson")
     one = [(10, 1, 200), (20, 2, 200), (50, 3, 200), (50, 10, 200), (200, 10, 200), (200, 20, 150), (1000, 10, 100)]
@@ -180,6 +204,7 @@ def series_cells() -> list[Cell]:
     cells = [series(name, n, 200 if n < 200 else 100) for name in ("gaussian", "poisson") for n in (10, 20, 50, 200)]
     cells += [series(name, n, coef=0.4) for name in ("gaussian", "poisson") for n in (20, 50, 200)]
     cells += [series(name, 48, 60, seasonal=12, level_variance=0.02) for name in ("gaussian", "poisson")]
+    cells += [intervention(level, 100, 200) for level in LEVELS]
     for name in ("poisson", "negative-binomial"):
         estimator = ours("DynamicGLM", likelihood=name)
         title = f"Intermittent demand, {name}, 208 points"

@@ -98,7 +98,7 @@ class DynamicGLM(Online):
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
     level : {"auto", "walk", "damped", "constant"} or bool, default="auto"
         How the level of f moves: it walks at random, it returns to a constant (with `trend` to a line), or it stays.
-        "auto": as ``lower_bound_`` likes best; a walk gives way to what has a nat more. True: "walk", or "damped"
+        "auto": as ``lower_bound_`` likes best; a walk gives way to what has two nats more. True: "walk", or "damped"
         with `autoregressive`. False: there is no level. A given `level_variance`, and `share_variances`, are of a walk.
     trend : bool, default=False
         Whether the level has a slope that walks at random.

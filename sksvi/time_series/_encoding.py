@@ -116,7 +116,11 @@ class SeriesEncoding(Encoding):
         if part.whole and not np.any(there):
             raise ValueError(f"y has no observed value among {n}: there is nothing to fit. Leave such a series out.")
         if not base.traits.ordered:
-            _check_observed(base, values, there)
+            try:
+                _check_observed(base, values, there)
+            except ValueError as error:
+                remedy = ' Of measured values say likelihood="gaussian".' if estimator.likelihood == "auto" else ""
+                raise ValueError(f"{error}{remedy}") from error
         columns = np.zeros((n, 0)) if columns is None else columns
         rows = series(columns, values, there, weight, offset_of(estimator, offset, n))
         times = spanned(index) if part.whole else None

@@ -28,8 +28,8 @@ Array = np.ndarray
 #: A level that walks at random, one that returns to its mean, and one that stays.
 KINDS = ("walk", "damped", "constant")
 #: Nats by which another level, or a dispersion, must have more evidence than a walk: a walk may stand still, and loses
-#: little where it does.
-MARGIN = 1.0
+#: little where it does, while intervals of coefficients take what is chosen for certain.
+MARGIN = 2.0
 #: Nats within which a level that stays is taken beside a dispersion that a walk was without.
 STAYS = 1.5
 #: Tolerance of the fits that are compared: their evidence is an integral about where they end.

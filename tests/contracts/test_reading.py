@@ -50,7 +50,11 @@ def test_weights_that_are_no_numbers_of_rows_are_told_of(fit, global_random_seed
     variance = np.random.default_rng(global_random_seed).uniform(0.01, 0.1, N)
     with pytest.warns(UserWarning, match=rf"these {N} count as [0-9,]+.*sample_weight / sample_weight.mean"):
         getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=1.0 / variance)
-    for counts in (np.round(1.0 / variance), variance.mean() / variance, 7.0):  # repetitions, and what the words ask for
+    for counts in (
+        np.round(1.0 / variance),
+        variance.mean() / variance,
+        7.0,
+    ):  # repetitions, and what the words ask for
         getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=counts)
 
 

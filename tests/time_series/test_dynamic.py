@@ -209,6 +209,14 @@ def test_rates_with_their_exposures_as_weights_and_measured_likelihoods_are_not_
         DynamicGLM(level_variance=0.01).fit(None, counts_ / 7.5, sample_weight=[1, 1, 1, 0, 1])
 
 
+def test_measured_values_below_zero_are_an_error_with_a_remedy():
+    y = np.array([2.0, 1.5, -0.5, 1.0])
+    with pytest.raises(ValueError, match=r'found -0\.5 in row 2\. Of measured values say likelihood="gaussian"'):
+        DynamicGLM().fit(None, y)
+    with pytest.raises(ValueError, match=r"found -0\.5 in row 2\.$"):
+        DynamicGLM(likelihood="poisson").fit(None, y)
+
+
 def test_whole_numbers_that_vary_far_less_than_counts_are_told_of(global_random_seed):
     """A price in cents: steps of 20 where Poisson counts of that size would differ by 300."""
     steps = np.random.default_rng(global_random_seed).standard_normal(100)
