@@ -1,8 +1,8 @@
 """Learned parameters of a likelihood that coefficients follow: what 90 % intervals of both hold with nothing set.
 
 One column of slope 0.5 (levels: 2.5). Times of which a share has its event before the end, measurements below a limit
-in a share, zeros that are no counts beside small ones, levels of a strong effect. Counted are the rows of `summary()`;
-`SKSVI_CELLS="weibull"` runs only the cells whose names begin so.
+in a share, zeros that are no counts beside small ones, levels of a strong effect; at once, or as a stream. Counted are
+the rows of `summary()`; `SKSVI_CELLS="weibull"` runs only the cells whose names begin so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from benchmarks._lib.tables import arguments, progress, report
 from benchmarks._lib.timing import median
 
 SETS = 60
+#: End of the name of a cell whose rows come as a stream, and rows of a chunk.
+STREAMED, CHUNK = ", in chunks of 50", 50
 Simulation = Callable[[np.ndarray, np.random.Generator], Any]
 ERRORS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "weibull": lambda rng, n: np.log(rng.weibull(1.5, n)),
@@ -88,7 +90,17 @@ def cells() -> list[tuple[str, str, int, Simulation, dict[str, float]]]:
     found.append((f"{name}, 500 rows", name, 500, zeros(0.0, 1.0, 0.3), truth))
     cuts = {f"cut_points[{k}]": cut for k, cut in enumerate(CUTS)}
     found += [(f"ordinal, slope 2.5, {n} rows", "ordinal", n, levels, {"x": 2.5, **cuts}) for n in (200, 1000)]
-    return found
+    streamed = [one for one in found if one[0] in ("weibull, end 0.6, 1000 rows", "ordinal, slope 2.5, 200 rows")]
+    return found + [(one[0] + STREAMED, *one[1:]) for one in streamed]
+
+
+def fitted(model: Any, X: pd.DataFrame, y: Any, streamed: bool) -> Any:
+    """The model after all rows."""
+    if not streamed:
+        return model.fit(X, y)
+    for start in range(0, len(X), CHUNK):
+        model.partial_fit(X[start : start + CHUNK], y[start : start + CHUNK])
+    return model
 
 
 def run(cell: tuple[str, str, int, Simulation, dict[str, float]], sets: int) -> list[dict[str, Any]]:
@@ -106,7 +118,8 @@ def run(cell: tuple[str, str, int, Simulation, dict[str, float]], sets: int) -> 
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = BayesianGLMRegressor(likelihood=likelihood).fit(pd.DataFrame({"x": x}), y).summary()
+            model = BayesianGLMRegressor(likelihood=likelihood)
+            found = fitted(model, pd.DataFrame({"x": x}), y, name.endswith(STREAMED)).summary()
         seconds.append(time.process_time() - start)
         for of, value in truth.items():
             held[of].append(bool(found.loc[of, "lower"] <= value <= found.loc[of, "upper"]))

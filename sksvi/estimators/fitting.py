@@ -195,8 +195,7 @@ def partial_fit(estimator: Any, given: GivenRows) -> Any:
         one_sided = (first or before.one_sided) and fit_warnings.all_at_one_end(model, data)
         estimator._record = replace(estimator._record, one_sided=one_sided)
         estimator._finish(model, state, total_weight)
-        found = list(fit_warnings.other_order(X=X, **beside))
-        found += fit_warnings.of_weights(given.sample_weight)
+        found = [*fit_warnings.other_order(X=X, **beside), *fit_warnings.of_weights(given.sample_weight)]
         found += estimator._stream_warnings(data, first)
     fit_warnings.warn_all(found)
     return estimator

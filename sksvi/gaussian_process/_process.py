@@ -321,9 +321,7 @@ class GaussianProcess(BaseSVI):
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        latents = self._latents(X, offset)
-        return self._process.mixed(latents)
+        return self._process.mixed(self._latents(X, offset))
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        latents = self._latents(X, offset)
-        return self._process.predictive(latents)
+        return self._process.predictive(self._latents(X, offset))

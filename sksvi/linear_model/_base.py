@@ -381,6 +381,9 @@ class BayesianGLM(BaseSVI):
             weights, precision = self._lifted(q, weights)
         self.likelihood_ = model.current_likelihood(q)
         view = self._in_users_units(weights)
+        sample = getattr(state.messages, "sample", None)
+        if looks is None and sample is not None:
+            looks = rows_for_nodes(self, self._problem(model, sample.blown_up), state, sample.dropped == 0.0)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along, levels)
         if covariance_of(self) == "low-rank":

@@ -37,6 +37,8 @@ Array = np.ndarray
 
 #: Most rows that are looked at for one parameter of a likelihood, and how far apart two looks at a sample of more are.
 MOST_ROWS, BESIDE = 20_000, 0.1
+#: Rows of a stream that a sample stands for, from which parameters are known so well that its looks tell them.
+LEAST_SAMPLED = 2000.0
 #: Looks for the best weights under other parameters at most, and nats that a step of theirs moves them by at the end.
 MOST_LOOKS, SETTLED = 10, 2e-3
 #: Columns a row beyond which what is learned of their prior leans on every row.
@@ -255,17 +257,21 @@ def few_for_noise(likelihood: Any, n: float, size: int) -> bool:
     return likelihood.noise_variance is not None and n <= 2.0 * size
 
 
-def rows_for_nodes(estimator: Any, problem: Problem, state: State) -> Looked | Extrapolated | None:
-    """What nodes of the likelihood's parameters need rows for; None where these stay a point."""
+def rows_for_nodes(estimator: Any, problem: Problem, state: State, entire: bool = True) -> Looked | Extrapolated | None:
+    """What nodes of the likelihood's parameters need rows for; None where these stay a point.
+
+    `entire`: whether these are all rows of the fit, of which q is the best, not a sample.
+    """
     model, q = cast(LinearModel, problem.model), state.q
     learned = "likelihood" in q and "likelihood" not in problem.frozen and model.likelihood.noise_variance is None
     # A level without rows has half a row at the mode.
     empty = model.likelihood.scales.collinear and model.likelihood.scales.prior() is not None
-    if not (learned and state.converged and integrates(estimator)) or empty:
+    enough = entire or problem.data.total_weight >= LEAST_SAMPLED
+    if not (learned and state.converged and integrates(estimator)) or empty or not enough:
         return None
     # Differences that place the nodes take as many looks as the parameters have pairs.
-    many = len(problem.data) * q["likelihood"].value.size ** 2 > MOST_ROWS
-    return Extrapolated(problem, state) if many else Looked(problem, state)
+    few = len(problem.data) * q["likelihood"].value.size ** 2 <= MOST_ROWS
+    return Looked(problem, state) if entire and few else Extrapolated(problem, state)
 
 
 def integrated(

@@ -347,8 +347,7 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
         cov = np.zeros((k, k))
         cov[:-1, :-1] = self.topic_covariance_
         centred = np.eye(k) - 1.0 / k
-        cov = centred @ cov @ centred
-        return correlations(cov)
+        return correlations(centred @ cov @ centred)
 
     # ---- documents
     def _sampler(self, model: CorrelatedTopics) -> CorrelatedSampler | None:

@@ -300,8 +300,7 @@ class StructuredLDA(TopicModel):
 
     def _drawn_proportions(self, model: LatentDirichlet, q: Blocks, drawn: dict[str, Array], n: int, rng: Any) -> Array:
         """θ ~ Dir(α)."""
-        alpha = np.broadcast_to(model.alpha_of(q), (n, model.n_topics))
-        return np.asarray(Dirichlet(alpha).sample(1, rng)[0])
+        return np.asarray(Dirichlet(np.broadcast_to(model.alpha_of(q), (n, model.n_topics))).sample(1, rng)[0])
 
     def _after_passes(self, problem: Problem, state: State, passes: int, monitor: FitMonitor) -> State:
         """The state of the passes, once the covariance of partitioned documents' log proportions is found."""

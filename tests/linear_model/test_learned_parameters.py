@@ -104,3 +104,28 @@ def test_many_levels_in_few_rows_for_each_column(global_random_seed):
     y = np.argsort(np.argsort(X[:, 0] + rng.logistic(size=120))) // 5
     table = BayesianGLMRegressor(likelihood="ordinal").fit(X, y).summary()
     assert len(table) == 30 + 23 and np.all(np.isfinite(table[["mean", "std"]]))
+
+
+@pytest.mark.parametrize("likelihood", list(KINDS))
+def test_a_stream_is_as_sure_as_the_fit_to_its_rows(likelihood, global_random_seed):
+    X, y = simulated(likelihood, np.random.default_rng([global_random_seed, 11]), 3000)
+    whole = BayesianGLMRegressor(likelihood=likelihood).fit(X, y).summary()[["mean", "std"]]
+    for sampled, share in (("auto", 0.03), (1000, 0.25)):
+        model = BayesianGLMRegressor(likelihood=likelihood, stream_sample=sampled, random_state=global_random_seed)
+        for start in range(0, len(X), 500):
+            model.partial_fit(X[start : start + 500], y[start : start + 500])
+        assert_allclose(model.summary()["std"], whole["std"], rtol=share)
+
+
+@pytest.mark.parametrize("likelihood", list(KINDS))
+def test_of_few_rows_a_sample_leaves_parameters_a_point(likelihood, global_random_seed):
+    X, y = simulated(likelihood, np.random.default_rng([global_random_seed, 11]))
+    given = {"likelihood": likelihood, "random_state": global_random_seed}
+    stream, point = (
+        BayesianGLMRegressor(stream_sample=200, **given, **more) for more in ({}, {"hyperparameters": "point"})
+    )
+    for start in range(0, len(X), 100):
+        rows = slice(start, start + 100)
+        stream.partial_fit(X[rows], y[rows])
+        point.partial_fit(X[rows], y[rows])
+    assert_allclose(stream.coef_std_, point.coef_std_, rtol=0.1)

@@ -182,13 +182,14 @@ def test_learned_parameters_follow_the_coefficients(name, X, rng, tmp_path):
     # Going on from the fit counts no row twice, and a stream of the same rows knows as much.
     again = model.set_params(warm_start=True).fit(X, y).summary()
     np.testing.assert_allclose(again["std"], table["std"], rtol=0.05)
-    # Rows that have gone tell nodes of other likelihoods nothing: there these parameters are a point.
-    coefficients = {"gaussian": None, "ordinal": D}.get(name, D + 1)
-    for whole, shown in ((point, slice(None)), (model, slice(coefficients))):
+    # Rows that a stream samples tell nodes what those of a fit do.
+    for whole in (point, model):
         stream = clone(whole).set_params(warm_start=False)
         for part in np.array_split(np.arange(N), 2):
             stream.partial_fit(X[part], y[part])
-        np.testing.assert_allclose(stream.summary()["std"][shown], whole.summary()["std"][shown], rtol=0.1)
+        np.testing.assert_allclose(
+            stream.summary()["std"], whole.summary()["std"], rtol=0.1 if whole is point else 0.01
+        )
 
 
 def test_parameters_that_are_fixed_have_no_row(X, rng):

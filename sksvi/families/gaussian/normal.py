@@ -363,8 +363,7 @@ class InUnits(Normal):
     @property
     def cov(self) -> Array:
         """S, (..., D + extra, D + extra): formed when asked for."""
-        half = self._lift(self.inner.cov)
-        return self._lift(np.swapaxes(half, -1, -2))
+        return self._lift(np.swapaxes(self._lift(self.inner.cov), -1, -2))
 
     @property
     def root(self) -> Array:
