@@ -382,7 +382,7 @@ class BayesianGLM(BaseSVI):
         self.likelihood_ = model.current_likelihood(q)
         view = self._in_users_units(weights)
         sample = getattr(state.messages, "sample", None)
-        if looks is None and sample is not None:
+        if looks is None and sample is not None and "likelihood" in q:
             looks = rows_for_nodes(self, self._problem(model, sample.blown_up), state, sample.dropped == 0.0)
         # At once: where a callback ends the looks, what stood before stands.
         weights, self._fitted = integrated(self, model, state, view, looks, along, levels)
