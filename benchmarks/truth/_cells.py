@@ -123,6 +123,23 @@ def series(likelihood: str, n: int, repetitions: int = 100, **truth: Any) -> Cel
     )
 
 
+def rare(estimator: str, likelihood: str, n: int, D: int, base: float, repetitions: int) -> Cell:
+    """A cell of the Gaussian processes with f about so small a constant: few positives, rare counts."""
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        X = rng.uniform(-2.0, 2.0, (n + 40, D))
+        f = base + 1.2 * np.sin(1.5 * X[:, 0]) + (0.7 * X[:, 1] if D > 1 else 0.0)
+        y = draw_targets(likelihood, f, rng)
+        while len(np.unique(y[:n])) < 2:
+            y = draw_targets(likelihood, f, rng)
+        return Simulated(X[:n], y[:n], f[:n], likelihood, (), {"inside": Rows(X[n:], f[n:], y[n:])})
+
+    what = {"likelihood": likelihood} if estimator == "SparseGPRegressor" else {}
+    return Cell(
+        f"{estimator} {likelihood} {n} x {D}, about {base:g}", estimator, simulate, ours(estimator, **what), repetitions
+    )
+
+
 #: How the level of a series with an intervention goes on from a point to the next: damping, and variance of a step.
 LEVELS = {"walks": (1.0, 0.01), "returns": (0.5, 0.75), "returns slowly": (0.9, 0.19), "stays": (1.0, 0.0)}
 
@@ -197,7 +214,9 @@ def gp_cells() -> list[Cell]:
     sizes = ((120, 1, 10), (300, 1, 10), (1000, 1, 10), (500, 2, 3))
     cells += [waves(regressor, "gaussian", n, D, count, 40) for n, D, count in sizes]
     cells.append(waves(regressor, "poisson", 300, 1, 15, 40))
-    return cells + [waves(one, "logit", 400, 1, 8, 40) for one in (classifier, sparse)]
+    cells += [waves(one, "logit", 400, 1, 8, 40) for one in (classifier, sparse)]
+    cells += [rare(one, "logit", n, 2, -3.0, 60) for one in (classifier, sparse) for n in (200, 600)]
+    return cells + [rare(regressor, "poisson", n, 2, -2.5, 60) for n in (100, 300)]
 
 
 def series_cells() -> list[Cell]:

@@ -61,8 +61,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
-        Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
-        their mean, or shorter where some rows have clearly more evidence of that. Not `WhiteKernel`.
+        Prior covariance of f; None: a constant of standard deviation 5, the intercept, plus a scaled RBF with one
+        length scale, which starts at the distance of the rows from their mean, or shorter where some rows have clearly
+        more evidence of that. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
@@ -435,10 +436,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
 
 
 def kernel_of_one_scale(data: Table) -> Any:
-    """A scaled RBF with one length scale: one per feature overfits a few hundred labels."""
+    """A scaled RBF with one length scale about a constant: one per feature overfits a few hundred labels."""
     weight = np.ones(len(data)) if data.weight is None else data.weight
     spread = float(
         np.sqrt(np.average(np.square(data.X - np.average(data.X, axis=0, weights=weight)).sum(1), weights=weight))
     )
-    scale = spread if spread > 0 else 1.0
-    return kernels.scaled_rbf(1.0, np.array([scale]))
+    return kernels.about_constant(kernels.scaled_rbf(1.0, np.array([spread or 1.0])))

@@ -48,16 +48,16 @@ def refused(what: str) -> str:
 def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) -> Any:
     """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated.
 
-    ``varying`` features tell rows apart; constant ones keep the length scale that they start with.
+    ``varying`` features tell rows apart; constant ones keep the length scale that they start with. Behind a link it is
+    about a constant.
     """
-    if likelihood.n_latents > 1:
-        variance = 1.0
-    elif not likelihood.traits.additive:
-        variance = 1.0 + best_constant(likelihood, data) ** 2
-    else:
-        away = likelihood.points(data.y) - (0.0 if data.offset is None else data.offset)
-        variance = float(np.average(np.square(away), weights=data.weight)) or 1.0
-    return kernels.scaled_rbf(variance, np.sqrt(max(varying, 1)) * unit / INPUT_UNIT)
+    lengths = np.sqrt(max(varying, 1)) * unit / INPUT_UNIT
+    if likelihood.traits.ordered:  # whose cut points are where f is
+        return kernels.scaled_rbf(1.0, lengths)
+    if not likelihood.traits.additive:
+        return kernels.about_constant(kernels.scaled_rbf(1.0, lengths))
+    away = likelihood.points(data.y) - (0.0 if data.offset is None else data.offset)
+    return kernels.scaled_rbf(float(np.average(np.square(away), weights=data.weight)) or 1.0, lengths)
 
 
 def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
@@ -67,9 +67,9 @@ def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
     kernel stays where its lengths explain a part of what shorter ones do and a search from there finds as much.
     """
     rows = data.reduced(partial(_sampled, SAMPLE / len(data)), Table.concatenated)
-    targets = as_measured(likelihood, rows)
+    targets, part = as_measured(likelihood, rows), kernels.varying_part(kernel)
     n, start = len(rows), np.concatenate([[0.0], kernel.theta[1:], [0.0]])
-    R, values = kernels.cross(kernel.clone_with_theta(start[:-1]), rows.X, rows.X), list[float]()
+    R, values = kernels.cross(part.clone_with_theta(start[:-1]), rows.X, rows.X), list[float]()
 
     def evidence(share: float) -> float:
         found = [log_density(share * R, one, 1.0 - share) for one in targets]
@@ -86,7 +86,7 @@ def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
     if values[0] >= clear:
         return kernel
     partly = values[0] - alone > PART * (values[best] - alone)
-    end, value = _climbed(kernel, start, targets, clear if partly else np.inf)
+    end, value = _climbed(part, start, targets, clear if partly else np.inf)
     if partly and value > clear:
         return kernel
     varies = np.ptp(rows.X, axis=0) > 0 if len(start) > 3 else True

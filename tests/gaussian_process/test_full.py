@@ -327,7 +327,7 @@ def test_weights_are_repeats_to_the_same_bits(global_random_seed):
     assert one.lower_bound_ == two.lower_bound_
     np.testing.assert_array_equal(one.predict_proba(X, offset=0), two.predict_proba(X, offset=0))
     assert len(one.X_train_) == len(two.X_train_) == np.sum(weight > 0)
-    np.testing.assert_array_equal(list(one.summary().index[2:]), np.flatnonzero(weight > 0))
+    np.testing.assert_array_equal(list(one.summary().index[3:]), np.flatnonzero(weight > 0))
 
 
 def test_distinct_rows_remember_where_they_came_from(global_random_seed):

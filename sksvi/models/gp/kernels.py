@@ -26,6 +26,9 @@ MOST_ROWS = 64
 #: Say that they need no rows of numbers (as a constant does not), and accept them.
 OF_ANYTHING = (sk.ConstantKernel, sk.KernelOperator, sk.Exponentiation)
 
+#: Standard deviation of the constant part of f behind a link, log odds or log rates.
+CONSTANT_STD = 5.0
+
 
 def scaled_rbf(variance: float, scale: Array) -> Any:
     """An RBF of this variance and length scale (one, or one per feature); both may move far to either side."""
@@ -34,6 +37,16 @@ def scaled_rbf(variance: float, scale: Array) -> Any:
     return sk.ConstantKernel(variance, (1e-5 * variance, 1e5 * variance)) * sk.RBF(
         float(scale[0]) if one else scale, tuple(box[0].tolist()) if one else box
     )
+
+
+def about_constant(kernel: Any) -> Any:
+    """The kernel of what varies and of a constant part of f, whose prior is as wide as that of an intercept."""
+    return sk.ConstantKernel(CONSTANT_STD**2, "fixed") + kernel
+
+
+def varying_part(kernel: Any) -> Any:
+    """What `about_constant` added a constant to, or the kernel itself."""
+    return kernel.k2 if isinstance(kernel, sk.Sum) else kernel
 
 
 def checked(kernel: Any, n_features: int) -> Any:
