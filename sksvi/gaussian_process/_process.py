@@ -321,7 +321,9 @@ class GaussianProcess(BaseSVI):
         return m, np.diagonal(v, axis1=1, axis2=2).copy() if v.ndim == 3 else v
 
     def _latent(self, X: Any, offset: Any) -> tuple[Array, Array]:
-        return self._process.mixed(self._latents(X, offset))
+        latents = self._latents(X, offset)
+        return self._process.mixed(latents)
 
     def _predictive(self, X: Any, offset: Any) -> Predictive:
-        return self._process.predictive(self._latents(X, offset))
+        latents = self._latents(X, offset)
+        return self._process.predictive(latents)

@@ -56,8 +56,7 @@ class MeansByLevel:
     def table(self, features: list[Any], coverage: float) -> Any:
         """Mean, spread and interval by column, level, group and class."""
         if not features:
-            rows = self.rows if self.named else self.rows.to_numpy()
-            return self._averages([rows], [()], [], coverage)
+            return self._averages([self.rows if self.named else self.rows.to_numpy()], [()], [], coverage)
         return pd.concat([self._of(feature, coverage) for feature in features])
 
     def _of(self, feature: Any, coverage: float) -> Any:

@@ -35,8 +35,8 @@ def test_far_from_the_rows_labels_are_as_rare_as_among_them(name, global_random_
 def test_the_default_is_a_constant_and_what_varies(name, global_random_seed):
     X, y = few_positives(global_random_seed)
     default = CLASSIFIERS[name](optimize_hyperparameters=False, hyperparameters="point", random_state=0).fit(X, y)
-    varying = default.kernel_.k2
-    kernel = ConstantKernel(25.0, "fixed") + ConstantKernel(varying.k1.constant_value) * RBF(varying.k2.length_scale)
+    varying = default.kernel_.k1
+    kernel = ConstantKernel(varying.k1.constant_value) * RBF(varying.k2.length_scale) + ConstantKernel(25.0, "fixed")
     options = {"optimize_hyperparameters": False, "hyperparameters": "point", "random_state": 0}
     same = CLASSIFIERS[name](kernel=kernel, **options).fit(X, y)
     assert default.lower_bound_ == pytest.approx(same.lower_bound_, rel=1e-9)

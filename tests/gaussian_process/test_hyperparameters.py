@@ -381,4 +381,4 @@ def test_of_many_rows_labels_take_the_mode_and_look_at_nothing_more(cls, monkeyp
     for kind in (evaluations.FullEvaluations, evaluations.IterativeEvaluations):
         monkeypatch.setattr(kind, "__init__", lambda *args: pytest.fail("rows were looked at"))
     model = cls(random_state=0).fit(X, y)
-    assert np.isnan(model.summary().loc["k1__constant_value", "std"]) and len(model._process.parts) == 1
+    assert np.isnan(model.summary().loc["k1__k1__constant_value", "std"]) and len(model._process.parts) == 1

@@ -128,7 +128,7 @@ def first_kernel(model, X, y):
 def test_three_classes_of_many_waves_begin_at_short_lengths(global_random_seed):
     X = np.random.default_rng([global_random_seed, 9]).uniform(0.0, 10.0, (300, 1))
     kernel = first_kernel(SparseGPClassifier(), X, np.digitize(np.sin(5.0 * X[:, 0]), [-0.5, 0.5]))
-    assert kernel.k2.k2.length_scale < 0.3 * X.std()
+    assert kernel.k1.k2.length_scale < 0.3 * X.std()
 
 
 @pytest.mark.parametrize("options", [{"kernel": ConstantKernel(36.0) * RBF(86.0)}, {"optimize_hyperparameters": False}])

@@ -66,8 +66,7 @@ class LowRankGaussian(Normal):
 
     def contrast(self, plate: int, other: int) -> Gaussian:
         """One plate less another, with a precision that is formed when asked for."""
-        precision = np.linalg.inv(self[plate].cov + self[other].cov)
-        return Gaussian(self.mean[plate] - self.mean[other], precision)
+        return Gaussian(self.mean[plate] - self.mean[other], np.linalg.inv(self[plate].cov + self[other].cov))
 
     def tempered(self, temperature: float) -> LowRankGaussian:
         """The block with a covariance times a temperature; 0: a point."""

@@ -41,12 +41,12 @@ def scaled_rbf(variance: float, scale: Array) -> Any:
 
 def about_constant(kernel: Any) -> Any:
     """The kernel of what varies and of a constant part of f, whose prior is as wide as that of an intercept."""
-    return sk.ConstantKernel(CONSTANT_STD**2, "fixed") + kernel
+    return kernel + sk.ConstantKernel(CONSTANT_STD**2, "fixed")
 
 
 def varying_part(kernel: Any) -> Any:
     """What `about_constant` added a constant to, or the kernel itself."""
-    return kernel.k2 if isinstance(kernel, sk.Sum) else kernel
+    return kernel.k1 if isinstance(kernel, sk.Sum) else kernel
 
 
 def checked(kernel: Any, n_features: int) -> Any:
