@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import sksvi
 from sksvi import likelihoods as lk
+from sksvi.models.gp.kernels import CONSTANT_STD
 from sksvi.models.topics.chain import drawn_proportions
 
 Array = np.ndarray
@@ -69,20 +70,23 @@ def f_and_hyper(model: Any, X: Any, n: int, rng: Any) -> dict[str, Array]:
 
 
 def process(likelihood: Any, rng: Any, learned: bool = False) -> tuple[Array, Array, dict[str, Any]]:
-    """A process on a line; `learned`: its scale and length are from the priors of a fit."""
+    """A process on a line; `learned`: its scale, length and constant are from the priors of a fit."""
     X = np.random.default_rng(2).uniform(-2.0, 2.0, (30, 1))
-    scale, length, noise = 1.0, 1.0, likelihood
+    scale, length, noise, constant = 1.0, 1.0, likelihood, 0.0
     truths: dict[str, Any] = {}
     if learned:
         binary = likelihood.levels is not None
         scale = (2.0 if binary else 1.0) * abs(rng.standard_t(3.0))
         length = X.std() / rng.standard_exponential()
-        truths |= {"k1__constant_value": scale**2, "k2__length_scale": length}
-        if not binary:
+        place = "k1__" if binary else ""  # of labels the kernel is a sum
+        truths |= {f"{place}k1__constant_value": scale**2, f"{place}k2__length_scale": length}
+        if binary:
+            constant = CONSTANT_STD**2
+        else:
             variance = rng.standard_t(3.0) ** 2
             noise = lk.Gaussian(variance=variance)
             truths["noise_variance"] = variance
-    K = scale**2 * RBF(length)(X) + 1e-8 * scale**2 * np.eye(len(X))
+    K = scale**2 * RBF(length)(X) + constant + 1e-8 * scale**2 * np.eye(len(X))
     f = np.linalg.cholesky(K) @ rng.standard_normal(len(X))
     y = noise.sample(f, np.random.default_rng(rng.randint(2**31 - 1)))
     return X, y.astype(int) if likelihood.levels is not None else y, {"f": f[:6], **truths}
