@@ -215,8 +215,8 @@ def calls(quick: bool) -> None:
     rows = [{name: row.get(name) for name in names} for row in rows]
     notes = [
         "CPU milliseconds. validation: scikit-learn's `validate_data` of X and y alone. bare passes: products of the "
-        "fit's passes as above; of Gaussian noise one pass has all sums. calls: of Python and of compiled functions, by "
-        "cProfile, under which they are not timed. What is neither is calls, spread over reading, passes, nodes of "
+        "fit's passes as above; of Gaussian noise one pass has all sums. calls: of Python and of compiled functions, "
+        "by cProfile, under which they are not timed. What is neither is calls, spread over reading, passes, nodes of "
         "hyperparameters and the score."
     ]
     report("product/limits_calls", "Small tables and streams: calls of Python", rows, notes, quick)
