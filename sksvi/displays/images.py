@@ -26,8 +26,7 @@ def apart_from(pixels: Array) -> tuple[float, float, float]:
     some = pixels[:: -(-len(pixels) // PIXELS)]
     steps = np.linspace(0.0, 1.0, 5)
     colours = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), -1).reshape(-1, 3)
-    nearest = [np.min(np.square(some - colour).sum(1)) for colour in colours]
-    red, green, blue = colours[int(np.argmax(nearest))]
+    red, green, blue = colours[int(np.argmax([np.min(np.square(some - colour).sum(1)) for colour in colours]))]
     return float(red), float(green), float(blue)
 
 

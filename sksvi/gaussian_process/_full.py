@@ -43,6 +43,7 @@ from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
+from sksvi.models.linear.glm import best_constant
 
 if TYPE_CHECKING:
     from sksvi.gaussian_process._sparse import SparseGPClassifier
@@ -61,9 +62,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
-        Prior covariance of f; None: a constant of standard deviation 5, the intercept, plus a scaled RBF with one
-        length scale, which starts at the distance of the rows from their mean, or shorter where some rows have clearly
-        more evidence of that. Not `WhiteKernel`.
+        Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
+        their mean, or shorter where some rows have clearly more evidence of that, plus a constant of variance 1 + c², c
+        the log odds of all rows. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
@@ -268,7 +269,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
             )
 
     def _build_model(self, data: DistinctRows) -> tuple[FullGP, Table]:
-        kernel = kernel_of_one_scale(data) if self.kernel is None else kernels.checked(self.kernel, data.X.shape[1])
+        ours = self.kernel is None
+        kernel = kernel_of_one_scale(self.likelihood_, data) if ours else kernels.checked(self.kernel, data.X.shape[1])
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
         self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
@@ -435,10 +437,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         return concatenated([self._process.kernel_table(coverage, self._names), rows])
 
 
-def kernel_of_one_scale(data: Table) -> Any:
+def kernel_of_one_scale(likelihood: Any, data: Table) -> Any:
     """A scaled RBF with one length scale about a constant: one per feature overfits a few hundred labels."""
     weight = np.ones(len(data)) if data.weight is None else data.weight
     spread = float(
         np.sqrt(np.average(np.square(data.X - np.average(data.X, axis=0, weights=weight)).sum(1), weights=weight))
     )
-    return kernels.about_constant(kernels.scaled_rbf(1.0, np.array([spread or 1.0])))
+    return kernels.about_constant(kernels.scaled_rbf(1.0, np.array([spread or 1.0])), best_constant(likelihood, data))

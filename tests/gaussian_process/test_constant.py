@@ -35,8 +35,10 @@ def test_far_from_the_rows_labels_are_as_rare_as_among_them(name, global_random_
 def test_the_default_is_a_constant_and_what_varies(name, global_random_seed):
     X, y = few_positives(global_random_seed)
     default = CLASSIFIERS[name](optimize_hyperparameters=False, hyperparameters="point", random_state=0).fit(X, y)
-    varying = default.kernel_.k1
-    kernel = ConstantKernel(varying.k1.constant_value) * RBF(varying.k2.length_scale) + ConstantKernel(25.0, "fixed")
+    varying, far = default.kernel_.k1, np.log(y.mean() / (1.0 - y.mean()))
+    assert default.kernel_.k2.constant_value == pytest.approx(1.0 + far**2, rel=0.1)
+    constant = ConstantKernel(default.kernel_.k2.constant_value, "fixed")
+    kernel = ConstantKernel(varying.k1.constant_value) * RBF(varying.k2.length_scale) + constant
     options = {"optimize_hyperparameters": False, "hyperparameters": "point", "random_state": 0}
     same = CLASSIFIERS[name](kernel=kernel, **options).fit(X, y)
     assert default.lower_bound_ == pytest.approx(same.lower_bound_, rel=1e-9)

@@ -27,9 +27,8 @@ EXPECTED = {
 
 
 def expected(estimator):
-    """A level that learns from the checks' targets, which are in no order, that it does not walk depends on none."""
-    in_order = estimator.seasonal is not None or estimator.autoregressive or estimator.level_variance != "auto"
-    return EXPECTED if in_order else {name: why for name, why in EXPECTED.items() if why != PLACE}
+    """The reasons, of every model: a level that may walk says of a point what its neighbours do."""
+    return EXPECTED
 
 
 @parametrize_with_checks([DynamicGLM(level_variance=0.1)], expected_failed_checks=expected)

@@ -26,9 +26,6 @@ MOST_ROWS = 64
 #: Say that they need no rows of numbers (as a constant does not), and accept them.
 OF_ANYTHING = (sk.ConstantKernel, sk.KernelOperator, sk.Exponentiation)
 
-#: Standard deviation of the constant part of f behind a link, log odds or log rates.
-CONSTANT_STD = 5.0
-
 
 def scaled_rbf(variance: float, scale: Array) -> Any:
     """An RBF of this variance and length scale (one, or one per feature); both may move far to either side."""
@@ -39,9 +36,9 @@ def scaled_rbf(variance: float, scale: Array) -> Any:
     )
 
 
-def about_constant(kernel: Any) -> Any:
-    """The kernel of what varies and of a constant part of f, whose prior is as wide as that of an intercept."""
-    return kernel + sk.ConstantKernel(CONSTANT_STD**2, "fixed")
+def about_constant(kernel: Any, far: float) -> Any:
+    """The kernel of what varies and of a constant part of f, which may well lie as `far` from zero as rows say."""
+    return kernel + sk.ConstantKernel(1.0 + far**2, "fixed")
 
 
 def varying_part(kernel: Any) -> Any:

@@ -128,8 +128,7 @@ class ScalePrior:
 
     def log_density_within(self, h: Array) -> Array:
         """log p(h) summed over kinds, nats, of h between the limits."""
-        W = self.ratio(h)[..., self.free]
-        return np.asarray(log_half_cauchy(W).sum(axis=-1) + self._log_constant)
+        return np.asarray(log_half_cauchy(self.ratio(h)[..., self.free]).sum(axis=-1) + self._log_constant)
 
     def step(self, h: Array, determined: Array, squares: Array) -> tuple[Array, float]:
         """The step to the best h for q, and the gain that it promises, nats.
