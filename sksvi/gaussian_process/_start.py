@@ -55,8 +55,8 @@ def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) 
     if likelihood.traits.ordered:  # whose cut points are where f is
         return kernels.scaled_rbf(1.0, lengths)
     if not likelihood.traits.additive:
-        far = best_constant(likelihood, data) if likelihood.n_latents == 1 else 0.0
-        return kernels.about_constant(kernels.scaled_rbf(1.0, lengths), far)
+        constant = best_constant(likelihood, data) if likelihood.n_latents == 1 else 0.0
+        return kernels.about_constant(kernels.scaled_rbf(1.0, lengths), constant)
     away = likelihood.points(data.y) - (0.0 if data.offset is None else data.offset)
     return kernels.scaled_rbf(float(np.average(np.square(away), weights=data.weight)) or 1.0, lengths)
 

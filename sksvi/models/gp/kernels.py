@@ -36,9 +36,9 @@ def scaled_rbf(variance: float, scale: Array) -> Any:
     )
 
 
-def about_constant(kernel: Any, far: float) -> Any:
-    """The kernel of what varies and of a constant part of f, which may well lie as `far` from zero as rows say."""
-    return kernel + sk.ConstantKernel(1.0 + far**2, "fixed")
+def about_constant(kernel: Any, constant: float) -> Any:
+    """The kernel of what varies and of a constant part of f, about as large as this one."""
+    return kernel + sk.ConstantKernel(1.0 + constant**2, "fixed")
 
 
 def varying_part(kernel: Any) -> Any:
