@@ -420,9 +420,9 @@ def sampled(data: Any, model: Any, size: int) -> Any:
 
 
 # ---- their posterior
-#: Numbers of a block of all rows by inducing points up to which nodes are scattered, how many, and how many predict:
-#: with few rows a posterior has heavy tails, and a look costs little.
-SCATTERED_NUMBERS, SCATTERED, PREDICTING = 10_000, 64, 16
+#: Numbers of a block of all rows by inducing points up to which nodes are scattered, with Gaussian noise and without it
+#: (a label says less than a measurement), how many, and how many predict: with few rows a posterior has heavy tails.
+SCATTERED_NUMBERS, SCATTERED, PREDICTING = (10_000, 50_000), 64, 16
 #: Most hyperparameters whose corners are looked at, and whose nodes weigh what the density is: of more they lie too far
 #: out for that, and weigh as the normals of their half axes.
 CORNERS, MOST_WEIGHED = 3, 12
@@ -559,7 +559,7 @@ class Explored(ABC):
         low, high = self.ends()
         shape = shape_about(self.log_density, mode, self.curvature(low, high), low, high, step=STEP, narrow=NARROW)
         nodes_of = partial(shape.nodes, as_normals=len(mode) > MOST_WEIGHED)
-        if len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS:
+        if len(mode) > 1 and self.numbers <= SCATTERED_NUMBERS[self.model.likelihood.noise_variance is None]:
             nodes, few = (nodes_of(scattered(len(mode), n)).few() for n in (SCATTERED, PREDICTING))
         else:
             wide = shape.wide(NARROW)
