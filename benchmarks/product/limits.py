@@ -131,8 +131,7 @@ def linear_models(quick: bool) -> None:
         "Peers: Newton's method of scikit-learn, which finds a point. passes: rows whose X'WX a fit takes, over the "
         "number of rows; looks at samples before the first whole pass are in them. bare pass: X m, x'Sx of each row "
         "by a triangular product, E log p and its derivatives, X'WX and X'α, by BLAS in chunks of the fit's size, and "
-        "nothing else. A posterior needs x'Sx beside what a point does, and one pass to see that it has converged: a "
-        "fit of fewer than two or three whole passes and what leads to their first is none."
+        "nothing else. A posterior needs x'Sx of each row beside what a point does."
     ]
     report("product/limits", "Linear models and the products that they need", rows, notes, quick)
 

@@ -108,7 +108,7 @@ MOST_REPEATED = 4.0
 def of_weights(weight: Any) -> Iterator[str]:
     """Warning about weights that are hardly numbers of rows, such as those of a survey or inverse variances."""
     weight = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
-    if weight.mean() > MOST_REPEATED and np.any(weight != np.round(weight)):
+    if weight.size > 1 and weight.mean() > MOST_REPEATED and np.any(weight != np.round(weight)):
         yield (
             f"sample_weight says how many rows a row counts as: these {weight.size} count as {weight.sum():,.0f}, and "
             "intervals are as narrow as those of so many. If it has weights of a survey or inverse variances, give "

@@ -64,7 +64,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
         their mean, or shorter where some rows have clearly more evidence of that, plus a constant of variance 1 + c², c
-        the log odds of all rows. Not `WhiteKernel`.
+        the constant f that fits all labels best. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.

@@ -62,7 +62,8 @@ class SparseGPRegressor(RegressionMethods, SparseGP):
         "hurdle-negative-binomial". Scales are learned unless the instance has a number.
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
-        feature, behind a link plus a constant of variance 1 (not of ordered levels, which have cut points).
+        feature, behind a link plus a constant of variance 1, of labels 1 + c², c the constant f that fits all of them
+        best (not of ordered levels, which have cut points).
         Not `WhiteKernel`: the noise is `noise_variance`.
     n_inducing : int or "auto", default="auto"
         Inducing points at most; fewer distinct rows: all of them, and with Gaussian noise the exact GP. "auto": 200;
@@ -306,8 +307,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         shape (n, K), as many labelled rows of a softmax; columns of a frame name the classes, and `score` is by trials.
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
         Prior covariance of f, where the search for its parameters begins; None: a scaled RBF with a length scale per
-        feature, plus a constant of variance 1 + c², c the log odds of all rows of two classes, of more 0. Not
-        `WhiteKernel`.
+        feature, plus a constant of variance 1 + c², c the constant f that fits labels of two classes best, of more 0.
+        Not `WhiteKernel`.
     n_inducing : int, default=200
         Inducing points at most; fewer distinct rows: all of them.
     inducing : {"kmeans", "random"} or array-like of shape (M, D), default="kmeans"
