@@ -164,6 +164,22 @@ def intervention(level: str, n: int, repetitions: int) -> Cell:
     return Cell(name, "Series gaussian", simulate, ours("DynamicGLM", likelihood="gaussian"), repetitions)
 
 
+def overdispersed_intervention(level: str, n: int, repetitions: int) -> Cell:
+    """The same of counts of a dispersion of 0.5, a mean of about 5 and a walk of variance 0.0025: nothing is set."""
+    import pandas as pd
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        x = (np.arange(n + 12) >= 0.7 * n) * 1.0
+        walk = np.cumsum(0.05 * (level == "walks") * rng.standard_normal(n + 12))
+        f, X = 1.6 + walk + 0.5 * x, pd.DataFrame({"step": x})
+        y = rng.poisson(np.exp(f) * rng.gamma(2.0, 0.5, n + 12)).astype(float)
+        ahead = {"ahead": Rows(X.iloc[n:], f[n:], y[n:])}
+        return Simulated(X.iloc[:n], y[:n], f[:n], "auto", (Effect("step", 0.5, "coefficient"),), ahead)
+
+    name = f"Series of overdispersed counts, {n} points, a step beside a level that {level}"
+    return Cell(name, "Series of overdispersed counts", simulate, ours("DynamicGLM"), repetitions)
+
+
 def glm_cells() -> list[Cell]:
     main = ("gaussian", "logit", "poisson")
     one = [(10, 1, 200), (20, 2, 200), (50, 3, 200), (50, 10, 200), (200, 10, 200), (200, 20, 150), (1000, 10, 100)]
@@ -224,6 +240,7 @@ def series_cells() -> list[Cell]:
     cells += [series(name, n, coef=0.4) for name in ("gaussian", "poisson") for n in (20, 50, 200)]
     cells += [series(name, 48, 60, seasonal=12, level_variance=0.02) for name in ("gaussian", "poisson")]
     cells += [intervention(level, 100, 200) for level in LEVELS]
+    cells += [overdispersed_intervention(level, 150, 200) for level in ("walks", "stays")]
     for name in ("poisson", "negative-binomial"):
         estimator = ours("DynamicGLM", likelihood=name)
         title = f"Intermittent demand, {name}, 208 points"

@@ -30,8 +30,9 @@ KINDS = ("walk", "damped", "constant")
 #: Nats by which another level, or a dispersion, must have more evidence than a walk: a walk may stand still, and loses
 #: little where it does, while intervals of coefficients take what is chosen for certain.
 MARGIN = 2.0
-#: Nats within which a level that stays is taken beside a dispersion that a walk was without.
-STAYS = 1.5
+#: Counts above zero below which a series says little of how its level moves: forecasts of a walk would have any mean.
+#: One that stays is taken there beside a dispersion, where it is within so many nats of the best.
+FEW_EVENTS, STAYS = 20, 1.5
 #: Tolerance of the fits that are compared: their evidence is an integral about where they end.
 TOL = 1e-4
 #: Nats by which the bound at the mode of another level may be below the walk's: its integral adds less.
@@ -105,7 +106,7 @@ def choose(
         found += _levels(estimator, wider, part, structure, turns)
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
-    return _best(found), found
+    return _best(found, np.count_nonzero(part.y > 0)), found
 
 
 def _takes_noise(found: list[LevelFit]) -> bool:
@@ -124,18 +125,18 @@ def _levels(
     return [each for each in (walk, *others) if each is not None]
 
 
-def _best(found: list[LevelFit]) -> LevelFit:
-    """The first, unless another has clearly more evidence; with a dispersion that the first has not, one that stays.
+def _best(found: list[LevelFit], events: int) -> LevelFit:
+    """The walk, unless another has clearly more evidence: first of a dispersion, then of another level beside it.
 
-    A level that walked through noise need not walk once the noise has a name.
+    A level that walked through noise need not walk once the noise has a name: of few events none does.
     """
     best = max(found, key=lambda each: each.evidence)
     if best.evidence <= found[0].evidence + MARGIN:
         return found[0]
-    if type(best.likelihood) is type(found[0].likelihood):
-        return best
-    same_likelihood = [each for each in found if type(each.likelihood) is type(best.likelihood)]
-    return next((e for e in same_likelihood if e.kind == "constant" and e.evidence >= best.evidence - STAYS), best)
+    rivals = {each.kind: each for each in found if type(each.likelihood) is type(best.likelihood)}
+    few = type(best.likelihood) is not type(found[0].likelihood) and events < FEW_EVENTS
+    first, least = (rivals.get("constant"), STAYS) if few else (rivals.get("walk"), MARGIN)
+    return first if first is not None and best.evidence <= first.evidence + least else best
 
 
 def _tried(
