@@ -230,11 +230,15 @@ def settings() -> list[Setting]:
         ("gaussian", 100, 50, 0.15, 3),
         ("gaussian", 300, 200, 0.1, 3),
         ("gaussian", 100, 50, 0.3, 20),
+        ("gaussian", 100, 50, 0.15, 20),
+        ("gaussian", 300, 200, 0.05, 20),
         ("gaussian", 100, 50, 0.3, 1),
         ("poisson", 100, 50, 0.3, 3),
         ("poisson", 100, 50, 0.3, 20),
+        ("poisson", 100, 50, 0.15, 20),
         ("negative-binomial", 100, 50, 0.3, 3),
         ("logit", 100, 50, 0.3, 3),
+        ("logit", 100, 50, 0.3, 20),
         ("student-t", 100, 50, 0.3, 3),
     ]:
         name = f"{likelihood}, {users} x {items}, {share:.0%} seen, K = {k} for 3"

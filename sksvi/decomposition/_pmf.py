@@ -33,7 +33,7 @@ from sksvi.inference.state import State
 from sksvi.models.chains import UNCERTAINTY
 from sksvi.models.factorization.chain import FactorChain, draws_of
 from sksvi.models.factorization.columns import SIDES
-from sksvi.models.factorization.gaussian import FactorModel
+from sksvi.models.factorization.gaussian import FEWEST, FactorModel
 from sksvi.models.factorization.ratings import Ratings, ratings_on_disk
 from sksvi.partitions.collections import aligned, drop_zero_weight, is_collection
 from sksvi.partitions.encoded import PartReader, bare, named, summary_of
@@ -408,7 +408,12 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         for side, ids in zip(SIDES, (self.users_, self.items_), strict=True):
             nameless = len(data.sides[side].starts) - 1 - len(ids)
             priors[side] = self._prior(side, np.append(ids.astype(object), [None] * nameless) if nameless else ids)
-        return self._new_model(priors), data
+        awake = None
+        if data.total_weight >= self._record.began_among:  # a later chunk does not say how many ratings there are
+            n_users, n_items = (len(data.sides[side].starts) - 1 for side in SIDES)
+            ratings = data.total_weight + (self.zero_weight or 0.0) * n_users * n_items
+            awake = min(self._k, max(FEWEST, round(ratings / (n_users + n_items))))
+        return self._new_model(priors, awake), data
 
     def _warm_state(self, problem: Problem) -> State:
         state, data = super()._warm_state(problem), cast(Ratings, problem.data)

@@ -106,7 +106,7 @@ def choose(
         found += _levels(estimator, wider, part, structure, turns)
     if not found:
         raise ValueError("no level has a fit to these data: lower initial_variance, or say level='constant'.")
-    return _best(found, np.count_nonzero(part.y > 0)), found
+    return _best(found, int(np.sum(part.y > 0))), found
 
 
 def _takes_noise(found: list[LevelFit]) -> bool:

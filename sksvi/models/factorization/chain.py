@@ -68,9 +68,9 @@ class FactorChain(ConditionalDraws[FactorPoint]):
     @cached_property
     def prior_scales(self) -> Array:
         """Squared scales of the half-Cauchy priors of the coordinates' standard deviations, (F,)."""
-        k = self.model.n_components
-        scale = self.model.unit * min(1.0, FEW / k) ** 2
-        return np.append(np.full(k, scale), self.model.first_variance()[k:])
+        k, awake = self.model.n_components, self.model.awake
+        share = np.minimum(1.0, FEW / np.where(np.arange(k) < awake, awake, k))
+        return np.append(self.model.unit * share**2, self.model.first_variance()[k:])
 
     @cached_property
     def _chunks(self) -> dict[str, list[slice]]:

@@ -30,8 +30,11 @@ Array = np.ndarray
 FIRST_SPREAD = 1.0
 #: Factors whose part of f has less than this share of its first width are shrunk away.
 SHRUNK = 0.02
-#: Passes before the priors are learned: factors that have not found their part yet would be switched off.
-FIRST_PASSES = 3
+#: Passes before the priors are learned: factors that have not found their part yet would be switched off. More where
+#: ratings are too few for all factors: there the variances of the others hide what one explains.
+FIRST_PASSES, FEW_RATINGS_PASSES = 3, 10
+#: Factors that begin at least, and the share of the first variance of those that ratings are too few for.
+FEWEST, ASLEEP = 3, 1e-6
 #: Passes before a dispersion is learned: beside factors that are draws it would take all that they are to explain.
 HELD_PASSES = 2
 #: Where the variance of noise that is given less begins, in squared units of f: twice what first draws leave. It is
@@ -41,6 +44,8 @@ HOT, MOST_COOLING = 4.0, 20
 #: Largest Newton step of the likelihood's parameters (logarithms, and shares of its width) that is taken unseen: over
 #: it the curvature changes by a tenth or so, and the step goes up.
 TRUSTED_STEP = 0.1
+#: Parameters that the model under another prior or likelihood has too.
+OWN = ("n_components", "biases", "full", "offset", "unit", "learn_priors", "cooling", "zero_weight", "awake")
 #: First variance of a bias, in squared units of f.
 BIAS_START = 0.3
 
@@ -65,6 +70,8 @@ class FactorModel(Bipartite):
         Most first passes under more noise than is given.
     zero_weight : float, default=0.0
         Of a y of 0 for every pair, besides the entries; for a Gaussian likelihood and full covariances.
+    awake : int, default=None
+        Factors that begin; None: all.
     """
 
     def __init__(
@@ -80,11 +87,12 @@ class FactorModel(Bipartite):
         learn_priors: bool = True,
         cooling: int = MOST_COOLING,
         zero_weight: float = 0.0,
+        awake: int | None = None,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
-        self.zero_weight = zero_weight
+        self.zero_weight, self.awake = zero_weight, n_components if awake is None else awake
         self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
 
     @cached_property
@@ -98,7 +106,8 @@ class FactorModel(Bipartite):
     def alternating(self) -> AlternatingTraits:  # type: ignore[override]
         """Steps of the likelihood's parameters begin late where a dispersion could absorb what factors explain."""
         waits = HELD_PASSES if self.likelihood.scales.takes_excess else 0
-        return AlternatingTraits(SIDES, FIRST_PASSES, waits, TRUSTED_STEP * min(1.0, self.likelihood.width))
+        first = FIRST_PASSES if self.awake == self.n_components else FEW_RATINGS_PASSES
+        return AlternatingTraits(SIDES, first, waits, TRUSTED_STEP * min(1.0, self.likelihood.width))
 
     @cached_property
     def hyper(self) -> dict[str, Rule]:
@@ -143,8 +152,7 @@ class FactorModel(Bipartite):
         n, n_other = (len(data.sides[name].starts) - 1 for name in (side, other_side(side)))
         k, mean = self.n_components, np.zeros((n, len(variance)))
         mean[:, :k] = FIRST_SPREAD * np.sqrt(variance[:k]) * rng.standard_normal((n, k))
-        weight = data.total_weight / max(n, 1) + self.zero_weight * n_other
-        informed = 1.0 + weight / len(variance)
+        informed = 1.0 + (data.total_weight / max(n, 1) + self.zero_weight * n_other) / len(variance)
         return GaussianPlates.constant(mean, variance / informed, self.full)
 
     def revived(self, q: dict[str, Any], data: Ratings, rng: np.random.Generator) -> dict[str, Any]:
@@ -152,22 +160,20 @@ class FactorModel(Bipartite):
         variance, k = self.first_variance(), self.n_components
         size = [np.sqrt(np.mean(np.square(q[side].mean[:, :k]), axis=0)) for side in SIDES]
         gone = np.flatnonzero(size[0] * size[1] < SHRUNK * variance[:k])
+        gone = gone[gone < self.awake]  # others are smaller, or were never drawn
         if not len(gone):
             return q
-        q = dict(q)
+        q, fresh = dict(q), np.isin(np.arange(len(variance)), gone)
         for side in SIDES:
             q[side] = q[side].anew(gone, self._first_plates(side, data, rng))
-            precision = q[f"{side}_precision"].value.copy()
-            precision[gone] = -np.log(variance[gone])
-            q[f"{side}_precision"] = Free(precision)
-            slopes = q[f"{side}_mean"].value.copy()
-            slopes[:, gone] = 0.0
-            q[f"{side}_mean"] = Free(slopes)
+            q[f"{side}_precision"] = Free(np.where(fresh, -np.log(variance), q[f"{side}_precision"].value))
+            q[f"{side}_mean"] = Free(np.where(fresh, 0.0, q[f"{side}_mean"].value))
         return q
 
     def first_variance(self) -> Array:
         """Prior variances before any is learned: the inner product has variance `unit`²."""
-        factors = np.full(self.n_components, self.unit / np.sqrt(self.n_components))
+        factors = np.full(self.n_components, self.unit / np.sqrt(self.awake))
+        factors[self.awake :] *= ASLEEP
         return np.append(factors, BIAS_START * self.unit**2) if self.biases else factors
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
@@ -179,18 +185,8 @@ class FactorModel(Bipartite):
         return self._with({**self.priors, "users": prior}, self.likelihood)
 
     def _with(self, priors: dict[str, SidePrior], likelihood: Any) -> FactorModel:
-        return FactorModel(
-            likelihood,
-            n_components=self.n_components,
-            biases=self.biases,
-            full=self.full,
-            priors=priors,
-            offset=self.offset,
-            unit=self.unit,
-            learn_priors=self.learn_priors,
-            cooling=self.cooling,
-            zero_weight=self.zero_weight,
-        )
+        own = {name: getattr(self, name) for name in OWN}
+        return FactorModel(likelihood, priors=priors, **own)
 
     def grown(self, q: dict[str, Any], data: Ratings) -> dict[str, Any]:
         """Plates for the ids that are new in the data: they begin at the prior."""
