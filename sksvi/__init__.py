@@ -109,9 +109,8 @@ _DEFINED = {
     "displays": (
         "ClassProfileDisplay CoefficientDisplay ContrastDisplay DictionaryDisplay BeforeAfterDisplay FactorDisplay "
         "GroupEffectsDisplay IntervalCoverageDisplay LooDisplay LowerBoundDisplay NComponentsDisplay "
-        "PartialEffectDisplay PITDisplay "
-        "PosteriorPredictiveDisplay PredictionBandDisplay RankDisplay TimeSeriesDisplay TopicGraphDisplay "
-        "TopicWordsDisplay"
+        "PartialEffectDisplay PITDisplay PosteriorPredictiveDisplay PredictionBandDisplay RankDisplay "
+        "TimeSeriesDisplay TopicGraphDisplay TopicWordsDisplay"
     ),
     "persistence": "load",
     "predictive": (

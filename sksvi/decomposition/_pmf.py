@@ -408,12 +408,11 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
         for side, ids in zip(SIDES, (self.users_, self.items_), strict=True):
             nameless = len(data.sides[side].starts) - 1 - len(ids)
             priors[side] = self._prior(side, np.append(ids.astype(object), [None] * nameless) if nameless else ids)
-        awake = None
-        if data.total_weight >= self._record.began_among:  # a later chunk does not say how many ratings there are
-            n_users, n_items = (len(data.sides[side].starts) - 1 for side in SIDES)
-            ratings = data.total_weight + (self.zero_weight or 0.0) * n_users * n_items
-            awake = min(self._k, max(FEWEST, round(ratings / (n_users + n_items))))
-        return self._new_model(priors, awake), data
+        n_users, n_items = (len(data.sides[side].starts) - 1 for side in SIDES)
+        ratings = data.total_weight + (self.zero_weight or 0.0) * n_users * n_items
+        awake = min(self._k, max(FEWEST, round(ratings / (n_users + n_items))))
+        chunk = data.total_weight < self._record.began_among  # which does not say how many ratings there are
+        return self._new_model(priors, None if chunk else awake), data
 
     def _warm_state(self, problem: Problem) -> State:
         state, data = super()._warm_state(problem), cast(Ratings, problem.data)

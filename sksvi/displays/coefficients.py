@@ -282,9 +282,7 @@ def _of_class(inner: Any, mean: np.ndarray, std: np.ndarray, class_name: object)
     if class_name not in classes:
         raise ValueError(f"class_name={class_name!r} is none of the classes {classes[:20]} of the fit.")
     k = classes.index(class_name)
-    if len(mean) > 1:
-        return mean[k : k + 1], std[k : k + 1]
-    return (mean if k else -mean), std
+    return (mean[k : k + 1], std[k : k + 1]) if len(mean) > 1 else (mean if k else -mean, std)
 
 
 def _spread(inner: Any, before: Any, X: Any, n_features: int) -> np.ndarray:

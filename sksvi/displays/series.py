@@ -293,6 +293,4 @@ def axis_of(index: Any, later: Any) -> Array:
         return np.asarray(whole.to_timestamp())
     if isinstance(whole, pd.DatetimeIndex):
         return np.asarray(whole.tz_localize(None) if whole.tz is not None else whole)
-    if whole is not None and whole.dtype.kind in REAL:
-        return np.asarray(whole)
-    return np.arange(n)
+    return np.asarray(whole) if whole is not None and whole.dtype.kind in REAL else np.arange(n)

@@ -15,6 +15,7 @@ from scipy.special import gammaincc, ndtr
 from sksvi._runtime import parallel
 from sksvi._runtime.user import warn_user
 from sksvi.estimators.checks import LEAST_SPREAD
+from sksvi.estimators.targets import weighted_by_class
 from sksvi.partitions.collections import is_collection
 from sksvi.predictive import Predictive
 
@@ -103,16 +104,32 @@ def one_sided(likelihood: Any, y: Array) -> str:
 
 #: Mean of weights that are no whole numbers from which they are hardly repetitions: intervals are half as wide as of 1.
 MOST_REPEATED = 4.0
+#: How much too narrow intervals are by weights of classes from which on a fit says so: how scores vary over their
+#: curvature (the sandwich of White 1980), where all rows of a class are alike.
+LEAST_NARROW = 1.1
 
 
-def of_weights(weight: Any) -> Iterator[str]:
-    """Warning about weights that are hardly numbers of rows, such as those of a survey or inverse variances."""
-    weight = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
-    if weight.size > 1 and weight.mean() > MOST_REPEATED and np.any(weight != np.round(weight)):
+def of_weights(estimator: Any, y: Any, weight: Any) -> Iterator[str]:
+    """Warnings about weights that are hardly numbers of rows: of a survey, inverse variances, or those of classes."""
+    given = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
+    if given.size > 1 and given.mean() > MOST_REPEATED and np.any(given != np.round(given)):
         yield (
-            f"sample_weight says how many rows a row counts as: these {weight.size} count as {weight.sum():,.0f}, and "
+            f"sample_weight says how many rows a row counts as: these {given.size} count as {given.sum():,.0f}, and "
             "intervals are as narrow as those of so many. If it has weights of a survey or inverse variances, give "
             "sample_weight / sample_weight.mean()."
+        )
+    if (class_weight := getattr(estimator, "class_weight", None)) is None or is_collection(y) or np.ndim(y) != 1:
+        return
+    labels, codes = np.unique(np.asarray(y), return_inverse=True)
+    rows = np.bincount(codes, weight)
+    counted = np.asarray(weighted_by_class(class_weight, labels, np.arange(len(labels)), rows))
+    p, each = counted / counted.sum(), counted / np.maximum(rows, LEAST_SPREAD)
+    narrow = np.sqrt((p * each) @ ((1.0 - p) ** 2 + p @ p - p**2) / max(1.0 - p @ p, LEAST_SPREAD))
+    if narrow > LEAST_NARROW:
+        yield (
+            f"class_weight counts rows as more than they are: intervals of coefficients have about {1.0 / narrow:.0%} "
+            "of the width that they should have, and probabilities are not those of the data. Leave it out, and choose "
+            "from which one on to decide (scikit-learn's TunedThresholdClassifierCV)."
         )
 
 

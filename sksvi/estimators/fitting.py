@@ -54,7 +54,7 @@ def fit(estimator: Any, given: GivenRows) -> Any:
             interrupted = monitor.interruption.requested
             monitor.ended(how_it_ended(estimator.state_, passes, interrupted))
         found: list[str | Warning] = list(fit_warnings.other_order(X=X, y=given.y, **beside))
-        found += fit_warnings.of_weights(given.sample_weight)
+        found += fit_warnings.of_weights(estimator, given.y, given.sample_weight)
         if not interrupted:
             found += fit_warnings.of_fit(estimator, problem.data)
             found += estimator._fit_warnings(problem, state)
@@ -195,8 +195,8 @@ def partial_fit(estimator: Any, given: GivenRows) -> Any:
         one_sided = (first or before.one_sided) and fit_warnings.all_at_one_end(model, data)
         estimator._record = replace(estimator._record, one_sided=one_sided)
         estimator._finish(model, state, total_weight)
-        found = [*fit_warnings.other_order(X=X, **beside), *fit_warnings.of_weights(given.sample_weight)]
-        found += estimator._stream_warnings(data, first)
+        found = [*fit_warnings.other_order(X=X, **beside), *estimator._stream_warnings(data, first)]
+        found += fit_warnings.of_weights(estimator, given.y, given.sample_weight)
     fit_warnings.warn_all(found)
     return estimator
 

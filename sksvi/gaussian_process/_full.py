@@ -74,7 +74,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         units of X, and takes the point of more than 2,896 rows.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
-        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come, and
+        intervals are too narrow: a fit warns, and says by how much.
     algorithm : {"cvi", "fp", "mc-ssvi"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"

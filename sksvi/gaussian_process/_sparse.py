@@ -328,7 +328,8 @@ class SparseGPClassifier(ClassificationMethods, SparseGP):
         Whether the inducing points are moved.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
-        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come, and
+        intervals are too narrow: a fit warns, and says by how much.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`. On mini-batches "cvi" keeps a message per row only where kernel
         and inducing points are fixed; else it steps as "mc-ssvi", as messages would go stale: see ``algorithm_``.

@@ -79,7 +79,8 @@ class BayesianGLMClassifier(ClassificationMethods, BayesianGLM):
         coefficient. None: every column is one of numbers.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
-        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come, and
+        intervals are too narrow: a fit warns, and says by how much.
     algorithm : {"cvi", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "fp"} or instance, default="cvi"
         How q is fitted; see :mod:`sksvi.algorithms`.
     expectation : {"auto", "quadrature", "gauss-hermite", "monte-carlo"} or instance, default="auto"

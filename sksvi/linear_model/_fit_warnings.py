@@ -210,9 +210,8 @@ def uneven(estimator: Any) -> Iterator[str]:
         names = estimator._coordinate_names()
         yield (
             f"prior_precision={estimator.prior_precision:g} is one prior for columns on different scales: "
-            f"{names[high]} spreads over {spreads[high]:.3g}, "
-            f"{names[low]} over {spreads[low]:.3g}. Set prior_precision='auto', or scale "
-            "the columns."
+            f"{names[high]} spreads over {spreads[high]:.3g}, {names[low]} over {spreads[low]:.3g}. "
+            "Set prior_precision='auto', or scale the columns."
         )
 
 

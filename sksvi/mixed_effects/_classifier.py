@@ -90,7 +90,8 @@ class GMEClassifier(MixedEffects, BayesianGLMClassifier):
         coefficient. None: every column is one of numbers.
     class_weight : {"balanced"}, dict or None, default=None
         What rows of each label count for, beside their sample_weight: "balanced" as if all labels were equally
-        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come.
+        frequent. Probabilities are then those of data weighted so, and no longer of the data as they come, and
+        intervals are too narrow: a fit warns, and says by how much.
     algorithm : {"auto", "mc-ssvi", "h-mc-ssvi", "s-dsvi", "cvi", "fp"} or instance, default="auto"
         How q is fitted; see :mod:`sksvi.algorithms`. "auto": `fit` takes "mc-ssvi", `partial_fit` "cvi", which absorbs
         what each chunk says where the others take a step for it.

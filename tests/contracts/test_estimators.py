@@ -34,6 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*perfect separation"),
     pytest.mark.filterwarnings("ignore:.* in every row"),
     pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning"),  # the checks' targets are no counts
+    pytest.mark.filterwarnings("ignore:class_weight counts rows"),  # which the checks set
 ]
 
 CLASSES = [BayesianGLMClassifier, BayesianGLMRegressor]

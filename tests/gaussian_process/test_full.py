@@ -306,6 +306,7 @@ CHECKED = [{}, {"algorithm": "fp", "likelihood": "probit"}, {"algorithm": "mc-ss
 
 @parametrize_with_checks([GPClassifier(max_iter=10), GPClassifier(optimize_hyperparameters=False)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:class_weight counts rows")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -313,6 +314,7 @@ def test_scikit_learns_checks(estimator, check):
 @pytest.mark.exhaustive
 @parametrize_with_checks([GPClassifier(**options, max_iter=400) for options in CHECKED])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:class_weight counts rows")
 def test_scikit_learns_checks_of_long_fits(estimator, check):
     check(estimator)
 

@@ -652,6 +652,7 @@ def test_what_comes_by_wire_is_aligned_before_it_is_summed():
         assert all(part.flags.aligned for part in values)
 
 
+@pytest.mark.filterwarnings("ignore:class_weight counts rows")
 @pytest.mark.parametrize("given", ["balanced", {1: 4.0}], ids=["balanced", "dict"])
 def test_class_weights_are_those_of_all_rows(given):
     X, y = labels()

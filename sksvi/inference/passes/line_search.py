@@ -447,9 +447,7 @@ def run_until_settled(
     """
 
     def after(state: State, info: StepInfo) -> tuple[State, bool]:
-        if stop is not None and stop(info.bound):
-            return state, True
-        return with_bound(state, info)
+        return (state, True) if stop is not None and stop(info.bound) else with_bound(state, info)
 
     state = replace(state, progress=LineSearchState() if progress is None else progress, bounds=[])
     return iterate(problem, state, LineSearch() if run is None else run, state.passes + passes, tol, after)[0]

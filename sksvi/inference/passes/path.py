@@ -158,9 +158,7 @@ def following(progress: PathState, fit: Any) -> float | None:
     best = widths[chosen(progress, fit)]
     if best == max(widths) < MOST and min(widths) == FIRST:
         return best * FACTOR
-    if best == min(widths) > LEAST:
-        return best / FACTOR
-    return None
+    return best / FACTOR if best == min(widths) > LEAST else None
 
 
 def extrapolated(progress: PathState, width: float, state: State, fit: Any) -> Array:

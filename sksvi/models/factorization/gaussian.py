@@ -159,8 +159,8 @@ class FactorModel(Bipartite):
         """q whose factors that had been shrunk away begin anew: zero times zero would stay, whatever the data say."""
         variance, k = self.first_variance(), self.n_components
         size = [np.sqrt(np.mean(np.square(q[side].mean[:, :k]), axis=0)) for side in SIDES]
-        gone = np.flatnonzero(size[0] * size[1] < SHRUNK * variance[:k])
-        gone = gone[gone < self.awake]  # others are smaller, or were never drawn
+        # Others are smaller than those, or were never drawn.
+        gone = np.flatnonzero((size[0] * size[1] < SHRUNK * variance[:k])[: self.awake])
         if not len(gone):
             return q
         q, fresh = dict(q), np.isin(np.arange(len(variance)), gone)
