@@ -112,11 +112,15 @@ LEAST_NARROW = 1.1
 def of_weights(estimator: Any, y: Any, weight: Any) -> Iterator[str]:
     """Warnings about weights that are hardly numbers of rows: of a survey, inverse variances, or those of classes."""
     given = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
-    if given.size > 1 and given.mean() > MOST_REPEATED and np.any(given != np.round(given)):
+    # Of measured targets and of rates weights that vary may be inverse variances and exposures.
+    own = getattr(getattr(estimator, "likelihood_", None), "traits", None)
+    counts = own and own.discrete and (own.classifies or own.ordered or not np.any(np.asarray(y, float) % 1.0))
+    least, each = (LEAST_NARROW**2, np.sum(given**2) / given.sum()) if counts else (MOST_REPEATED, given.mean())
+    if given.size > 1 and each > least and np.any(given != np.round(given)):
         yield (
             f"sample_weight says how many rows a row counts as: these {given.size} count as {given.sum():,.0f}, and "
-            "intervals are as narrow as those of so many. If it has weights of a survey or inverse variances, give "
-            "sample_weight / sample_weight.mean()."
+            "intervals are as narrow as those of so many. If w = sample_weight has weights of a survey or of "
+            "propensities, give w * w.sum() / (w**2).sum(); if inverse variances, w / w.mean()."
         )
     if (class_weight := getattr(estimator, "class_weight", None)) is None or is_collection(y) or np.ndim(y) != 1:
         return

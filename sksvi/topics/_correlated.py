@@ -285,9 +285,8 @@ class CorrelatedTopicModel(TopicModelWithCovariates):
     def _word_prior(self) -> Array:
         """Prior concentrations (K, V), raised for seed words."""
         points = self.topics in ("point", "adagrad")
-        value = self.topic_word_prior
-        if value is None:
-            value = POINT_PRIOR if points else WORD_PRIOR
+        prior = self.topic_word_prior
+        value = prior if prior is not None else POINT_PRIOR if points else WORD_PRIOR
         if value == 0 and not points:
             raise ValueError(f"topic_word_prior=0 with topics={self.topics!r}: a Dirichlet prior must be positive.")
         return self._seeded(float(value))

@@ -458,6 +458,7 @@ def test_forms_of_X(X, rng, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # by offsets that y knows nothing of
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 def test_inputs_are_left_alone(X, rng):
     y = target("poisson", X, rng)
     weight, offset = rng.uniform(0, 2, 60), rng.standard_normal(60)

@@ -285,6 +285,7 @@ def test_two_rows(name, X, rng):
     assert_finite(MODELS[name]().fit(X[:2], y), X[:2], y)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 @EVERY
 def test_inputs_are_left_alone(name, X, rng):
     y, weight, offset = target(name, X, rng), rng.uniform(0, 2, 40), rng.standard_normal(40)

@@ -268,6 +268,7 @@ def test_exposure_needs_a_rate(likelihood, rng):
 CLASSIFIERS = [m for m in MODELS if is_classifier(m)]
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 @pytest.mark.filterwarnings("ignore:class_weight counts rows")
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=NAME)
 def test_class_weights_are_weights_of_rows(model, rng):

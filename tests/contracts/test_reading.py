@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from sksvi import (
+    BayesianGLMClassifier,
     BayesianGLMRegressor,
     DynamicGLM,
     GammaFactorModel,
@@ -48,7 +50,7 @@ def test_the_warning_names_both_labels_of_the_first_such_row():
 def test_weights_that_are_no_numbers_of_rows_are_told_of(fit, global_random_seed):
     X, y = table(global_random_seed)
     variance = np.random.default_rng(global_random_seed).uniform(0.01, 0.1, N)
-    with pytest.warns(UserWarning, match=rf"these {N} count as [0-9,]+.*sample_weight / sample_weight.mean"):
+    with pytest.warns(UserWarning, match=rf"these {N} count as [0-9,]+.*w / w.mean"):
         getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=1.0 / variance)
     for counts in (
         np.round(1.0 / variance),
@@ -56,6 +58,46 @@ def test_weights_that_are_no_numbers_of_rows_are_told_of(fit, global_random_seed
         7.0,
     ):  # repetitions, and what the words ask for
         getattr(BayesianGLMRegressor(), fit)(X, y, sample_weight=counts)
+
+
+@pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # of few rows by chance
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_weights_of_a_survey_are_told_of_where_y_is_counted(fit, global_random_seed):
+    """Whole numbers, rates whose weights are exposures, and what the words ask for are silent."""
+    X, _ = table(global_random_seed)
+    rng = np.random.default_rng([global_random_seed, 3])
+    w = np.exp(rng.standard_normal(N))
+    w /= w.mean()
+    counts, labels = rng.poisson(3.0, N).astype(float), np.where(rng.random(N) < 0.5, "yes", "no")
+    text = rf"these {N} count as {N}, .*w \* w.sum\(\) / \(w\*\*2\)"
+    poisson = BayesianGLMRegressor(likelihood="poisson", prior_precision=1.0)
+    for model, y in ((poisson, counts), (BayesianGLMClassifier(prior_precision=1.0), labels)):
+        named = {"classes": ["no", "yes"]} if fit == "partial_fit" and y is labels else {}
+        with pytest.warns(UserWarning, match=text):
+            getattr(clone(model), fit)(X, y, sample_weight=w, **named)
+        for silent in (w * w.sum() / (w**2).sum(), np.ceil(w)):
+            getattr(clone(model), fit)(X, y, sample_weight=silent, **named)
+    exposure = rng.uniform(0.2, 1.0, N)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "y has fractions")
+        getattr(clone(poisson), fit)(X, rng.poisson(3.0 * exposure) / exposure, sample_weight=3.0 * exposure)
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
+def test_intervals_by_the_weights_that_the_words_ask_for_hold(global_random_seed):
+    """Log-normal weights of mean 1, as they come, hold 0.7 of coefficients."""
+    held: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(24):
+        rng, n = np.random.default_rng([global_random_seed, number, 8]), 400
+        X, truth, w = rng.standard_normal((n, 4)), np.array([0.5, -0.3, 0.0, 0.2]), np.exp(rng.standard_normal(n))
+        y, w = rng.poisson(np.exp(X @ truth)).astype(float), w / w.mean()
+        for asked, hits in held.items():
+            weight = w * w.sum() / (w**2).sum() if asked else w
+            rows = BayesianGLMRegressor(likelihood="poisson").fit(X, y, sample_weight=weight).summary().iloc[:4]
+            hits.append(float(np.mean((rows["lower"] <= truth) & (truth <= rows["upper"]))))
+    assert np.mean(held[True]) > 0.9 - 4 * np.std(held[True]) / np.sqrt(24)
+    assert np.mean(held[False]) < 0.7 + 4 * np.std(held[False]) / np.sqrt(24)
 
 
 def test_inverse_variances_over_their_mean_are_weighted_least_squares(global_random_seed):

@@ -165,6 +165,7 @@ def test_gaussian_likelihood_is_gp_regression(algorithm, extras, global_random_s
     assert state.bound == pytest.approx(evidence, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("likelihood", ["logit", "probit"])
 def test_it_is_the_glm_on_a_root_of_the_kernel(likelihood, algorithm, global_random_seed):
@@ -193,6 +194,7 @@ def test_a_sparse_one_with_all_rows_inducing_is_the_full_one(global_random_seed)
     np.testing.assert_allclose(sparse.predict_proba(X), full.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 def test_reported_bound_is_that_of_its_posterior(global_random_seed):
     """By dense quadrature and the dense divergence, at learned parameters."""
     X, y = labels(global_random_seed)

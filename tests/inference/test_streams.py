@@ -100,6 +100,7 @@ def test_sites_of_a_sample_of_all_rows_add_up_to_what_the_stream_knows(rng, opti
     assert not any(seen)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 @pytest.mark.parametrize("kind", ["sparse", "classes", "diag", "weights"])
 def test_the_same_for_every_kind_of_row(rng, kind):
     X, y, _ = make_glm(240, 3, likelihood="logit", coef=True, random_state=int(rng.integers(1000)))

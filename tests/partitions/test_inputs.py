@@ -185,6 +185,7 @@ def test_blocks_of_sparse_rows():
     np.testing.assert_allclose(model.predict_proba(blocks).compute(), inside.predict_proba(sparse), rtol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 def test_weights_and_offsets_are_collections_or_one_number():
     X, y = counts()
     rng = np.random.default_rng(3)

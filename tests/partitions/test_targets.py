@@ -101,6 +101,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight says how many rows")
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("likelihood, with_offset, looks_again", CASES)
 @pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")  # failures are drawn alone

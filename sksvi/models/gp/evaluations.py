@@ -119,9 +119,7 @@ class ConjugateEvaluations(_Sparse):
         if self.exact:
             return None
         model = self.model.replaced(bound=self.model.teacher, learn_kernel=True, learn_inputs=False)
-        rows = self.data
-        if len(rows) > CURVATURE_ROWS:
-            rows = sampled(rows, model, CURVATURE_ROWS)
+        rows = sampled(self.data, model, CURVATURE_ROWS) if len(self.data) > CURVATURE_ROWS else self.data
 
         over_rows = partial(sum_over, model, rows)
 
