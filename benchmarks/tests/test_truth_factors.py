@@ -24,7 +24,7 @@ def test_corrected_intervals_cover_more_than_those_of_q(setting):
 
 
 def test_the_stored_table_has_every_setting_and_holds_what_its_page_says():
-    """Of ratings and counts: 0.86 to 0.93 within two standard errors, but with too few factors, or too many of labels."""
+    """Of ratings and counts: 0.86 to 0.93 within two errors, but with too few factors, or too many of labels."""
     rows = json.loads((RESULTS / "truth/factors.json").read_text())["rows"]
     assert {(row["estimator"], row["setting"]) for row in rows} == {(s.estimator, s.name) for s in settings()}
     for row in rows:

@@ -101,9 +101,8 @@ class _Ascent:
         assert self.last is not None
         self.base, self.looks, self.found = self.last, 0, 0
         self.values.append(self.last[1])
-        if len(self.values) > WINDOW:
-            if self.values[-1] - self.values[-1 - WINDOW] < self.enough(self.values[-1]):
-                raise StopAscent
+        if len(self.values) > WINDOW and self.last[1] - self.values[-1 - WINDOW] < self.enough(self.last[1]):
+            raise StopAscent
 
 
 def ascend(

@@ -67,7 +67,8 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
     Parameters
     ----------
     n_components : int, default=20
-        Factors K; those that the data do not need are shrunk to zero by their learned variances.
+        Factors K, of which as many begin as a user or an item has ratings, three at least; those that the data do not
+        need are shrunk to zero by their learned variances.
     likelihood : str or instance, default="gaussian"
         "gaussian", "student-t", "poisson" (exp), "poisson-softplus", "negative-binomial", "logit", "probit" (y 0 or
         1), "ordinal" (levels are numbers, or the names of an ordered Categorical), "gamma", "inverse-gaussian",

@@ -102,9 +102,8 @@ def lazily(estimator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -
     shape = trial(caller, X, parts)
     node = delayed(Broadcast(caller.for_rows(shape)), pure=False, traverse=False)
     task = delayed(run_broadcast, pure=False)
-    tasks = []
-    for i in range(len(parts[first])):
-        tasks.append(task(node, i, seeds[i], dict(zip(parts, (part[i] for part in parts.values()), strict=True))))
+    rows = [dict(zip(parts, each, strict=True)) for each in zip(*parts.values(), strict=True)]
+    tasks = [task(node, i, seeds[i], own) for i, own in enumerate(rows)]
     if not isinstance(shape, tuple):
         return collected(estimator, name, arguments, X, tasks, shape)
     pick = delayed(_item, pure=False)
