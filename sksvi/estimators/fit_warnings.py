@@ -113,7 +113,7 @@ def of_weights(estimator: Any, y: Any, weight: Any) -> Iterator[str]:
     """Warnings about weights that are hardly numbers of rows: of a survey, inverse variances, or those of classes."""
     given = np.asarray(1.0 if weight is None or is_collection(weight) else weight, float)
     # Of measured targets and of rates weights that vary may be inverse variances and exposures.
-    own = getattr(getattr(estimator, "likelihood_", None), "traits", None)
+    own = given.size > 1 and getattr(getattr(estimator, "likelihood_", None), "traits", None)
     counts = own and own.discrete and (own.classifies or own.ordered or not np.any(np.asarray(y, float) % 1.0))
     least, each = (LEAST_NARROW**2, np.sum(given**2) / given.sum()) if counts else (MOST_REPEATED, given.mean())
     if given.size > 1 and each > least and np.any(given != np.round(given)):
