@@ -161,8 +161,7 @@ class Algorithm(BaseEstimator):
         schedule = self.schedule
         if schedule is None and deterministic:
             return 1.0
-        if schedule is None:
-            schedule = MESSAGE_RATE if messages else STEP_RATE
+        schedule = (MESSAGE_RATE if messages else STEP_RATE) if schedule is None else schedule
         return float(schedule.rate(t))
 
 

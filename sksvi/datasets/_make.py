@@ -46,8 +46,7 @@ def _check_positive(**numbers: float | None) -> None:
 def _simulable(likelihood: Any, n_classes: int) -> Any:
     """The likelihood with a number for every scale."""
     model = likelihoods.resolve(likelihood, n_classes)
-    if isinstance(likelihood, str):
-        model = model.set_params(**SIMULATED.get(likelihood, {}))
+    model = model.set_params(**SIMULATED.get(likelihood, {})) if isinstance(likelihood, str) else model
     unknown = [name for name, value in model.get_params(deep=False).items() if str(value) == "auto"]
     if unknown:
         raise ValueError(

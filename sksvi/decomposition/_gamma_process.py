@@ -286,8 +286,7 @@ class GammaProcessNMF(CountFactorization):
     def _expose(self, model: Any, state: State) -> None:
         components, weights = state.q["components"], state.q["weights"]
         shares, order = in_order(weights.shape - model.prior(state.q)["weights"].shape)
-        if self.prune:
-            order = order[: max(1, int(np.sum(shares > USED)))]
+        order = order[: max(1, int(np.sum(shares > USED)))] if self.prune else order
         own = {"components": components[order], "weights": weights[order]}
         self.posterior_, self.prior_mean_ = Posterior(own), self._cell_mean
         self.components_ = own["components"].mean.astype(self._encoding.dtype)

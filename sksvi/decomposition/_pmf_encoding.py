@@ -271,8 +271,7 @@ class PairEncoding(Encoding):
 
         (users, n_users), (items, n_items) = (plates(*each) for each in zip(SIDES, rows.X.T, strict=True))
         weight, blown_up = rows.weight, estimator._blown_up(rows.total_weight)
-        if blown_up != 1.0:
-            weight = blown_up * (np.ones(len(rows)) if weight is None else weight)
+        weight = blown_up * (np.ones(len(rows)) if weight is None else weight) if blown_up != 1.0 else weight
         return Ratings(users, items, rows.y, weight, n_users, n_items)
 
     def by_stored(self, estimator: Any, rows: Table) -> Self:

@@ -102,8 +102,7 @@ class ClassProfileDisplay:
             The display itself.
         """
         n, n_classes = self.mean.shape
-        if ax is None:
-            ax = axes_for(None, (7.4, max(2.4, 1.2 + 0.25 * n * max(1.0, 0.45 * n_classes))))
+        ax = axes_for(None, (7.4, max(2.4, 1.2 + 0.25 * n * max(1.0, 0.45 * n_classes)))) if ax is None else ax
         at, self.errorbars_ = np.arange(n), []
         offsets = (np.arange(n_classes) - (n_classes - 1) / 2) * 0.7 / n_classes
         for k, name in enumerate(self.mean):

@@ -110,8 +110,7 @@ def check_row_values(values: Any, n: int, name: str, weights: bool = False, each
     """
     if values is None:
         return None
-    if isinstance(values, Real):
-        values = np.full(n, values)
+    values = np.full(n, values) if isinstance(values, Real) else values
     values = check_numbers(values, name)
     if values.shape != (n,):
         raise ValueError(f"{name}.shape == {values.shape}, expected {(n,)}: one number per {each} of X.")

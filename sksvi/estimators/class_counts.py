@@ -45,8 +45,7 @@ def class_counts(y: Any, classes: Array | None) -> tuple[Array, Array]:
         )
     counts = check_numbers(y, "y")
     found = np.arange(counts.shape[1]) if columns is None else np.asarray(columns)
-    if found.dtype == object:
-        found = found.astype(str)
+    found = found.astype(str) if found.dtype == object else found
     if len(set(found.tolist())) < len(found):
         raise ValueError(f"y has columns of the same name: {found.tolist()}; each class has one.")
     if classes is not None and columns is not None:

@@ -59,8 +59,7 @@ class FirstRows(BaseSVI):
         stored = self._first_rows
         if stored is None:
             return None
-        if fade < 1.0:
-            stored = stored.times(np.full(len(stored), fade))
+        stored = stored.times(np.full(len(stored), fade)) if fade < 1.0 else stored
         return stored.concatenated(self._encoding.stored(data))
 
     def _due(self, rows: Table, first: bool) -> bool:

@@ -156,8 +156,7 @@ def training_score(estimator: Any, X: Any, y: Any, **beside: Any) -> tuple[float
     if isinstance(weight, np.ndarray) and not np.all(weight > 0):  # rows that were not there
         given = _subset(np.flatnonzero(weight > 0), given)
     n, most = _num_samples(given["X"]), estimator._most_scored
-    if n > most:
-        given = _subset(parallel.sample(n, most, 0), given)
+    given = _subset(parallel.sample(n, most, 0), given) if n > most else given
     if n <= 1:
         return None
     with np.errstate(all="ignore"):

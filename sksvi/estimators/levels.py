@@ -177,8 +177,7 @@ def check_labels(y: Any, name: str = "y") -> Array:
         raise ValueError(f"{name} is empty (0 sample(s)): it must hold labels.")
     if labels.dtype.kind in "cmMV":
         raise ValueError(f"{name} has type {labels.dtype}: labels are words or whole numbers.")
-    if labels.dtype.kind == "O":
-        labels = _plain(labels, name)
+    labels = _plain(labels, name) if labels.dtype.kind == "O" else labels
     if labels.dtype.kind == "f":
         finite = np.isfinite(labels)
         if not np.all(finite):

@@ -48,8 +48,7 @@ def sparsened(model: Any, n_inducing: int | None, random_state: RandomState) -> 
     """
     check_is_fitted(model)
     rows, block = model.X_train_, model.posterior_["latents"].block
-    if n_inducing is None:
-        n_inducing = min(MOST, max(1, len(rows) // 2))
+    n_inducing = min(MOST, max(1, len(rows) // 2)) if n_inducing is None else n_inducing
     if check_count(n_inducing, "n_inducing") >= len(rows):
         raise ValueError(
             f"n_inducing={n_inducing} must be below the number of different rows, which is {len(rows)}: points for "

@@ -233,8 +233,7 @@ def chosen(last: Any, early: Any, held_out: HeldOut, n_draws: int, course: Cours
     if early is not None:
         other, its_errors = as_rich(early, held_out, course)
         gain = errors - its_errors
-        if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)):
-            best = other
+        best = other if gain.mean() > SIGNIFICANT * gain.std() / math.sqrt(len(gain)) else best
     mean, variance = held_out.predicted(best, n_draws)
     squares = np.square(held_out.value - mean) / variance
     scale = float(np.sqrt((1.0 + squares.sum()) / (1.0 + len(squares))))

@@ -214,8 +214,7 @@ def _matrix(pairs: Any, levels: list[Any], reference_level: Any) -> tuple[list[s
         return names, np.array([units[i] - units[j] for i, j in at])
     if reference_level is not None:
         raise ValueError("reference_level is for pairs='reference': leave it out beside a matrix.")
-    if isinstance(pairs, Mapping):
-        pairs = pd.DataFrame.from_dict(dict(pairs), orient="index")
+    pairs = pd.DataFrame.from_dict(dict(pairs), orient="index") if isinstance(pairs, Mapping) else pairs
     given = list(map(str, pairs.index)) if hasattr(pairs, "iloc") else []
     matrix = np.atleast_2d(np.asarray(pairs, float))
     if matrix.ndim != 2 or matrix.shape[1] != n or not len(matrix) or not np.all(np.isfinite(matrix)):

@@ -67,8 +67,7 @@ def leave_future_out(model: BaseEstimator, start: int | None = None) -> ElpdResu
     if not hasattr(inner, "_predicted"):
         raise TypeError(f"{type(inner).__name__} has no points in time: use loo, or kfold.")
     check_is_fitted(inner)
-    if start is not None:
-        start = check_count(start, "start")
+    start = check_count(start, "start") if start is not None else start
     if inner.groups is None:
         return summed(_points(inner, start), "Leave-future-out")
     frames = {name: _points(one, start) for name, one in inner.series_.items()}

@@ -170,8 +170,7 @@ class Support:
         if self.integer:
             good = good & (np.where(finite, values, 0.5) % 1 == 0)
         bad = np.logical_not(good)
-        if bad.ndim > 1:
-            bad = bad.any(axis=tuple(range(1, bad.ndim)))
+        bad = bad.any(axis=tuple(range(1, bad.ndim))) if bad.ndim > 1 else bad
         return int(np.argmax(bad)) if bad.any() else None
 
 

@@ -19,6 +19,7 @@ from sksvi.linear_model._columns import ColumnStats
 from sksvi.linear_model._prior import covariance_of
 from sksvi.models.data import Table
 from sksvi.models.linear.glm import LinearModel
+from sksvi.models.linear.rows import Rescaled
 from sksvi.models.linear.two_predictors import TwoPredictors
 
 Array = np.ndarray
@@ -41,6 +42,11 @@ CONTRADICTED = 5.0
 ROUNDED = 1e-6
 #: Ratio of spreads among columns from which a fixed prior is questioned.
 UNEVEN = 100.0
+#: What the variance of a coefficient lacks where noise is uneven, and its standard errors, from which a user is told;
+#: residuals, in squared units of y, that are rounding and a prior's pull.
+LACKING, CLEAR, EXACT = 1.21, 6.0, 1e-9
+#: Rows that tell at most.
+MOST_ROWS = 4096
 
 
 def glm_warnings(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
@@ -56,6 +62,7 @@ def glm_warnings(estimator: Any, problem: Problem, state: State) -> Iterator[str
     yield from constants(estimator, len(problem.data))
     yield from separated(estimator, problem, state)
     yield from more_variance(estimator, problem, state)
+    yield from uneven_noise(estimator, problem, state)
 
 
 def row_identifiers(estimator: Any, problem: Problem) -> Iterator[str]:
@@ -82,6 +89,34 @@ def more_variance(estimator: Any, problem: Problem, state: State) -> Iterator[st
     found = Dispersion(*problem.data.reduced(one))
     if found.matters:
         yield varies_more(likelihood, estimator.likelihood, found)
+
+
+def uneven_noise(estimator: Any, problem: Problem, state: State) -> Iterator[str]:
+    """A column far from whose mean Gaussian noise is larger, which its coefficient's interval knows nothing of.
+
+    Squares of residuals and of the column's distances from its mean (Koenker 1981, Journal of Econometrics 17): the
+    mean of their product over the product of their means is what the variance of the coefficient lacks.
+    """
+    model, data = cast(LinearModel, problem.model), cast(Table, problem.data)
+    plain = data.at_hand and data.weight is None and isinstance(data.X, np.ndarray | Rescaled)
+    if not (state.converged and plain) or model.traits.path is not None or model.likelihood.noise_variance is None:
+        return
+    batch = model.batch(data.portion(min(len(data), MOST_ROWS), 0), slice(0, MOST_ROWS))
+    columns, rows = batch.rows.dense()[:, : model.n_features].astype(float), batch.data
+    r = np.square(rows.y - rows.on(batch.rows.dot(state.shown["weights"].mean)))
+    x = np.square(columns - columns.mean(0))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a column or residuals without variation
+        lacking = r @ x / (r.sum() * x.mean(0))
+        error = np.std(x, axis=0) / x.mean(0) * np.std(r) / r.mean() / np.sqrt(len(r))
+        clear = np.where(lacking > LACKING, (lacking - 1.0) / error, 0.0)
+    most = int(np.argmax(clear))
+    if clear[most] > CLEAR and r.mean() > EXACT * model.unit**2:
+        what = getattr(estimator, "feature_names_in_", np.arange(len(clear))).tolist()[most]
+        yield (
+            f"noise is larger where column {what!r} is far from its mean: the interval of its coefficient has about "
+            f"{lacking[most] ** -0.5:.0%} of the width that it should have. If no curve in it is missing that explains "
+            f"this, say scale_features=[{what!r}], or take the logarithm of y if it varies in proportion to its size."
+        )
 
 
 def stream_warnings(estimator: Any, data: Table, first: bool) -> Iterator[str]:

@@ -100,6 +100,5 @@ def from_other_starts(problem: Problem, state: State, every: bool, passes: int, 
     for start in range(STARTS):
         found = plan.run(other, first_state(other, state.seed + start), passes, tol)
         found = moved(problem, replace(state, q=found.q, bound=found.bound), every, passes, tol)
-        if found.bound > state.bound:
-            state = found
+        state = found if found.bound > state.bound else state
     return state

@@ -151,8 +151,7 @@ class Built:
         for node in factor.nodes:
             if node in observed:
                 raise ValueError(f"factor {name!r} joins node {node!r}, which is observed.")
-        if isinstance(factor, Function):
-            factor = self._checked_function(name, factor)
+        factor = self._checked_function(name, factor) if isinstance(factor, Function) else factor
         try:
             with np.errstate(all="ignore"):
                 value, messages = factor.terms(self.priors, slice(None))

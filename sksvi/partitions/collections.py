@@ -90,8 +90,7 @@ def partitions(values: Any, name: str) -> list[Any]:
     if hasattr(values, "chunks"):
         if values.ndim not in (1, 2):
             raise ValueError(f"{name} has {values.ndim} dimensions, and must be a table or a column.")
-        if values.ndim == 2 and values.numblocks[1] > 1:
-            values = values.rechunk({1: -1})
+        values = values.rechunk({1: -1}) if values.ndim == 2 and values.numblocks[1] > 1 else values
         return list(values.to_delayed().ravel())
     # Dask's other optimisations join the files of a few columns, X in one way and y in another.
     return list(values.simplify().to_delayed(optimize_graph=False))

@@ -280,8 +280,7 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, training_rows: bool 
     if not is_estimator(type(estimator)):
         raise TypeError(f"estimator must be an estimator of sksvi; found {type(estimator).__name__}.")
     encoder = Encoder(REGISTRY)
-    if not training_rows:
-        estimator = estimator._without_rows()
+    estimator = estimator._without_rows() if not training_rows else estimator
     tree = encoder.encode(estimator, type(estimator).__name__)
     with replacing(path) as file:
         container.write(file, {**_head(), "estimator": tree}, encoder.arrays)

@@ -106,8 +106,7 @@ def working_responses(y: Any, n: int) -> Array | None:
         return None
     if len(values) != n:
         raise ValueError(f"y has {len(values)} rows, and X {n}.")
-    if values.dtype.kind not in "biuf":
-        values = values[:, None] == np.unique(values)
+    values = values[:, None] == np.unique(values) if values.dtype.kind not in "biuf" else values
     return values.reshape(n, -1).astype(float)
 
 

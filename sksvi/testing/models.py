@@ -156,8 +156,7 @@ def _directions(block: Any, rng: Any, positive: bool = False) -> list[list[Any]]
         size = np.sqrt(block.structure.diagonal(precision))
         u, v = (size * rng.uniform(-1.0, 1.0, np.shape(shift)) for _ in range(2))
         turn = (block.structure.outer(u, v, block) + precision * rng.uniform(0.0, 0.5)) / np.sqrt(size.shape[-1])
-    if positive:
-        way = way / AWAY
+    way = way / AWAY if positive else way
     return [[way, 0.0 * precision], [0.0 * shift, turn]]
 
 

@@ -44,8 +44,7 @@ def series_draws(series: Any, parameters: Array, n: int, rng: Any) -> PosteriorD
     f, beside = in_draw_order(parts, at), series.series.offset
     variables = {"latents": Variable(f if beside is None else f + beside, {"time": np.asarray(series.index)})}
     values = np.tile(parameters, (n, 1))
-    if series.nodes is not None:
-        values = between(series.nodes, series.nodes.values[which], rng)
+    values = between(series.nodes, series.nodes.values[which], rng) if series.nodes is not None else values
     variables |= scalars(series.hyperparameter_columns(values))
     nodes = [
         NodeDraws(own, views[k].likelihood, _latents(series, part))

@@ -506,8 +506,7 @@ class Forecasts(RegressionMethods, BaseSVI):
             own[states] = 1.0 if group == "trend" else h[states] * ~by[k, states]
             if group == "level":
                 own += shift
-            if group == "regression":
-                own = -shift
+            own = -shift if group == "regression" else own
             names.append("seasonal" if group in seasons and len(seasons) == 1 else group)
             parts.append(own)
         return names, np.array(parts), by
@@ -598,8 +597,7 @@ class Forecasts(RegressionMethods, BaseSVI):
     def _learned_numbers(self, coverage: float) -> DataFrame:
         """Rows of variances, dampings, periods and noise: over the nodes, or the points that they are."""
         fit, points = self._series, [(self.state_.shown["dynamics"].value, self.likelihood_)]
-        if fit.nodes is not None:
-            points = list(map(fit.at_node, fit.nodes.values))
+        points = list(map(fit.at_node, fit.nodes.values)) if fit.nodes is not None else points
         values = [numbers_of(fit.dynamics, theta, self._encoding.scale, likelihood) for theta, likelihood in points]
         columns = {name: np.array([one[name] for one in values]) for name in values[0]}
         return node_rows(columns, fit.weights, coverage)

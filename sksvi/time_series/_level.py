@@ -151,8 +151,7 @@ def _tried(
     """A fit with a level of this kind; None where there is none, or one far behind the walk's."""
     dynamics = estimator._encoding.dynamics(structure_of(kind, structure))
     dynamics.turns = turns
-    if walk is not None:
-        likelihood = walk.likelihood
+    likelihood = likelihood if walk is None else walk.likelihood
     prior = WeakPrior(dynamics, likelihood, estimator._encoding.spread, structure["length"])
     model = DynamicModel(likelihood, dynamics, data.X, data.weight, unit=estimator._encoding.unit, prior=prior)
     if walk is not None:

@@ -86,8 +86,7 @@ def check_series(estimator: Any, y: Any, paired: bool) -> Array:
             ensure_min_samples=1,
             estimator=estimator,
         )
-    if not paired and found.ndim > 1:
-        found = column_or_1d(found, warn=True)
+    found = column_or_1d(found, warn=True) if not paired and found.ndim > 1 else found
     check_magnitudes(found, "y", largest=LARGEST_TARGET)
     return np.asarray(found)
 

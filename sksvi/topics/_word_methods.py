@@ -22,8 +22,7 @@ class WordMethods(FirstRows):
     """Methods of topic models about words."""
 
     def _words(self, feature_names: Any = None) -> Array:
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", None)
+        feature_names = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
         if feature_names is None:
             return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
         names = np.asarray(feature_names, dtype=object)

@@ -292,6 +292,7 @@ def test_a_column_in_a_unit_too_large_for_squares_is_told(rng):
             assert np.all(np.isfinite(model.predict(X * [1.0, scale, 1.0], return_std=True)))
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson", "labels"])
 @pytest.mark.filterwarnings("ignore:column 0 .and 2 more. spreads over")

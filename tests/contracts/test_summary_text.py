@@ -123,6 +123,7 @@ def test_the_header_says_how_a_fit_ended(X, rng, tmp_path):
     assert header(steps.summary_text())["converged"] == "not in the last chunk"
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_scores_are_called_by_their_names(X, rng):
     rate = np.exp(0.3 * X["age"].to_numpy() + 1.0)
     y = rng.poisson(rate)

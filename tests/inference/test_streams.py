@@ -74,6 +74,7 @@ def test_a_stream_whose_sample_holds_every_row_is_the_batch_fit(rng, likelihood,
     assert_same_posterior(stream, batch, 1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 @pytest.mark.parametrize(
     "options", [{}, {"covariance": "diag"}, {"likelihood": "negative-binomial", "half_life": 90.0}]
 )

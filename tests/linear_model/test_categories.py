@@ -301,6 +301,7 @@ def test_a_name_in_each_row_is_told(table):
         BayesianGLMRegressor(prior_precision=1.0).fit(X[["w"]].assign(who=[f"p{i}" for i in range(N)]), X["w"])
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_effects_and_pictures(table):
     """Contrasts of levels, also of numbers that are names and where some are missing."""
     X, f, _ = table

@@ -123,6 +123,7 @@ def test_a_prior_mean_is_an_offset(frame, global_random_seed):
 
 
 # ---- names
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_the_closest_key_counts(frame, target):
     X = frame.assign(site=pd.Categorical(np.resize(["n", "s", "w"], len(frame))))
     prior = {"*": "auto", "s*": Normal(9, 1e-5), "site": Normal(0, 1e-5), "site_w": Normal(5, 1e-5), 0: Normal(1, 1e-5)}
@@ -148,6 +149,7 @@ def test_all_auto_is_no_prior(frame, target):
     pd.testing.assert_frame_equal(model.summary(), plain.summary())
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 @pytest.mark.parametrize(
     ("prior", "options", "words"),
     [
@@ -256,6 +258,7 @@ def test_power_scaling_tells_a_prior_that_rows_contradict(frame, target):
 
 
 # ---- the rest of the ways
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_saved_cloned_and_in_a_pipeline(frame, target, tmp_path):
     prior = {"age": PRIOR["age"], 1: PRIOR["dose"]}
     model = BayesianGLMRegressor(prior=prior).fit(frame, target)

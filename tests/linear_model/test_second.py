@@ -132,6 +132,7 @@ def test_intervals_widen_where_the_data_do(fitted, table):
     assert np.diff(ends[wide]).mean() > 1.5 * np.diff(ends[~wide]).mean()
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_an_intercept_alone_is_a_learned_noise(table):
     X, y = table
     own = BayesianGLMRegressor(scale_features=[], prior_precision="flat").fit(X, y)

@@ -366,6 +366,7 @@ def test_contrasts_under_a_flat_prior_are_those_of_maximum_likelihood(algorithm,
     assert "dose" in model.summary_text()
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_a_fixed_prior_that_the_data_contradict_is_warned_of(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.normal(size=(200, 2))

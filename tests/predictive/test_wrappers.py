@@ -55,6 +55,7 @@ def test_each_question_reaches_the_regressor_inside(rows):
     assert all(name in text for name in table.index) and "x0" not in text
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_a_density_has_its_slope_and_sums_to_one(rows):
     X, y = rows
     model = TransformedTargetRegressor(BayesianGLMRegressor(), transformer=StandardScaler()).fit(X, y)
@@ -69,6 +70,7 @@ def test_a_density_has_its_slope_and_sums_to_one(rows):
         sksvi.log_predictive_density(flat.fit(X, y * np.where(X["a"] > 0, 1, -1)), X, y)
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_a_falling_transformation_turns_quantiles_round(rows):
     X, y = rows
     falling = FunctionTransformer(np.negative, np.negative)
@@ -79,6 +81,7 @@ def test_a_falling_transformation_turns_quantiles_round(rows):
     np.testing.assert_allclose(sksvi.predict_interval(model, X), plain.predict_interval(X), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_a_saved_estimator_knows_the_names_of_its_columns(rows, tmp_path):
     X, y = rows
     model = make_pipeline(columns(), BayesianGLMRegressor()).fit(X, y)
@@ -92,6 +95,7 @@ def test_a_saved_estimator_knows_the_names_of_its_columns(rows, tmp_path):
     sksvi.save(BayesianGLMRegressor().fit(X, y), tmp_path / "bare")  # nothing is left out: no warning
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 def test_what_is_not_inside_is_named(rows):
     X, y = rows
     for ask in (

@@ -355,8 +355,7 @@ def design(X: Any, intercept: bool, sparse: bool) -> Any:
 def row_slices(rows: Array | slice, data: Table, width: int, sparse: bool, full: bool) -> list[Array | slice]:
     """A segment's rows in blocks of fixed size."""
     size = 8192 if sparse else chunk_rows(width, full)
-    if isinstance(data.X, Design):
-        size = data.X.block_rows(width, full)
+    size = data.X.block_rows(width, full) if isinstance(data.X, Design) else size
     return parts_of(slice(*rows.indices(len(data))) if isinstance(rows, slice) else rows, size)
 
 

@@ -253,8 +253,7 @@ class MixtureModel(Sampleable):
         Of many rows the centres are among a sample.
         """
         line = rng.standard_normal(self.layout.width), rng.standard_normal(len(self.layout.columns))
-        if len(data) > CENTRES_AMONG:
-            data = data.portion(CENTRES_AMONG, int(rng.integers(2**62)))
+        data = data.portion(CENTRES_AMONG, int(rng.integers(2**62))) if len(data) > CENTRES_AMONG else data
         place, weight = data.reduced(partial(self._places, line), parallel.end_to_end)
         # Rounded, so that equal rows are equal wherever they stand.
         order = np.argsort(np.round(place, 9), kind="stable")
