@@ -43,8 +43,9 @@ ROUNDED = 1e-6
 #: Ratio of spreads among columns from which a fixed prior is questioned.
 UNEVEN = 100.0
 #: What the variance of a coefficient lacks where noise is uneven, and its standard errors, from which a user is told;
-#: residuals, in squared units of y, that are rounding and a prior's pull.
-LACKING, CLEAR, EXACT = 1.21, 6.0, 1e-9
+#: residuals, in squared units of y, that are rounding and a prior's pull; and the share of them that a column explains
+#: from which a prior has shrunk its effect away.
+LACKING, CLEAR, EXACT, EXPLAINED = 1.21, 6.0, 1e-9, 0.01
 #: Rows that tell at most.
 MOST_ROWS = 4096
 
@@ -103,14 +104,17 @@ def uneven_noise(estimator: Any, problem: Problem, state: State) -> Iterator[str
         return
     batch = model.batch(data.portion(min(len(data), MOST_ROWS), 0), slice(0, MOST_ROWS))
     columns, rows = batch.rows.dense()[:, : model.n_features].astype(float), batch.data
-    r = np.square(rows.y - rows.on(batch.rows.dot(state.shown["weights"].mean)))
-    x = np.square(columns - columns.mean(0))
+    residual = (rows.y - rows.on(batch.rows.dot(state.shown["weights"].mean))) / model.unit
+    off = columns - columns.mean(0)
     with np.errstate(divide="ignore", invalid="ignore"):  # a column or residuals without variation
+        off /= np.abs(off).max(0)
+        r, x = np.square(residual), np.square(off)
+        shrunk = np.square(residual @ off) / (r.sum() * x.sum(0)) > EXPLAINED
         lacking = r @ x / (r.sum() * x.mean(0))
         error = np.std(x, axis=0) / x.mean(0) * np.std(r) / r.mean() / np.sqrt(len(r))
-        clear = np.where(lacking > LACKING, (lacking - 1.0) / error, 0.0)
+        clear = np.where((lacking > LACKING) & ~shrunk, (lacking - 1.0) / error, 0.0)
     most = int(np.argmax(clear))
-    if clear[most] > CLEAR and r.mean() > EXACT * model.unit**2:
+    if clear[most] > CLEAR and r.mean() > EXACT:
         what = getattr(estimator, "feature_names_in_", np.arange(len(clear))).tolist()[most]
         yield (
             f"noise is larger where column {what!r} is far from its mean: the interval of its coefficient has about "

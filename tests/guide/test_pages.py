@@ -84,8 +84,10 @@ def read(page: str) -> list[tuple[str, str | None]]:
     return blocks_of((GUIDE / page).read_text(encoding="utf-8"))
 
 
-#: Pages that fit a Poisson to the epilepsy trial say that it warns.
-VARIES_MORE = pytest.mark.filterwarnings("ignore:y varies .* times as much as:UserWarning")
+#: Pages that fit a Poisson or a Gaussian to the epilepsy trial say that it warns.
+VARIES_MORE = pytest.mark.filterwarnings(
+    "ignore:y varies .* times as much as:UserWarning", "ignore:noise is larger where column"
+)
 NEEDED = {page: with_peers([code for code, _ in read(page)]) for page in PAGES}
 
 

@@ -110,6 +110,7 @@ def test_a_conjugate_gaussian(precision, global_random_seed):
         assert found[name] == pytest.approx(exact(precision, data, float(X[:, 0] @ y) / data, which, 4.0), rel=0.08)
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 @pytest.mark.costly
 @CONTRADICTED
 def test_what_is_said(global_random_seed):

@@ -67,6 +67,7 @@ def months(rng):
     return np.column_stack([year[:, 1:], mean]), year[:, 0]
 
 
+@pytest.mark.filterwarnings("ignore:noise is larger where column")
 @pytest.mark.filterwarnings("ignore:prior_precision=.* the data contradict it:UserWarning")
 @pytest.mark.parametrize("prior_precision", ["auto", "ard"])
 @pytest.mark.parametrize("algorithm", ["cvi", "fp"])
