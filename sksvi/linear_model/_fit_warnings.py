@@ -115,11 +115,11 @@ def uneven_noise(estimator: Any, problem: Problem, state: State) -> Iterator[str
         clear = np.where((lacking > LACKING) & ~shrunk, (lacking - 1.0) / error, 0.0)
     most = int(np.argmax(clear))
     if clear[most] > CLEAR and r.mean() > EXACT:
-        what = getattr(estimator, "feature_names_in_", np.arange(len(clear))).tolist()[most]
         yield (
-            f"noise is larger where column {what!r} is far from its mean: the interval of its coefficient has about "
-            f"{lacking[most] ** -0.5:.0%} of the width that it should have. If no curve in it is missing that explains "
-            f"this, say scale_features=[{what!r}], or take the logarithm of y if it varies in proportion to its size."
+            f"noise is larger where {estimator._coordinate_names()[most]} is far from its mean: the interval of its "
+            f"coefficient has about {lacking[most] ** -0.5:.0%} of the width that it should have. If no curve in it is "
+            "missing that explains this, name it in scale_features, or take the logarithm of y if it varies in "
+            "proportion to its size."
         )
 
 

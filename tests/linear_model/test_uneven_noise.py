@@ -11,7 +11,7 @@ import pytest
 
 from sksvi import BayesianGLMRegressor
 
-TEXT = r"noise is larger where column 'a' is far from its mean: .* about (\d+)% of the width.*scale_features=\['a'\]"
+TEXT = r"noise is larger where column 'a' is far from its mean: .* about (\d+)% of the width.*name it in scale_features"
 
 
 def table(seed, n, uneven=True):
@@ -68,3 +68,14 @@ def test_even_noise_is_not_spoken_of(global_random_seed):
         BayesianGLMRegressor().fit(X, y, sample_weight=weight / weight.mean())
         warnings.filterwarnings("ignore", "column 'b' is 1 in every row")
         BayesianGLMRegressor().fit(X.assign(b=1.0), table(global_random_seed, 500, uneven=False)[1])
+
+
+@pytest.mark.parametrize("kind", ["array", "categories", "offset", "flat", "diag"])
+def test_columns_of_every_kind_are_named(kind, global_random_seed):
+    X, y = table(global_random_seed, 2000)
+    options = {"flat": {"prior_precision": "flat"}, "diag": {"covariance": "diag"}}.get(kind, {})
+    more = {"offset": np.linspace(-1.0, 1.0, 2000)} if kind == "offset" else {}
+    X = X.assign(g=np.random.default_rng(global_random_seed).choice(list("uvw"), 2000)) if kind == "categories" else X
+    name = 0 if kind == "array" else "a"
+    with pytest.warns(UserWarning, match=f"noise is larger where column {name!r} is far"):
+        BayesianGLMRegressor(**options).fit(X.to_numpy() if kind == "array" else X, y, **more)
