@@ -411,9 +411,9 @@ class GeneralizedPMF(RatingMethods, ClassNamePrefixFeaturesOutMixin, Transformer
             priors[side] = self._prior(side, np.append(ids.astype(object), [None] * nameless) if nameless else ids)
         n_users, n_items = (len(data.sides[side].starts) - 1 for side in SIDES)
         ratings = data.total_weight + (self.zero_weight or 0.0) * n_users * n_items
-        awake = min(self._k, max(FEWEST, round(ratings / (n_users + n_items))))
+        n_active = min(self._k, max(FEWEST, round(ratings / (n_users + n_items))))
         chunk = data.total_weight < self._record.began_among  # which does not say how many ratings there are
-        return self._new_model(priors, None if chunk else awake), data
+        return self._new_model(priors, None if chunk else n_active), data
 
     def _warm_state(self, problem: Problem) -> State:
         state, data = super()._warm_state(problem), cast(Ratings, problem.data)

@@ -71,7 +71,7 @@ class RatingMethods(RegressionMethods, PairMethods):
         applies[self._k :] |= constant
         return SidePrior(design_of(features, ids, constant), applies, self.prior_covariance == "diag")
 
-    def _new_model(self, priors: dict[str, SidePrior], awake: int | None = None) -> FactorModel:
+    def _new_model(self, priors: dict[str, SidePrior], n_active: int | None = None) -> FactorModel:
         return FactorModel(
             self.likelihood_,
             n_components=self._k,
@@ -82,7 +82,7 @@ class RatingMethods(RegressionMethods, PairMethods):
             unit=self._encoding.unit,
             zero_weight=self._record.choices.get("zero_weight") or 0.0,
             cooling=min(MOST_COOLING, self.max_iter // 2),  # a fit that is cut off has passes under its own noise
-            awake=awake,
+            n_active=n_active,
         )
 
     @property

@@ -104,8 +104,8 @@ def one_sided(likelihood: Any, y: Array) -> str:
 
 #: Mean of weights that are no whole numbers from which they are hardly repetitions: intervals are half as wide as of 1.
 MOST_REPEATED = 4.0
-#: How much too narrow intervals are by weights of classes from which on a fit says so: how scores vary over their
-#: curvature (the sandwich of White 1980), where all rows of a class are alike.
+#: How much too narrow intervals are by weights from which on a fit says so: how scores vary over their curvature (the
+#: sandwich of White 1980), where all rows, or those of a class, are alike.
 LEAST_NARROW = 1.1
 
 

@@ -387,19 +387,19 @@ def test_as_many_factors_begin_as_a_user_or_an_item_has_ratings(monkeypatch):
     """Three at least; a later chunk does not say how many ratings there are, zeros of all pairs are enough for all."""
     found, new = [], GeneralizedPMF._new_model
 
-    def recorded(self, priors, awake=None):
-        found.append(awake)
-        return new(self, priors, awake)
+    def recorded(self, priors, n_active=None):
+        found.append(n_active)
+        return new(self, priors, n_active)
 
     monkeypatch.setattr(GeneralizedPMF, "_new_model", recorded)
     rng = np.random.default_rng(0)
     pairs = rng.permutation(np.argwhere(np.ones((30, 20), bool)))
     y = rng.standard_normal(600)
     options = {"n_components": 9, "max_iter": 3, "tol": 0.5, "random_state": 0}
-    for n, awake in ((40, 3), (300, 6), (600, 9)):
+    for n, n_active in ((40, 3), (300, 6), (600, 9)):
         ids = sum(len(np.unique(column)) for column in pairs[:n].T)
         GeneralizedPMF(**options).fit(pairs[:n], y[:n])
-        assert found[0] == awake == min(9, max(3, round(n / ids)))
+        assert found[0] == n_active == min(9, max(3, round(n / ids)))
         found.clear()
     GeneralizedPMF(**options, zero_weight=0.5).fit(pairs[:150], np.ones(150))
     assert found[0] == min(9, round((150 + 0.5 * 600) / 50))

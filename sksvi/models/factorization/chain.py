@@ -68,8 +68,8 @@ class FactorChain(ConditionalDraws[FactorPoint]):
     @cached_property
     def prior_scales(self) -> Array:
         """Squared scales of the half-Cauchy priors of the coordinates' standard deviations, (F,)."""
-        k, awake = self.model.n_components, self.model.awake
-        share = np.minimum(1.0, FEW / np.where(np.arange(k) < awake, awake, k))
+        k, n_active = self.model.n_components, self.model.n_active
+        share = np.minimum(1.0, FEW / np.where(np.arange(k) < n_active, n_active, k))
         return np.append(self.model.unit * share**2, self.model.first_variance()[k:])
 
     @cached_property

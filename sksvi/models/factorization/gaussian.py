@@ -34,7 +34,7 @@ SHRUNK = 0.02
 #: ratings are too few for all factors: there the variances of the others hide what one explains.
 FIRST_PASSES, FEW_RATINGS_PASSES = 3, 10
 #: Factors that begin at least, and the share of the first variance of those that ratings are too few for.
-FEWEST, ASLEEP = 3, 1e-6
+FEWEST, INACTIVE = 3, 1e-6
 #: Passes before a dispersion is learned: beside factors that are draws it would take all that they are to explain.
 HELD_PASSES = 2
 #: Where the variance of noise that is given less begins, in squared units of f: twice what first draws leave. It is
@@ -45,7 +45,7 @@ HOT, MOST_COOLING = 4.0, 20
 #: it the curvature changes by a tenth or so, and the step goes up.
 TRUSTED_STEP = 0.1
 #: Parameters that the model under another prior or likelihood has too.
-OWN = ("n_components", "biases", "full", "offset", "unit", "learn_priors", "cooling", "zero_weight", "awake")
+OWN = ("n_components", "biases", "full", "offset", "unit", "learn_priors", "cooling", "zero_weight", "n_active")
 #: First variance of a bias, in squared units of f.
 BIAS_START = 0.3
 
@@ -70,7 +70,7 @@ class FactorModel(Bipartite):
         Most first passes under more noise than is given.
     zero_weight : float, default=0.0
         Of a y of 0 for every pair, besides the entries; for a Gaussian likelihood and full covariances.
-    awake : int, default=None
+    n_active : int, default=None
         Factors that begin; None: all.
     """
 
@@ -87,12 +87,12 @@ class FactorModel(Bipartite):
         learn_priors: bool = True,
         cooling: int = MOST_COOLING,
         zero_weight: float = 0.0,
-        awake: int | None = None,
+        n_active: int | None = None,
     ) -> None:
         self.likelihood, self.offset, self.unit = likelihood, offset, unit
         self.n_components, self.biases, self.full = n_components, biases, full
         self.priors, self.learn_priors, self.cooling = priors, learn_priors, cooling
-        self.zero_weight, self.awake = zero_weight, n_components if awake is None else awake
+        self.zero_weight, self.n_active = zero_weight, n_components if n_active is None else n_active
         self.layouts = {side: SideLayout(n_components, biases, side, full) for side in SIDES}
 
     @cached_property
@@ -106,7 +106,7 @@ class FactorModel(Bipartite):
     def alternating(self) -> AlternatingTraits:  # type: ignore[override]
         """Steps of the likelihood's parameters begin late where a dispersion could absorb what factors explain."""
         waits = HELD_PASSES if self.likelihood.scales.takes_excess else 0
-        first = FIRST_PASSES if self.awake == self.n_components else FEW_RATINGS_PASSES
+        first = FIRST_PASSES if self.n_active == self.n_components else FEW_RATINGS_PASSES
         return AlternatingTraits(SIDES, first, waits, TRUSTED_STEP * min(1.0, self.likelihood.width))
 
     @cached_property
@@ -160,7 +160,7 @@ class FactorModel(Bipartite):
         variance, k = self.first_variance(), self.n_components
         size = [np.sqrt(np.mean(np.square(q[side].mean[:, :k]), axis=0)) for side in SIDES]
         # Others are smaller than those, or were never drawn.
-        gone = np.flatnonzero((size[0] * size[1] < SHRUNK * variance[:k])[: self.awake])
+        gone = np.flatnonzero((size[0] * size[1] < SHRUNK * variance[:k])[: self.n_active])
         if not len(gone):
             return q
         q, fresh = dict(q), np.isin(np.arange(len(variance)), gone)
@@ -172,8 +172,8 @@ class FactorModel(Bipartite):
 
     def first_variance(self) -> Array:
         """Prior variances before any is learned: the inner product has variance `unit`²."""
-        factors = np.full(self.n_components, self.unit / np.sqrt(self.awake))
-        factors[self.awake :] *= ASLEEP
+        factors = np.full(self.n_components, self.unit / np.sqrt(self.n_active))
+        factors[self.n_active :] *= INACTIVE
         return np.append(factors, BIAS_START * self.unit**2) if self.biases else factors
 
     def prior(self, q: dict[str, Any]) -> dict[str, Any]:
