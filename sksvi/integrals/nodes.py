@@ -102,6 +102,8 @@ Density = Callable[[Array], float]
 
 #: Step of the finite differences that give the curvature at the mode.
 STEP = 0.1
+#: Step of the differences of slopes, which are exact.
+SLOPE_STEP = 0.01
 #: Standard deviations at which the density is compared with a normal one along each half axis.
 REACH = 1.5
 #: Looks for it at most, how near it must be, and how much farther a look goes than the one before.
@@ -341,11 +343,11 @@ def curvature_by_differences(
     return out if np.all(np.isfinite(out)) else np.eye(size)
 
 
-def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array, high: Array, step: float) -> Array:
-    """Curvature of the negative log density, by differences of its slope about the mode: two looks a hyperparameter."""
-    centre, own = room_for_steps(mode, low, high, step)
-    with np.errstate(invalid="ignore"):  # there may be no slope on one side
-        out = np.array([slope(centre - one) - slope(centre + one) for one in np.diag(own)]) / (2.0 * own[:, None])
+def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array, high: Array) -> Array:
+    """Curvature of the negative log density, by differences of its slope inwards from the mode: a look for each."""
+    own = np.where(mode + SLOPE_STEP <= high, SLOPE_STEP, -np.minimum(SLOPE_STEP, 0.49 * (high - low)))
+    here = slope(mode)
+    out = np.array([here - slope(mode + one) for one in np.diag(own)]) / own[:, None]
     return 0.5 * (out + out.T) if np.all(np.isfinite(out)) else np.eye(len(mode))
 
 

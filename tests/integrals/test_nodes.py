@@ -232,10 +232,10 @@ def test_curvature_by_slopes(rng):
     def slope(h):
         return precision @ (mode - h)
 
-    for low in (np.full(3, -np.inf), mode - [0.0, 1.0, 9.0]):
-        found = curvature_by_slopes(slope, mode, low, np.full(3, np.inf), 0.1)
+    for low, high in ((-np.inf, np.inf), (mode - [0.0, 1.0, 9.0], np.inf), (-np.inf, mode + [1.0, 0.0, 9.0])):
+        found = curvature_by_slopes(slope, mode, np.broadcast_to(low, 3), np.broadcast_to(high, 3))
         np.testing.assert_allclose(found, precision, rtol=1e-8, atol=1e-8)
-    unknown = curvature_by_slopes(lambda h: h + np.nan, mode, low, np.full(3, np.inf), 0.1)
+    unknown = curvature_by_slopes(lambda h: h + np.nan, mode, np.full(3, -np.inf), np.full(3, np.inf))
     np.testing.assert_array_equal(unknown, np.eye(3))
 
 

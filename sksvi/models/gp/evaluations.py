@@ -135,7 +135,7 @@ class ConjugateEvaluations(_Sparse):
                 return np.full(len(h), np.nan)
             return np.concatenate([parts[n] + self.density.of(n, q[n].value)[1] for n in self.names])[self.moves]
 
-        return curvature_by_slopes(slope, self.mode, low, high, STEP)
+        return curvature_by_slopes(slope, self.mode, low, high)
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
         """No gain, as `quick` is exact, and the best q(v)."""
