@@ -94,6 +94,24 @@ def gp(estimator: str, n: int, D: int, repetitions: int, **truth: Any) -> Cell:
     )
 
 
+#: Units of the columns of a process.
+UNITS = np.array([1.0, 300.0, 0.01, 20.0])
+
+
+def units(estimator: str, n: int, repetitions: int) -> Cell:
+    """A cell of the Gaussian processes with four columns in different units, of which one says nothing."""
+    labels = estimator.endswith("Classifier")
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        X = rng.uniform(-1.7, 1.7, (n + 40, len(UNITS)))
+        f = 2.0 * np.sin(1.5 * X[:, 0]) + X[:, 1] + np.square(X[:, 2]) - 1.0
+        y = draw_targets("logit", f, rng) if labels else f + 0.5 * rng.standard_normal(len(f))
+        ahead, likelihood = {"inside": Rows(UNITS * X[n:], f[n:], y[n:])}, "logit" if labels else "gaussian"
+        return Simulated(UNITS * X[:n], y[:n], f[:n], likelihood, (), ahead)
+
+    return Cell(f"{estimator} {n} x 4, in different units", estimator, simulate, ours(estimator), repetitions)
+
+
 def waves(estimator: str, likelihood: str, n: int, D: int, count: int, repetitions: int) -> Cell:
     """A cell of the Gaussian processes with so many waves in every column."""
     amplitude = {"gaussian": 1.0, "poisson": 0.8, "logit": 3.0}[likelihood]
@@ -231,6 +249,7 @@ def gp_cells() -> list[Cell]:
     cells += [waves(regressor, "gaussian", n, D, count, 40) for n, D, count in sizes]
     cells.append(waves(regressor, "poisson", 300, 1, 15, 40))
     cells += [waves(one, "logit", 400, 1, 8, 40) for one in (classifier, sparse)]
+    cells += [units(one, n, 60) for one in (regressor, classifier, sparse) for n in (60, 200)]
     cells += [rare(one, "logit", n, 2, -3.0, 60) for one in (classifier, sparse) for n in (200, 600)]
     return cells + [rare(regressor, "poisson", n, 2, -2.5, 60) for n in (100, 300)]
 

@@ -34,7 +34,7 @@ from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._part import started_at_part
 from sksvi.gaussian_process._process import GaussianProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
-from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, shortened, spread_of
+from sksvi.gaussian_process._start import ALONE, INPUT_UNIT, OF_ALL_ROWS, kernel_per_feature, shortened, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.start import continued
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+#: Features up to which each has a length scale of its own, and over the median spread the largest one of one unit.
+FEW_FEATURES, ONE_UNIT = 8, 3.0
+
 
 @with_own_methods
 class GPClassifier(ClassificationMethods, GaussianProcess):
@@ -62,9 +65,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
-        Prior covariance of f; None: a scaled RBF with one length scale, which starts at the distance of the rows from
-        their mean, or shorter where some rows have clearly more evidence of that, plus a constant of variance 1 + c², c
-        the constant f that fits all labels best. Not `WhiteKernel`.
+        Prior covariance of f; None: a scaled RBF with a length scale per feature, or with one for more than eight
+        features of about one unit, as pixels have (their largest standard deviation is below three times the median),
+        plus a constant of variance 1 + c², c the constant f that fits all labels best. Lengths start at the distance
+        of the rows from their mean, or shorter where some rows have clearly more evidence of that. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
@@ -271,7 +275,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
 
     def _build_model(self, data: DistinctRows) -> tuple[FullGP, Table]:
         ours = self.kernel is None
-        kernel = kernel_of_one_scale(self.likelihood_, data) if ours else kernels.checked(self.kernel, data.X.shape[1])
+        kernel = first_kernel(self.likelihood_, data) if ours else kernels.checked(self.kernel, data.X.shape[1])
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
         self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
@@ -438,10 +442,11 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         return concatenated([self._process.kernel_table(coverage, self._names), rows])
 
 
-def kernel_of_one_scale(likelihood: Any, data: Table) -> Any:
-    """A scaled RBF with one length scale about a constant: one per feature overfits a few hundred labels."""
-    weight = np.ones(len(data)) if data.weight is None else data.weight
-    spread = float(
-        np.sqrt(np.average(np.square(data.X - np.average(data.X, axis=0, weights=weight)).sum(1), weights=weight))
-    )
-    return kernels.about_constant(kernels.scaled_rbf(1.0, np.array([spread or 1.0])), best_constant(likelihood, data))
+def first_kernel(likelihood: Any, data: Table) -> Any:
+    """A scaled RBF about a constant: a length scale per feature, but one for many of one unit, which would overfit."""
+    spread = spread_of(data)
+    varying = spread[spread > 0]
+    if len(varying) > FEW_FEATURES and varying.max() < ONE_UNIT * np.median(varying):
+        rbf = kernels.scaled_rbf(1.0, np.array([np.linalg.norm(spread)]))
+        return kernels.about_constant(rbf, best_constant(likelihood, data))
+    return kernel_per_feature(likelihood, data, INPUT_UNIT * np.where(spread > 0, spread, 1.0), len(varying))

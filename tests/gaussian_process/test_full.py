@@ -331,7 +331,20 @@ def test_weights_are_repeats_to_the_same_bits(global_random_seed):
     assert one.lower_bound_ == two.lower_bound_
     np.testing.assert_array_equal(one.predict_proba(X, offset=0), two.predict_proba(X, offset=0))
     assert len(one.X_train_) == len(two.X_train_) == np.sum(weight > 0)
-    np.testing.assert_array_equal(list(one.summary().index[3:]), np.flatnonzero(weight > 0))
+    np.testing.assert_array_equal(list(one.summary().index[-len(one.X_train_) :]), np.flatnonzero(weight > 0))
+
+
+def test_units_of_features_do_not_matter(global_random_seed):
+    """A length scale per feature starts at its spread; many features of one unit share one, which is shorter to learn."""
+    X, y = labels(global_random_seed, n=80, d=4)
+    units, new = np.array([1.0, 300.0, 0.01, 20.0]), labels(global_random_seed + 1, d=4)[0]
+    one, other = GPClassifier().fit(X, y), GPClassifier().fit(units * X, y)
+    np.testing.assert_allclose(one.predict_proba(new), other.predict_proba(units * new), atol=1e-3)
+    assert np.size(one.kernel_.k1.k2.length_scale) == 4
+    pixels = np.random.default_rng(global_random_seed).uniform(size=(80, 9))
+    assert np.size(GPClassifier().fit(pixels, y).kernel_.k1.k2.length_scale) == 1
+    lengths = GPClassifier().fit(np.append(pixels[:, 1:], 1e3 * pixels[:, :1], axis=1), y).kernel_.k1.k2.length_scale
+    assert np.size(lengths) == 9
 
 
 def test_distinct_rows_remember_where_they_came_from(global_random_seed):
