@@ -335,7 +335,7 @@ def test_weights_are_repeats_to_the_same_bits(global_random_seed):
 
 
 def test_units_of_features_do_not_matter(global_random_seed):
-    """A length scale per feature starts at its spread; many features of one unit share one, which is shorter to learn."""
+    """A length scale per feature starts at its spread; many features of one unit share one."""
     X, y = labels(global_random_seed, n=80, d=4)
     units, new = np.array([1.0, 300.0, 0.01, 20.0]), labels(global_random_seed + 1, d=4)[0]
     one, other = GPClassifier().fit(X, y), GPClassifier().fit(units * X, y)

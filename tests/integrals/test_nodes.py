@@ -232,10 +232,15 @@ def test_curvature_by_slopes(rng):
     def slope(h):
         return precision @ (mode - h)
 
-    for low, high in ((-np.inf, np.inf), (mode - [0.0, 1.0, 9.0], np.inf), (-np.inf, mode + [1.0, 0.0, 9.0])):
-        found = curvature_by_slopes(slope, mode, np.broadcast_to(low, 3), np.broadcast_to(high, 3))
+    none = np.full(3, np.inf)
+    for low, high in (
+        (-none, none),
+        (mode - np.array([0.0, 1.0, 9.0]), none),
+        (-none, mode + np.array([1.0, 0.0, 9.0])),
+    ):
+        found = curvature_by_slopes(slope, mode, low, high)
         np.testing.assert_allclose(found, precision, rtol=1e-8, atol=1e-8)
-    unknown = curvature_by_slopes(lambda h: h + np.nan, mode, np.full(3, -np.inf), np.full(3, np.inf))
+    unknown = curvature_by_slopes(lambda h: h + np.nan, mode, -none, none)
     np.testing.assert_array_equal(unknown, np.eye(3))
 
 

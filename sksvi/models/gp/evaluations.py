@@ -22,7 +22,6 @@ from sksvi.models.gp.integrated import (
     CORNERS,
     CURVATURE_ROWS,
     NARROW,
-    STEP,
     Explored,
     HyperparameterNodes,
     best_given,
