@@ -17,9 +17,9 @@ from sksvi.estimators.validation import validate_data
 from sksvi.gaussian_process._start import (
     INPUT_UNIT,
     centred,
+    default_kernel,
     distinct,
     first_mean,
-    kernel_per_feature,
     merged,
     noiseless,
     spread_of,
@@ -133,7 +133,9 @@ class ProcessEncoding(Encoding):
         if own:
             kernel = kernels.checked(estimator.kernel, len(spread))
         else:
-            kernel = kernel_per_feature(likelihood, centred(mean, targets), unit, int(np.sum(spread > 0)))
+            # Where rows are neither equal nor unrelated; constant features keep what they start with.
+            lengths = np.sqrt(max(int(np.sum(spread > 0)), 1)) * unit / INPUT_UNIT
+            kernel = default_kernel(likelihood, centred(mean, targets), lengths)
         target = replace(self.target, likelihood=likelihood)
         target_unit = own_unit(at, targets.weight) if measured else 1.0
         return replace(self, target=target, unit=unit, target_unit=target_unit, mean=mean, kernel=kernel)

@@ -34,7 +34,7 @@ from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._part import started_at_part
 from sksvi.gaussian_process._process import GaussianProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
-from sksvi.gaussian_process._start import ALONE, INPUT_UNIT, OF_ALL_ROWS, kernel_per_feature, shortened, spread_of
+from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, default_kernel, shortened, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.start import continued
@@ -43,7 +43,6 @@ from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
 from sksvi.models.gp.full import FullGP
-from sksvi.models.linear.glm import best_constant
 
 if TYPE_CHECKING:
     from sksvi.gaussian_process._sparse import SparseGPClassifier
@@ -443,10 +442,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
 
 
 def first_kernel(likelihood: Any, data: Table) -> Any:
-    """A scaled RBF about a constant: a length scale per feature, but one for many of one unit, which would overfit."""
+    """The default kernel: a length scale per feature, or one for many of one unit, of which labels say too little."""
     spread = spread_of(data)
     varying = spread[spread > 0]
-    if len(varying) > FEW_FEATURES and varying.max() < ONE_UNIT * np.median(varying):
-        rbf = kernels.scaled_rbf(1.0, np.array([np.linalg.norm(spread)]))
-        return kernels.about_constant(rbf, best_constant(likelihood, data))
-    return kernel_per_feature(likelihood, data, INPUT_UNIT * np.where(spread > 0, spread, 1.0), len(varying))
+    common = len(varying) > FEW_FEATURES and varying.max() < ONE_UNIT * np.median(varying)
+    each = np.sqrt(len(varying)) * np.where(spread > 0, spread, 1.0)
+    return default_kernel(likelihood, data, np.array([np.linalg.norm(spread)]) if common else each)

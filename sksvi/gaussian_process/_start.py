@@ -45,13 +45,8 @@ def refused(what: str) -> str:
     )
 
 
-def kernel_per_feature(likelihood: Any, data: Table, unit: Array, varying: int) -> Any:
-    """Scaled RBF with a length scale per feature that starts where rows are neither equal nor unrelated.
-
-    ``varying`` features tell rows apart; constant ones keep the length scale that they start with. Behind a link it is
-    about a constant.
-    """
-    lengths = np.sqrt(max(varying, 1)) * unit / INPUT_UNIT
+def default_kernel(likelihood: Any, data: Table, lengths: Array) -> Any:
+    """Scaled RBF with these length scales, one or one per feature; behind a link it is about a constant."""
     if likelihood.traits.ordered:  # whose cut points are where f is
         return kernels.scaled_rbf(1.0, lengths)
     if not likelihood.traits.additive:
