@@ -446,5 +446,5 @@ def first_kernel(likelihood: Any, data: Table) -> Any:
     spread = spread_of(data)
     varying = spread[spread > 0]
     common = len(varying) > FEW_FEATURES and varying.max() < ONE_UNIT * np.median(varying)
-    each = np.sqrt(len(varying)) * np.where(spread > 0, spread, 1.0)
+    each = np.sqrt(max(len(varying), 1)) * np.where(spread > 0, spread, 1.0)
     return default_kernel(likelihood, data, np.array([np.linalg.norm(spread)]) if common else each)
