@@ -127,6 +127,20 @@ def waves(estimator: str, likelihood: str, n: int, D: int, count: int, repetitio
     return Cell(name, estimator, simulate, ours(estimator, **what), repetitions)
 
 
+def crossed(estimator: str, likelihood: str, n: int, repetitions: int) -> Cell:
+    """A cell of the Gaussian processes with waves in two of three columns, of normal rows."""
+
+    def simulate(rng: np.random.Generator) -> Simulated:
+        X = rng.standard_normal((n + 40, 3))
+        f = (2.0 if likelihood == "logit" else 1.0) * np.sin(4.0 * X[:, 0]) * np.cos(2.0 * X[:, 1])
+        y = f + 1.2 * rng.standard_normal(len(f)) if likelihood == "gaussian" else draw_targets(likelihood, f, rng)
+        return Simulated(X[:n], y[:n], f[:n], likelihood, (), {"inside": Rows(X[n:], f[n:], y[n:])})
+
+    what = {"likelihood": likelihood} if estimator == "SparseGPRegressor" else {}
+    name = f"{estimator} {likelihood} {n} x 3, waves in two"
+    return Cell(name, estimator, simulate, ours(estimator, **what), repetitions)
+
+
 def series(likelihood: str, n: int, repetitions: int = 100, **truth: Any) -> Cell:
     """A cell of the series."""
     seasonal = truth.get("seasonal")
@@ -249,6 +263,8 @@ def gp_cells() -> list[Cell]:
     cells += [waves(regressor, "gaussian", n, D, count, 40) for n, D, count in sizes]
     cells.append(waves(regressor, "poisson", 300, 1, 15, 40))
     cells += [waves(one, "logit", 400, 1, 8, 40) for one in (classifier, sparse)]
+    cells += [crossed(regressor, name, n, 20) for name in ("gaussian", "poisson") for n in (1000, 2500)]
+    cells += [crossed(one, "logit", 1000, 20) for one in (classifier, sparse)]
     cells += [units(one, n, 60) for one in (regressor, classifier, sparse) for n in (60, 200)]
     cells += [rare(one, "logit", n, 2, -3.0, 60) for one in (classifier, sparse) for n in (200, 600)]
     return cells + [rare(regressor, "poisson", n, 2, -2.5, 60) for n in (100, 300)]

@@ -28,8 +28,9 @@ OPTIMAL_ROWS, MERGED_ROWS = 5000, 2**16
 INPUT_UNIT = 3.0
 #: Distance in these units at which an inducing point is a row.
 AT_ROW = 1e-6
-#: Rows that say how short the first lengths are, about, shares of f in the variance, and thirds of lengths.
-SAMPLE, SHARES, THIRDS = 200, (0.1, 0.4, 0.8, 0.97), 4
+#: Rows that say how short the first lengths are, about, and of many a fifth up to so many; shares of f in the variance,
+#: and thirds of lengths.
+SAMPLE, MOST_SAMPLED, SHARES, THIRDS = 500, 1000, (0.1, 0.4, 0.8, 0.97), 4
 #: Nats by which shorter lengths must be better, and share of what they explain that explains a part of it.
 CLEARLY, PART = 5.0, 0.1
 #: Gain at which a search ends, its looks, and e-folds that it may go; least curvature of a row, relative to the mean.
@@ -60,9 +61,10 @@ def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
     """The scaled RBF, with other lengths where these have clearly more evidence of a sample than those that it has.
 
     Between one wave in all rows and many the evidence has a valley, beyond which a search ends at noise alone. The
-    kernel stays where its lengths explain a part of what shorter ones do and a search from there finds as much.
+    kernel stays where its lengths explain as much as shorter ones, or a part of it and a search from there finds it.
     """
-    rows = data.reduced(partial(_sampled, SAMPLE / len(data)), Table.concatenated)
+    share = max(SAMPLE, min(len(data) // 5, MOST_SAMPLED)) / len(data)
+    rows = data.reduced(partial(_sampled, share), Table.concatenated)
     targets, part = as_measured(likelihood, rows), kernels.varying_part(kernel)
     n, start = len(rows), np.concatenate([[0.0], kernel.theta[1:], [0.0]])
     R, values = kernels.cross(part.clone_with_theta(start[:-1]), rows.X, rows.X), list[float]()
@@ -77,17 +79,18 @@ def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
         R[R < np.finfo(float).eps] = 0.0
         R = R * R * R
         R = R * R * R  # of a third of the length
-    best = int(np.argmax(values))
-    clear = values[best] - CLEARLY
-    if values[0] >= clear:
+    best, clear = int(np.argmax(values)), max(values) - CLEARLY
+    if not targets or values[0] >= max(clear, alone + CLEARLY):
         return kernel
-    partly = values[0] - alone > PART * (values[best] - alone)
-    end, value = _climbed(part, start, targets, clear if partly else np.inf)
-    if partly and value > clear:
+    partly = values[0] - alone > PART * (values[best] - alone) and clear > alone
+    if partly and _climbed(part, start, targets, clear)[1] > clear:
         return kernel
-    varies = np.ptp(rows.X, axis=0) > 0 if len(start) > 3 else True
-    lengths = end[1:-1] if value > values[best] else start[1:-1] - best * np.log(3.0) * varies
-    return kernel.clone_with_theta(np.append(kernel.theta[0], lengths))
+    # Where f varies fast along some features no length of all says much: a third of them leads to those of each.
+    shorter = (best if clear > alone else 1) * np.log(3.0)
+    start[1:-1] -= shorter * (np.ptp(rows.X, axis=0) > 0) if len(start) > 3 else shorter
+    end, value = _climbed(part, start, targets, np.inf)
+    better = value > max(values[0], alone) + CLEARLY
+    return kernel.clone_with_theta(np.append(kernel.theta[0], end[1:-1])) if better else kernel
 
 
 def _sampled(share: float, data: Any) -> Table:

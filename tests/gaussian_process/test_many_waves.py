@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sksvi.estimators.encoding import WHOLE, GivenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier, SparseGPRegressor
 from sksvi.gaussian_process._start import as_measured, shortened
-from sksvi.likelihoods import Gaussian, StudentT
+from sksvi.likelihoods import Bernoulli, Gaussian, StudentT
 from sksvi.models.data import Table
 from sksvi.models.gp.kernels import scaled_rbf
 
@@ -91,6 +91,16 @@ def test_smooth_data_and_noise_begin_as_they_did(columns, global_random_seed):
     f, noise = np.sin(3.0 * X[:, 0]) + X.sum(axis=1), rng.standard_normal(250)
     for y in (f + 0.3 * noise, np.zeros(250)):
         np.testing.assert_array_equal(started(Gaussian(variance=1.0), X, y - y.mean()), np.ones(columns))
+
+
+def test_waves_along_some_columns_beside_one_that_says_nothing(global_random_seed):
+    """No length of all columns explains such labels: each is found from a third of all."""
+    rng = np.random.default_rng([global_random_seed, 11])
+    X = rng.standard_normal((600, 3))
+    f = 3.0 * np.sin(4.0 * X[:, 0]) * np.cos(2.0 * X[:, 1])
+    y = (rng.random(600) < 1.0 / (1.0 + np.exp(-f))).astype(float)
+    factors = started(Bernoulli(), X, y)
+    assert factors[0] < 0.35 and factors[1] < 0.7 and factors[2] > factors[0]
 
 
 def test_lengths_of_constant_columns_stay(global_random_seed):
