@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-#: Features up to which each has a length scale of its own, and over the median spread the largest one of one unit.
+#: Features up to which each has a length scale, and largest spread, over the median one, of features of one unit.
 FEW_FEATURES, ONE_UNIT = 8, 3.0
 
 
