@@ -27,7 +27,6 @@ from sksvi.estimators.sites import SiteFit
 from sksvi.estimators.summaries import CHANGES, concatenated
 from sksvi.estimators.summaries import CONSTRAINTS as HYPERPARAMETERS
 from sksvi.estimators.validation import StrOptions, with_own_methods
-from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process._draws import full_draws
 from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
@@ -42,6 +41,7 @@ from sksvi.inference.state import State
 from sksvi.likelihoods import Likelihood
 from sksvi.models.data import Table
 from sksvi.models.gp import kernels
+from sksvi.models.gp.evaluations import MOST_NUMBERS
 from sksvi.models.gp.full import FullGP
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-#: Features up to which each has a length scale, and largest spread, over the median one, of features of one unit.
-FEW_FEATURES, ONE_UNIT = 8, 3.0
+#: Features up to which each has a length scale, and largest spread, over the median one, of features of one unit;
+#: matrices between all rows that predictions hold for a node, of which there is about one for each hyperparameter.
+FEW_FEATURES, ONE_UNIT, OF_NODE = 8, 3.0, 3.0
 
 
 @with_own_methods
@@ -273,8 +274,8 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
             )
 
     def _build_model(self, data: DistinctRows) -> tuple[FullGP, Table]:
-        ours = self.kernel is None
-        kernel = first_kernel(self.likelihood_, data) if ours else kernels.checked(self.kernel, data.X.shape[1])
+        own = self.kernel
+        kernel = first_kernel(self.likelihood_, data) if own is None else kernels.checked(own, data.X.shape[1])
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
         self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
@@ -298,8 +299,9 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         self.posterior_ = Posterior({"latents": ChosenRows(block, self._rows_of_fit[1])})
 
     def _check_memory(self, data: Table) -> None:
-        n = len(data)
-        n_matrices = OF_ALL_ROWS * (1.0 if self.optimize_hyperparameters else ALONE)
+        n, kernel = len(data), first_kernel(self.likelihood_, data) if self.kernel is None else self.kernel
+        nodes = len(kernel.theta) if self.hyperparameters == "integrated" and n**2 <= MOST_NUMBERS else 0
+        n_matrices = (OF_ALL_ROWS + OF_NODE * nodes) * (1.0 if self.optimize_hyperparameters else ALONE)
         what = f"the covariance between {n} rows, of which a fit holds {n_matrices:.0f},"
         memory.need(n_matrices * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
@@ -363,11 +365,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         m, v = (np.concatenate(both).astype(X.dtype, copy=False) for both in zip(*found, strict=True))
         return m, v
 
-    def _blocks_of_nodes(self, model: FullGP, blocks: Sequence[SiteGaussian]) -> tuple[Array, Array]:
+    def _blocks_of_nodes(self, model: FullGP, blocks: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
         """Two numbers per row and node; covariances are those of the kernels."""
-        if not blocks:
-            return np.zeros((0, len(model.X))), np.zeros((0, len(model.X)))
-        return np.stack([block.dual for block in blocks]), np.stack([block.weights for block in blocks])
+        shape = -1, len(model.X)
+        return np.reshape([dual for dual, _ in blocks], shape), np.reshape([weights for _, weights in blocks], shape)
 
     def to_sparse(self, n_inducing: int | None = None, random_state: RandomState = None) -> SparseGPClassifier:
         """The nearest sparse process with this kernel, which needs no training row: smaller, faster, for files too.

@@ -277,7 +277,7 @@ class FullEvaluations(Explored):
         return self.there + self._under(q).log_evidence() - self.base
 
     def settled(self, q: dict[str, Any]) -> tuple[float, Any]:
-        """Gain and block of the best of a few natural steps from the messages of the mode."""
+        """Gain and numbers of the rows of the best of a few natural steps from the messages of the mode: no matrix."""
         latest = self._under(q)
         start = self.there + latest.log_evidence() - self.base
 
@@ -290,7 +290,7 @@ class FullEvaluations(Explored):
             return latest.replace((terms.alpha, -2.0 * np.minimum(terms.gamma, 0.0)))
 
         best, block = climbed(latest, value, step)
-        return best - start, block
+        return best - start, (block.dual, block.weights)
 
 
 def climbed(block: Any, value: Callable[[Any], tuple[float, Any]], step: Callable[[Any], Any]) -> tuple[float, Any]:

@@ -162,7 +162,7 @@ def test_a_search_that_was_cut_off_goes_on_with_other_rows(n, tmp_path, global_r
         lambda record: {"left": record["left"]},
         lambda record: {**record, "rate": "1"},
         lambda record: {**record, "before": float("nan")},
-        lambda record: {**record, "found": ((np.zeros(3), None), *record["found"])},
+        lambda record: {**record, "found": ((np.zeros(9), None), *record["found"])},
         lambda record: {**record, "settled": record["settled"][:2]},
         lambda record: {**record, "here": (record["here"][0], record["here"][1][:5], *record["here"][2:])},
         lambda record: {**record, "here": (*record["here"][:2], -record["here"][2], *record["here"][3:])},
