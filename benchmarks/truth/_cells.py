@@ -98,18 +98,20 @@ def gp(estimator: str, n: int, D: int, repetitions: int, **truth: Any) -> Cell:
 UNITS = np.array([1.0, 300.0, 0.01, 20.0])
 
 
-def units(estimator: str, n: int, repetitions: int) -> Cell:
-    """A cell of the Gaussian processes with four columns in different units, of which one says nothing."""
+def units(estimator: str, n: int, repetitions: int, more: int = 0) -> Cell:
+    """A cell of the Gaussian processes with columns in different units; one of four and further ones say nothing."""
     labels = estimator.endswith("Classifier")
 
     def simulate(rng: np.random.Generator) -> Simulated:
-        X = rng.uniform(-1.7, 1.7, (n + 40, len(UNITS)))
+        X = rng.uniform(-1.7, 1.7, (n + 40, len(UNITS) + more))
         f = 2.0 * np.sin(1.5 * X[:, 0]) + X[:, 1] + np.square(X[:, 2]) - 1.0
         y = draw_targets("logit", f, rng) if labels else f + 0.5 * rng.standard_normal(len(f))
-        ahead, likelihood = {"inside": Rows(UNITS * X[n:], f[n:], y[n:])}, "logit" if labels else "gaussian"
-        return Simulated(UNITS * X[:n], y[:n], f[:n], likelihood, (), ahead)
+        X = np.append(UNITS * X[:, : len(UNITS)], 20.0 * X[:, len(UNITS) :], axis=1)
+        ahead, likelihood = {"inside": Rows(X[n:], f[n:], y[n:])}, "logit" if labels else "gaussian"
+        return Simulated(X[:n], y[:n], f[:n], likelihood, (), ahead)
 
-    return Cell(f"{estimator} {n} x 4, in different units", estimator, simulate, ours(estimator), repetitions)
+    name = f"{estimator} {n} x {len(UNITS) + more}, in different units"
+    return Cell(name, estimator, simulate, ours(estimator), repetitions)
 
 
 def waves(estimator: str, likelihood: str, n: int, D: int, count: int, repetitions: int) -> Cell:
@@ -266,6 +268,7 @@ def gp_cells() -> list[Cell]:
     cells += [crossed(regressor, name, n, 20) for name in ("gaussian", "poisson") for n in (1000, 2500)]
     cells += [crossed(one, "logit", 1000, 20) for one in (classifier, sparse)]
     cells += [units(one, n, 60) for one in (regressor, classifier, sparse) for n in (60, 200)]
+    cells += [units(one, 200, 40, 8) for one in (regressor, classifier, sparse)]
     cells += [rare(one, "logit", n, 2, -3.0, 60) for one in (classifier, sparse) for n in (200, 600)]
     return cells + [rare(regressor, "poisson", n, 2, -2.5, 60) for n in (100, 300)]
 

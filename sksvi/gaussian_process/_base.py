@@ -561,7 +561,7 @@ class SparseGP(GaussianProcess):
         fit, names = self._process, self._names
         tables = [latents, fit.with_spread(learned_rows(self.likelihood_, learned, coverage), coverage, names)]
         if self.likelihood_.scales.noise is not None:
-            noise = learned_rows(self.likelihood_, learned, coverage, _noise)
+            noise = learned_rows(self.likelihood_, learned, coverage, lambda one: {"noise_variance": one.scales.noise})
             tables.insert(0, fit.with_spread(noise, coverage, names))
         return concatenated([fit.kernel_table(coverage, names), *tables])
 
@@ -571,8 +571,3 @@ class SparseGP(GaussianProcess):
 
         shape = self.posterior_["inducing"].mean.shape
         return pd.Index([f"f{of or ''}(inducing_points_[{j}])" for *of, j in np.ndindex(shape)])
-
-
-def _noise(likelihood: Any) -> dict[str, float]:
-    """The noise variance of a process, under the name that users know."""
-    return {"noise_variance": likelihood.scales.noise}

@@ -20,6 +20,7 @@ from sksvi.gaussian_process._start import (
     default_kernel,
     distinct,
     first_mean,
+    lengths_per_feature,
     merged,
     noiseless,
     spread_of,
@@ -133,9 +134,7 @@ class ProcessEncoding(Encoding):
         if own:
             kernel = kernels.checked(estimator.kernel, len(spread))
         else:
-            # Where rows are neither equal nor unrelated; constant features keep what they start with.
-            lengths = np.sqrt(max(int(np.sum(spread > 0)), 1)) * unit / INPUT_UNIT
-            kernel = default_kernel(likelihood, centred(mean, targets), lengths)
+            kernel = default_kernel(likelihood, centred(mean, targets), lengths_per_feature(spread))
         target = replace(self.target, likelihood=likelihood)
         target_unit = own_unit(at, targets.weight) if measured else 1.0
         return replace(self, target=target, unit=unit, target_unit=target_unit, mean=mean, kernel=kernel)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,7 +32,7 @@ from sksvi.gaussian_process._encoding import DistinctRows, FullProcessEncoding
 from sksvi.gaussian_process._part import started_at_part
 from sksvi.gaussian_process._process import GaussianProcess, ProcessFit
 from sksvi.gaussian_process._sites import full_sites
-from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, default_kernel, shortened, spread_of
+from sksvi.gaussian_process._start import ALONE, OF_ALL_ROWS, first_kernel, shortened, spread_of
 from sksvi.inference.problem import Problem
 from sksvi.inference.records import START
 from sksvi.inference.start import continued
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-#: Features up to which each has a length scale, and largest spread, over the median one, of features of one unit;
-#: matrices between all rows that predictions hold for a node, of which there is about one for each hyperparameter.
-FEW_FEATURES, ONE_UNIT, OF_NODE = 8, 3.0, 3.0
+#: Matrices between all rows that predictions hold for a node, of which there is about one for each hyperparameter.
+OF_NODE = 3.0
 
 
 @with_own_methods
@@ -65,10 +63,11 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
     Parameters
     ----------
     kernel : kernel of sklearn.gaussian_process.kernels, default=None
-        Prior covariance of f; None: a scaled RBF with a length scale per feature, or with one for more than eight
-        features of about one unit, as pixels have (their largest standard deviation is below three times the median),
-        plus a constant of variance 1 + c², c the constant f that fits all labels best. Lengths start at the distance
-        of the rows from their mean, or shorter where some rows have clearly more evidence of that. Not `WhiteKernel`.
+        Prior covariance of f; None: a scaled RBF with a length scale per feature, plus a constant of variance 1 + c²,
+        c the constant f that fits all labels best. More than eight features have one length scale where their standard
+        deviations are within a factor of three of the median, or where that explains some rows better, as it does
+        pixels. Lengths start at the distance of the rows from their mean, or shorter where some rows have clearly more
+        evidence of that. Not `WhiteKernel`.
     likelihood : {"logit", "probit"} or instance, default="logit"
     optimize_hyperparameters : bool, default=True
         Whether the kernel's parameters maximise the bound, starting from the ones given; its fixed ones stay.
@@ -277,6 +276,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         own = self.kernel
         kernel = first_kernel(self.likelihood_, data) if own is None else kernels.checked(own, data.X.shape[1])
         learned, density = self.optimize_hyperparameters, self._hyper_prior(kernel, data)
+        self._check_room(len(data), learned * len(kernel.theta))
         self._rows_of_fit = data.counted, data.place
         return FullGP(self.likelihood_, kernel, data.X, learned, density), data
 
@@ -298,10 +298,10 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         self._process = ProcessFit(self.kernel_, self.likelihood_, block, model.X)
         self.posterior_ = Posterior({"latents": ChosenRows(block, self._rows_of_fit[1])})
 
-    def _check_memory(self, data: Table) -> None:
-        n, kernel = len(data), first_kernel(self.likelihood_, data) if self.kernel is None else self.kernel
-        nodes = len(kernel.theta) if self.hyperparameters == "integrated" and n**2 <= MOST_NUMBERS else 0
-        n_matrices = (OF_ALL_ROWS + OF_NODE * nodes) * (1.0 if self.optimize_hyperparameters else ALONE)
+    def _check_room(self, n: int, learned: int) -> None:
+        """An error where matrices between n rows, with so many hyperparameters learned, exceed the memory there is."""
+        nodes = learned if self.hyperparameters == "integrated" and n**2 <= MOST_NUMBERS else 0
+        n_matrices = OF_ALL_ROWS * (1.0 if learned else ALONE) + OF_NODE * nodes
         what = f"the covariance between {n} rows, of which a fit holds {n_matrices:.0f},"
         memory.need(n_matrices * 8.0 * n**2, what, "take SparseGPClassifier, or fewer rows")
 
@@ -365,7 +365,7 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         m, v = (np.concatenate(both).astype(X.dtype, copy=False) for both in zip(*found, strict=True))
         return m, v
 
-    def _blocks_of_nodes(self, model: FullGP, blocks: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    def _blocks_of_nodes(self, model: FullGP, blocks: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         """Two numbers per row and node; covariances are those of the kernels."""
         shape = -1, len(model.X)
         return np.reshape([dual for dual, _ in blocks], shape), np.reshape([weights for _, weights in blocks], shape)
@@ -440,12 +440,3 @@ class GPClassifier(ClassificationMethods, GaussianProcess):
         latents = self.posterior_["latents"]
         rows = interval_table(latents.mean, latents.std, coverage, pd.Index(self._rows_of_fit[0]))
         return concatenated([self._process.kernel_table(coverage, self._names), rows])
-
-
-def first_kernel(likelihood: Any, data: Table) -> Any:
-    """The default kernel: a length scale per feature, or one for many of one unit, of which labels say too little."""
-    spread = spread_of(data)
-    varying = spread[spread > 0]
-    common = len(varying) > FEW_FEATURES and varying.max() < ONE_UNIT * np.median(varying)
-    each = np.sqrt(max(len(varying), 1)) * np.where(spread > 0, spread, 1.0)
-    return default_kernel(likelihood, data, np.array([np.linalg.norm(spread)]) if common else each)

@@ -70,18 +70,13 @@ def prior_draws(estimator: Any, X: Any, n: int, rng: Any, offset: Any = None) ->
         values = np.array([density.drawn(kernel, rng) for _ in range(n)])
     for s, h in enumerate(values):
         if root is None or density is not None:
-            root = root_of(kernels.cross(kernel.clone_with_theta(h[:size]), rows, rows))
+            variances, vectors = eigh(kernels.cross(kernel.clone_with_theta(h[:size]), rows, rows))
+            root = vectors * np.sqrt(np.maximum(variances, 0.0))  # zeros that rounding has made negative
         f = root @ rng.standard_normal(columns) + getattr(twin, "mean_", 0.0)
         f = f if offset is None else f + np.reshape(offset, (-1, *[1] * (f.ndim - 1)))
         latents.append(f)
         own = likelihood.replace(h[size:]) if len(h) > size else likelihood
         nodes.append(NodeDraws(np.array([s]), own, constant(f[:, None])))
-    axes = {"row": np.arange(len(rows))} | ({"class": np.asarray(twin.classes_)} if len(columns) > 1 else {})
-    variables = {"latents": Variable(np.array(latents), axes)}
-    return twin, PosteriorDraws(n, variables | scalars(twin._columns_of(kernel, values)), nodes)
-
-
-def root_of(K: Array) -> Array:
-    """A square root of a covariance matrix of any rank."""
-    size, axes = eigh(K)
-    return np.asarray(axes * np.sqrt(np.maximum(size, 0.0)))  # zeros that rounding has made negative
+    places = {"row": np.arange(len(rows))} | ({"class": np.asarray(twin.classes_)} if len(columns) > 1 else {})
+    drawn = {"latents": Variable(np.array(latents), places), **scalars(twin._columns_of(kernel, values))}
+    return twin, PosteriorDraws(n, drawn, nodes)

@@ -33,6 +33,8 @@ AT_ROW = 1e-6
 SAMPLE, MOST_SAMPLED, SHARES, THIRDS = 500, 1000, (0.1, 0.4, 0.8, 0.97), 4
 #: Nats by which shorter lengths must be better, and share of what they explain that explains a part of it.
 CLEARLY, PART = 5.0, 0.1
+#: Features up to which each has a length scale, and over or under the median spread, those of features of one unit.
+FEW_FEATURES, ONE_UNIT = 8, 3.0
 #: Gain at which a search ends, its looks, and e-folds that it may go; least curvature of a row, relative to the mean.
 ENOUGH, LOOKS, WIDEST, LEAST_CURVATURE = 0.3, 40, 6.9, 0.5
 
@@ -46,6 +48,11 @@ def refused(what: str) -> str:
     )
 
 
+def lengths_per_feature(spread: Array) -> Array:
+    """Length scales (D,) at which rows are neither equal nor unrelated, from standard deviations; 1 of constants."""
+    return np.sqrt(max(int(np.count_nonzero(spread)), 1)) * np.where(spread > 0, spread, 1.0)
+
+
 def default_kernel(likelihood: Any, data: Table, lengths: Array) -> Any:
     """Scaled RBF with these length scales, one or one per feature; behind a link it is about a constant."""
     if likelihood.traits.ordered:  # whose cut points are where f is
@@ -57,33 +64,32 @@ def default_kernel(likelihood: Any, data: Table, lengths: Array) -> Any:
     return kernels.scaled_rbf(float(np.average(np.square(away), weights=data.weight)) or 1.0, lengths)
 
 
+def first_kernel(likelihood: Any, data: Table) -> Any:
+    """The default kernel: a length scale per feature, or one for all of many, of which few labels say too little.
+
+    One is for features of about one unit, and where it explains some rows better, as it does pixels.
+    """
+    spread = spread_of(data)
+    each, varying = default_kernel(likelihood, data, lengths_per_feature(spread)), spread[spread > 0]
+    if len(varying) <= FEW_FEATURES:
+        return each
+    common = default_kernel(likelihood, data, np.array([np.linalg.norm(spread)]))
+    apart = np.abs(np.log(varying / np.median(varying))).max() > np.log(ONE_UNIT)
+    return max((each, common), key=lambda one: max(evidences(one, likelihood, data)[-1])) if apart else common
+
+
 def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
     """The scaled RBF, with other lengths where these have clearly more evidence of a sample than those that it has.
 
     Between one wave in all rows and many the evidence has a valley, beyond which a search ends at noise alone. The
     kernel stays where its lengths explain as much as shorter ones, or a part of it and a search from there finds it.
     """
-    share = max(SAMPLE, min(len(data) // 5, MOST_SAMPLED)) / len(data)
-    rows = data.reduced(partial(_sampled, share), Table.concatenated)
-    targets, part = as_measured(likelihood, rows), kernels.varying_part(kernel)
-    n, start = len(rows), np.concatenate([[0.0], kernel.theta[1:], [0.0]])
-    R, values = kernels.cross(part.clone_with_theta(start[:-1]), rows.X, rows.X), list[float]()
-
-    def evidence(share: float) -> float:
-        found = [log_density(share * R, one, 1.0 - share) for one in targets]
-        return sum(value + 0.5 * (square - n * (1.0 + np.log(square / n))) for value, square in found)  # best variance
-
-    alone = evidence(0.0)
-    while not values or (len(values) <= THIRDS and R.sum() > n + 1.0):  # while rows have neighbours
-        values.append(max(map(evidence, SHARES)))
-        R[R < np.finfo(float).eps] = 0.0
-        R = R * R * R
-        R = R * R * R  # of a third of the length
+    rows, targets, alone, values = evidences(kernel, likelihood, data)
+    part, start = kernels.varying_part(kernel), np.concatenate([[0.0], kernel.theta[1:], [0.0]])
     best, clear = int(np.argmax(values)), max(values) - CLEARLY
-    if not targets or values[0] >= max(clear, alone + CLEARLY):
-        return kernel
+    explains = values[0] >= max(clear, alone + CLEARLY)
     partly = values[0] - alone > PART * (values[best] - alone) and clear > alone
-    if partly and _climbed(part, start, targets, clear)[1] > clear:
+    if explains or not targets or (partly and _climbed(part, start, targets, clear)[1] > clear):
         return kernel
     # Where f varies fast along some features no length of all says much: a third of them leads to those of each.
     shorter = (best if clear > alone else 1) * np.log(3.0)
@@ -91,6 +97,26 @@ def shortened(kernel: Any, likelihood: Any, data: Any) -> Any:
     end, value = _climbed(part, start, targets, np.inf)
     better = value > max(values[0], alone) + CLEARLY
     return kernel.clone_with_theta(np.append(kernel.theta[0], end[1:-1])) if better else kernel
+
+
+def evidences(kernel: Any, likelihood: Any, data: Any) -> tuple[Table, list[Table], float, list[float]]:
+    """Some rows, as they are and as measured, and log evidence, nats, of noise alone and of ever shorter lengths."""
+    share = max(SAMPLE, min(len(data) // 5, MOST_SAMPLED)) / len(data)
+    rows = data.reduced(partial(_sampled, share), Table.concatenated)
+    n, targets, part = len(rows), as_measured(likelihood, rows), kernels.varying_part(kernel)
+    R = kernels.cross(part.clone_with_theta(np.append(0.0, kernel.theta[1:])), rows.X, rows.X)
+
+    def evidence(share: float) -> float:
+        found = [log_density(share * R, one, 1.0 - share) for one in targets]
+        return sum(value + 0.5 * (square - n * (1.0 + np.log(square / n))) for value, square in found)  # best variance
+
+    alone, values = evidence(0.0), list[float]()
+    while not values or (len(values) <= THIRDS and R.sum() > n + 1.0):  # while rows have neighbours
+        values.append(max(map(evidence, SHARES)))
+        R[R < np.finfo(float).eps] = 0.0
+        R = R * R * R
+        R = R * R * R  # of a third of the length
+    return rows, targets, alone, values
 
 
 def _sampled(share: float, data: Any) -> Table:

@@ -313,18 +313,13 @@ def shape_about(
     return Shape(moved, places, peak, axes, np.array(sides), log_volume, within, evaluated)
 
 
-def room_for_steps(mode: Array, low: Array, high: Array, step: float) -> tuple[Array, Array]:
-    """The place nearest to the mode with room for a step to both sides within the support, and the steps."""
-    own = np.minimum(step, 0.49 * (high - low))
-    return np.clip(mode, low + own, high - own), own
-
-
 def curvature_by_differences(
     log_density: Density, mode: Array, peak: float, low: Array, high: Array, step: float
 ) -> Array:
     """Curvature of the negative log density, by differences about the mode, or inwards from an end of the support."""
     size = len(mode)
-    centre, own = room_for_steps(mode, low, high, step)
+    own = np.minimum(step, 0.49 * (high - low))
+    centre = np.clip(mode, low + own, high - own)  # with room for a step to both sides
 
     def at(h: Array) -> float:
         return log_density(np.clip(h, low, high))  # rounding may lead beyond an end
@@ -344,7 +339,7 @@ def curvature_by_differences(
 
 
 def curvature_by_slopes(slope: Callable[[Array], Array], mode: Array, low: Array, high: Array) -> Array:
-    """Curvature of the negative log density, by differences of its slope inwards from the mode: a look for each."""
+    """Curvature of the negative log density, by differences of its slope: one look a hyperparameter."""
     own = np.where(mode + SLOPE_STEP <= high, SLOPE_STEP, -np.minimum(SLOPE_STEP, 0.49 * (high - low)))
     here = slope(mode)
     out = np.array([here - slope(mode + one) for one in np.diag(own)]) / own[:, None]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_digits
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, PairwiseKernel, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -19,7 +20,7 @@ from sksvi.families import Gaussian, NotPositiveDefinite
 from sksvi.families.gaussian.dual import SiteGaussian
 from sksvi.families.gaussian.views import ChosenRows
 from sksvi.gaussian_process import GPClassifier, SparseGPClassifier
-from sksvi.gaussian_process._start import distinct, hyperparameters
+from sksvi.gaussian_process._start import distinct, first_kernel, hyperparameters
 from sksvi.inference.records import ROUNDING
 from sksvi.likelihoods import Bernoulli, Softmax, StudentT
 from sksvi.likelihoods import Gaussian as GaussianNoise
@@ -341,10 +342,23 @@ def test_units_of_features_do_not_matter(global_random_seed):
     one, other = GPClassifier().fit(X, y), GPClassifier().fit(units * X, y)
     np.testing.assert_allclose(one.predict_proba(new), other.predict_proba(units * new), atol=1e-3)
     assert np.size(one.kernel_.k1.k2.length_scale) == 4
-    pixels = np.random.default_rng(global_random_seed).uniform(size=(80, 9))
-    assert np.size(GPClassifier().fit(pixels, y).kernel_.k1.k2.length_scale) == 1
-    lengths = GPClassifier().fit(np.append(pixels[:, 1:], 1e3 * pixels[:, :1], axis=1), y).kernel_.k1.k2.length_scale
-    assert np.size(lengths) == 9
+
+
+def test_many_features_share_a_length_where_they_are_of_one_unit(global_random_seed):
+    """Or where that explains some rows better; features of a small unit that matter are not lost among others."""
+    rng = np.random.default_rng([global_random_seed, 12])
+    X = rng.standard_normal((150, 12))
+    y = (rng.random(150) < 1 / (1 + np.exp(-4.0 * np.sin(1.3 * X[:, 0])))).astype(float)
+
+    def lengths(X):
+        return np.size(first_kernel(Bernoulli(), Table(X, y)).k1.k2.length_scale)
+
+    assert lengths(X) == 1
+    assert lengths(np.append(1e-2 * X[:, :2], X[:, 2:], axis=1)) == 12
+    pixels, digit = load_digits(return_X_y=True)
+    some = np.flatnonzero((digit == 3) | (digit == 8))[:150]
+    kernel = first_kernel(Bernoulli(), Table(pixels[some], (digit[some] == 3).astype(float)))
+    assert np.size(kernel.k1.k2.length_scale) == 1
 
 
 def test_distinct_rows_remember_where_they_came_from(global_random_seed):
